@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
 from pydantic import Field
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.readers.files import located
 from ltr_harness.readers.reader import FileReader
-from ltr_harness.readers.rows import Rows, assembled, query_ids
-from ltr_harness.readers.svmlight import documents_by_words, read_svmlight
+from ltr_harness.readers.rows import assembled
+from ltr_harness.readers.svmlight import read_svmlight
 from ltr_harness.readers.values import ValueOptions
 
 
@@ -40,30 +39,11 @@ class Letor(FileReader, ValueOptions):
     )
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
-        read = read_svmlight(
+        rows = read_svmlight(
             located(files, root),
-            with_qid=True,
+            self,
             n_features=self.n_features,
             first_index=self.first_index,
-            options=self,
-        )
-        documents, notes = read.document_ids, read.notes
-        if read.words is not None:
-            sizes = np.diff(np.append(read.block_starts, len(read.labels)))
-            queries = np.repeat(np.unique(read.block_ids, return_inverse=True)[1], sizes)
-            documents, note = documents_by_words(read.words, queries)
-            notes = (*notes, note)
-        rows = Rows(
-            read.features,
-            read.labels,
-            read.block_starts,
-            query_ids(read.block_ids),
-            read.place,
-            read.feature_names,
-            read.weights,
-            document_ids=documents,
-            judged=read.judged,
-            sparse=True,
-            notes=notes,
+            with_qid=True,
         )
         return assembled(rows, ", ".join(files), regroup=self.regroup)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import SHOWN, Rows, assembled, limited, query_ids
-from ltr_harness.readers.svmlight import IGNORED, read_svmlight
+from ltr_harness.readers.svmlight import read_svmlight
 from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
 from ltr_harness.wording import count_of
 
@@ -55,26 +55,21 @@ class LightGbm(Reader, ValueOptions):
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
         paths = located(files, root)
-        main = self._rows(paths)
-        companions = _Companions(paths, np.diff(main.file_starts))
+        rows = self._rows(paths)
+        companions = _Companions(paths, np.diff(rows.file_starts))
         sizes = companions.sizes
-        rows = Rows(
-            main.features,
-            main.labels,
-            np.cumsum(sizes) - sizes,
-            np.arange(len(sizes)),
-            main.place,
-            main.feature_names,
+        rows = replace(
+            rows,
+            block_starts=np.cumsum(sizes) - sizes,
+            block_ids=np.arange(len(sizes)),
             weights=companions.weights,
             positions=companions.positions,
-            document_ids=main.document_ids,
-            sparse=main.sparse,
-            notes=(*main.notes, *companions.notes),
-            judged=main.judged,
+            notes=(*rows.notes, *companions.notes),
         )
         return assembled(rows, ", ".join(files), regroup=False)
 
-    def _rows(self, paths: Sequence[Path]) -> _Main:
+    def _rows(self, paths: Sequence[Path]) -> Rows:
+        """The rows of the main files, without blocks."""
         from ltr_harness.readers.delimited import first_line
 
         separators = {path: _separator(first_line(path)) for path in paths}
@@ -86,42 +81,12 @@ class LightGbm(Reader, ValueOptions):
         separator = separators[paths[0]]
         if separator is not None:
             return _table_rows(paths, separator, self, header=self.header)
-        read = read_svmlight(
-            paths,
-            with_qid=False,
-            n_features=self.n_features,
-            first_index=self.first_index,
-            options=self,
-        )
-        return _Main(
-            read.features,
-            read.labels,
-            read.feature_names,
-            read.file_starts,
-            read.place,
-            sparse=True,
-            notes=read.notes if read.words is None else (*read.notes, IGNORED),
-            document_ids=read.document_ids,
-            judged=read.judged,
+        return read_svmlight(
+            paths, self, n_features=self.n_features, first_index=self.first_index, with_qid=False
         )
 
 
 _FORMATS = {None: "LibSVM", ",": "comma-separated", "\t": "tab-separated"}
-
-
-@dataclass(frozen=True, eq=False)
-class _Main:
-    """The rows of the main files."""
-
-    features: NDArray[np.float32]
-    labels: NDArray[np.float64]
-    feature_names: tuple[str, ...]
-    file_starts: NDArray[np.int64]
-    place: Callable[[int], str]
-    sparse: bool
-    notes: tuple[str, ...] = ()
-    document_ids: NDArray[np.str_] | None = None
-    judged: NDArray[np.bool_] | None = None
 
 
 def _separator(line: str) -> str | None:
@@ -131,9 +96,9 @@ def _separator(line: str) -> str | None:
     return "\t" if "\t" in line else "," if "," in line else None
 
 
-def _table_rows(paths: Sequence[Path], separator: str, options: ValueOptions, *, header: bool) -> _Main:
+def _table_rows(paths: Sequence[Path], separator: str, options: ValueOptions, *, header: bool) -> Rows:
     from ltr_harness.readers.delimited import Delimited
-    from ltr_harness.readers.table_part import ColumnRoles, TableColumns, place_in
+    from ltr_harness.readers.table_part import ColumnRoles, TableColumns, joined
 
     parts: list[TableColumns] = []
     problems: list[Problem] = []
@@ -160,18 +125,11 @@ def _table_rows(paths: Sequence[Path], separator: str, options: ValueOptions, *,
     problems += [problem for part in parts for problem in part.problems]
     if problems:
         raise DataError(limited(problems, noun="problem"))
-    labels, judged, said = without_unjudged(np.concatenate([part.labels for part in parts]), options.unjudged)
+    rows = joined(parts, names or ())
+    labels, judged, said = without_unjudged(rows.labels, options.unjudged)
     n_beyond = sum(part.n_beyond for part in parts)
-    return _Main(
-        np.concatenate([part.features for part in parts]),
-        labels,
-        names or (),
-        np.cumsum([0, *(part.n_rows for part in parts)]),
-        place_in(parts),
-        sparse=False,
-        notes=(*options.grade_notes, *said, *beyond_notes(n_beyond, options.beyond_float32)),
-        judged=judged,
-    )
+    notes = (*options.grade_notes, *said, *beyond_notes(n_beyond, options.beyond_float32))
+    return replace(rows, labels=labels, judged=judged, notes=notes)
 
 
 def _named(features: Sequence[str]) -> str:

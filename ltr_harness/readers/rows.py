@@ -43,6 +43,8 @@ class Rows:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # (n_rows, n_subtopics), the rows' grades by subtopic; None where nobody said them
     subtopics: NDArray[np.float64] | None = None
+    # first row of each file, and the end of the last
+    file_starts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
 
 def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:

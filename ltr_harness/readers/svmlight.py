@@ -20,55 +20,11 @@ from ltr_harness.groups import LONGEST_ID
 from ltr_harness.readers import svmlight_kernels as kernels
 from ltr_harness.readers.cost import Bound, in_words
 from ltr_harness.readers.files import release, text_bytes
-from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.rows import SHOWN, Rows, limited, query_ids
 from ltr_harness.readers.values import ValueOptions, beyond_notes, within_float32, without_unjudged
 from ltr_harness.wording import count_of
 
 IGNORED = "comments are ignored: they name no documents for certain, as `# docid = …` in every row would"
-
-
-def documents_of(
-    pieces: Sequence[NDArray[np.str_] | None], n_rows: int, *, n_named: int, n_words: int, n_alone: int
-) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[str]]:
-    """What comments name, and their first words, each where every row has one; and a note on what is ignored.
-
-    Shapes: `pieces` (n_rows_of_it,).
-    """
-    if not n_named and not n_words:
-        return None, None, []
-    given = [piece for piece in pieces if piece is not None]
-    texts = np.concatenate(given) if len(given) == len(pieces) else None
-    if n_named == n_rows:
-        return texts, None, []
-    if n_named:
-        return (
-            None,
-            None,
-            [f"document ids are ignored: only {n_named:,} of {count_of(n_rows, 'row')} have one"],
-        )
-    if texts is not None and (n_alone == n_rows or _have_digits(texts)):
-        return None, texts, []
-    return None, None, [IGNORED]
-
-
-def documents_by_words(
-    words: NDArray[np.str_], queries: NDArray[np.int64]
-) -> tuple[NDArray[np.str_] | None, str]:
-    """The first words of comments as document ids, if no query has one twice; and a note that says so.
-
-    Shapes: `words` (n_rows,), `queries` (n_rows,).
-    """
-    _, codes = np.unique(words, return_inverse=True)
-    pairs = queries * (int(codes.max()) + 1) + codes
-    if np.unique(pairs).size < pairs.size:
-        return None, IGNORED
-    return words, f"document ids are the first words of the comments, such as {str(words[0])!r}"
-
-
-def _have_digits(texts: NDArray[np.str_]) -> bool:
-    """Whether each has one."""
-    letters = texts.view(np.uint32).reshape(len(texts), -1)
-    return bool(((letters >= ord("0")) & (letters <= ord("9"))).any(axis=1).all())
 
 
 CHUNK = 8 << 20
@@ -268,33 +224,6 @@ _BEYOND = {
 
 
 @dataclass(frozen=True, eq=False)
-class SvmlightRows:
-    """The rows of several files, one after the other."""
-
-    features: NDArray[np.float32]  # (n_rows, n_features); 0.0 where a row leaves a feature out
-    labels: NDArray[np.float64]  # (n_rows,), finite and >= 0
-    judged: NDArray[np.bool_] | None  # (n_rows,), or None where somebody judged every row
-    weights: NDArray[np.float64] | None  # (n_rows,) where every label is ``label:weight``, else None
-    feature_names: tuple[str, ...]  # the files' own indices
-    # (n_blocks,), first row of each run of equal query ids; empty without qid
-    block_starts: NDArray[np.int64]
-    block_ids: NDArray[np.str_]  # (n_blocks,)
-    document_ids: NDArray[np.str_] | None  # (n_rows,) where every row's comment names one, else None
-    # (n_rows,), the first words of comments that name no document, where every row has one that may be an id: it stands
-    # alone, or has a digit; else None
-    words: NDArray[np.str_] | None
-    paths: Sequence[Path]
-    file_starts: NDArray[np.int64]  # first row of each file, and the end of the last
-    lines: NDArray[np.int64]  # (n_rows,), the line of each row in its file
-    notes: tuple[str, ...]
-
-    def place(self, row: int) -> str:
-        """``file:line`` of a row."""
-        file = int(np.searchsorted(self.file_starts, row, side="right")) - 1
-        return f"{self.paths[file]}:{self.lines[row]}"
-
-
-@dataclass(frozen=True, eq=False)
 class _Parsed:
     block_starts: NDArray[np.int64]
     block_ids: NDArray[np.str_]
@@ -312,59 +241,97 @@ class _Parsed:
 
 def read_svmlight(
     paths: Sequence[Path],
+    options: ValueOptions,
     *,
+    n_features: int | None,
+    first_index: int | None,
     with_qid: bool,
-    n_features: int | None = None,
-    first_index: int | None = None,
-    options: ValueOptions | None = None,
-) -> SvmlightRows:
+) -> Rows:
     """Parse ``label[:weight] [qid:id] index:value … [# comment]`` rows, on as many threads as there are cores.
 
-    Raises DataError: every bad line of every file (the first few listed, the rest counted).
+    Without qid, the rows have no blocks. Raises DataError: every bad line of every file (the first few listed, the
+    rest counted).
     """
-    chunks = surveyed(paths)
-    options = options or ValueOptions()
     fill = partial(
         _filled, with_qid=with_qid, n_features=n_features, first_index=first_index, options=options
     )
+    chunks = surveyed(paths)
     filled = None
     with suppress(DataError):
         filled = fill(chunks)
     if filled is None or any(part.n_problems for part in filled.parsed):
         filled = None  # the largest index stands within a row, or a line is bad: a look at all of it tells
         filled = fill(in_full(chunks))
-    (features, labels, lines, weights), parsed, first_index = filled
-    n_rows, n_features = features.shape
-    _refuse_problems(parsed)
+    (features, labels, lines, weights), parsed, first = filled
+    n_rows = len(features)
+    if n_problems := sum(part.n_problems for part in parsed):
+        listed = [problem for part in parsed for problem in part.problems]
+        raise DataError(limited(listed, n_problems, "bad line"))
     files = [chunk.file for chunk in chunks]
-    starts = np.searchsorted(files, np.arange(len(paths)))
-    notes = _repeats(chunks, parsed)
-    documents, words, said = documents_of(
-        [part.documents for part in parsed],
-        n_rows,
-        n_named=sum(part.n_documents for part in parsed),
-        n_words=sum(part.n_words for part in parsed),
-        n_alone=sum(part.n_alone for part in parsed),
-    )
-    notes += said
-    notes += beyond_notes(sum(part.n_beyond for part in parsed), options.beyond_float32)
+    firsts = np.searchsorted(files, np.arange(len(paths)))
+    file_starts = np.array([*(chunks[first].first_row for first in firsts), n_rows])
+
+    def place(row: int) -> str:
+        return f"{paths[int(np.searchsorted(file_starts, row, side='right')) - 1]}:{lines[row]}"
+
+    documents, words, said = _documents(parsed, n_rows)
+    n_beyond = sum(part.n_beyond for part in parsed)
     block_starts, block_ids = _blocks(chunks, parsed)
-    rows = SvmlightRows(
+    rows = Rows(
         features,
         labels,
-        None,
-        weights if _weighted(chunks, parsed, weights) else None,
-        tuple(str(first_index + column) for column in range(n_features)),
         block_starts,
-        block_ids,
-        documents,
-        words,
-        paths,
-        np.array([*(chunks[start].first_row for start in starts), n_rows]),
-        lines,
-        tuple(notes),
+        query_ids(block_ids),
+        place,
+        tuple(str(first + column) for column in range(features.shape[1])),
+        weights if _weighted(chunks, parsed, weights) else None,
+        document_ids=documents,
+        sparse=True,
+        notes=(*_repeats(chunks, parsed), *said, *beyond_notes(n_beyond, options.beyond_float32)),
+        file_starts=file_starts,
     )
-    return _judged(rows, options)
+    rows = _judged(rows, options)
+    if words is None:
+        return rows
+    return _with_words(rows, words) if with_qid else replace(rows, notes=(*rows.notes, IGNORED))
+
+
+def _documents(
+    parsed: Sequence[_Parsed], n_rows: int
+) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[str]]:
+    """What comments name, and their first words, each where every row has one; and a note on what is ignored.
+
+    First words count where every row has one that may be an id: it stands alone, or has a digit.
+    """
+    n_named, n_words, n_alone = (
+        sum(getattr(part, name) for part in parsed) for name in ("n_documents", "n_words", "n_alone")
+    )
+    if not n_named and not n_words:
+        return None, None, []
+    given = [part.documents for part in parsed if part.documents is not None]
+    texts = np.concatenate(given) if len(given) == len(parsed) else None
+    if n_named == n_rows:
+        return texts, None, []
+    if n_named:
+        said = f"document ids are ignored: only {n_named:,} of {count_of(n_rows, 'row')} have one"
+        return None, None, [said]
+    if texts is not None:
+        letters = texts.view(np.uint32).reshape(len(texts), -1)
+        if n_alone == n_rows or ((letters >= ord("0")) & (letters <= ord("9"))).any(axis=1).all():
+            return None, texts, []
+    return None, None, [IGNORED]
+
+
+def _with_words(rows: Rows, words: NDArray[np.str_]) -> Rows:
+    """The first words of comments (n_rows,) as document ids, if no query has one twice; and a note that says so."""
+    sizes = np.diff(np.append(rows.block_starts, len(rows.labels)))
+    queries = np.repeat(np.unique(rows.block_ids, return_inverse=True)[1], sizes)
+    codes = np.unique(words, return_inverse=True)[1]
+    pairs = queries * (int(codes.max()) + 1) + codes
+    if np.unique(pairs).size < pairs.size:
+        return replace(rows, notes=(*rows.notes, IGNORED))
+    note = f"document ids are the first words of the comments, such as {str(words[0])!r}"
+    return replace(rows, document_ids=words, notes=(*rows.notes, note))
 
 
 class _Filled(NamedTuple):
@@ -407,7 +374,7 @@ def _filled(
     return _Filled(arrays, on_all_cores(parse, chunks), first)
 
 
-def _judged(rows: SvmlightRows, options: ValueOptions) -> SvmlightRows:
+def _judged(rows: Rows, options: ValueOptions) -> Rows:
     """The rows with what their labels stand for. Raises DataError: every label that `grades` do not have."""
     labels = rows.labels
     if options.grades is not None:
@@ -422,12 +389,6 @@ def _judged(rows: SvmlightRows, options: ValueOptions) -> SvmlightRows:
             raise DataError(limited(problems, unknown.size, "such row"))
     labels, judged, said = without_unjudged(labels, options.unjudged)
     return replace(rows, labels=labels, judged=judged, notes=(*rows.notes, *options.grade_notes, *said))
-
-
-def _refuse_problems(parsed: Sequence[_Parsed]) -> None:
-    if any(part.n_problems for part in parsed):
-        listed = [problem for part in parsed for problem in part.problems]
-        raise DataError(limited(listed, sum(part.n_problems for part in parsed), "bad line"))
 
 
 def _weighted(chunks: Sequence[Chunk], parsed: Sequence[_Parsed], weights: NDArray[np.float64]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,9 +22,9 @@ from ltr_harness.readers.arrow_columns import (
     unfit_ids,
     values_of,
 )
-from ltr_harness.readers.categories import MOST_CATEGORIES, coded
+from ltr_harness.readers.categories import MOST_CATEGORIES, coded, joined_codes
 from ltr_harness.readers.cost import Bound
-from ltr_harness.readers.rows import SHOWN, limited, query_ids
+from ltr_harness.readers.rows import SHOWN, Rows, blocks_of, limited, query_ids
 from ltr_harness.readers.values import ValueOptions, within_float32
 from ltr_harness.wording import count_of
 
@@ -239,15 +239,45 @@ class TableColumns:
         self.problems += limited(listed, len(rows), where=f" in column {name!r}")
 
 
-def place_in(parts: Sequence[TableColumns]) -> Callable[[int], str]:
-    """Where a row of the joined parts stands."""
+def joined(
+    parts: Sequence[TableColumns], features: tuple[str, ...], categorical: tuple[str, ...] = ()
+) -> Rows:
+    """The rows of all files, one after the other; without blocks where no column names the query."""
     starts = np.cumsum([0, *(part.n_rows for part in parts)])
 
     def place(row: int) -> str:
         file = int(np.searchsorted(starts, row, side="right")) - 1
         return parts[file].table.place(row - int(starts[file]))
 
-    return place
+    def column(name: str) -> Any:
+        present = [values for part in parts if (values := getattr(part, name)) is not None]
+        return np.concatenate(present) if present else None
+
+    matrix = parts[0].features if len(parts) == 1 else column("features")
+    categories = {}
+    for name in categorical:
+        at = features.index(name)
+        codes = [(part.features[:, at], part.categories[name]) for part in parts]
+        matrix[:, at], categories[name] = joined_codes(codes)
+    ids = column("query_ids")
+    block_starts, block_ids = (
+        (starts[:0], starts[:0]) if ids is None else blocks_of(ids, starts[:-1].tolist())
+    )
+    return Rows(
+        matrix,
+        column("labels"),
+        block_starts,
+        query_ids(block_ids),
+        place,
+        features,
+        column("weights"),
+        column("positions"),
+        column("document_ids"),
+        {name: np.concatenate([part.attributes[name] for part in parts]) for name in parts[0].attributes},
+        categories=categories,
+        subtopics=column("subtopics"),
+        file_starts=starts,
+    )
 
 
 def _of_words(problem: Problem, label: str | None) -> Problem:

@@ -6,10 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr, model_validator
 
 from ltr_harness.catalog import did_you_mean
@@ -18,14 +16,13 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.log import files_of
 from ltr_harness.logs.settings import ListColumns
 from ltr_harness.readers.arrow_columns import names_all, texts_of
-from ltr_harness.readers.categories import joined_codes
 from ltr_harness.readers.column_names import ROLES, column_for, is_id, is_outcome
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.files import located
 from ltr_harness.readers.reader import FileReader
-from ltr_harness.readers.rows import Rows, assembled, blocks_of, limited, query_ids, repeated
-from ltr_harness.readers.table_part import ColumnRoles, OpenedTable, TableColumns, one_log, place_in
+from ltr_harness.readers.rows import Rows, assembled, limited, repeated
+from ltr_harness.readers.table_part import ColumnRoles, OpenedTable, TableColumns, joined, one_log
 from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
 from ltr_harness.relevance.rule import Relevance, columns_to_read, lacking
 from ltr_harness.wording import count_of
@@ -170,7 +167,7 @@ class TableReader(FileReader, ValueOptions):
         problems += [problem for part in parts for problem in part.problems]
         if problems:
             raise DataError(limited(problems, noun="problem"))
-        rows = _joined(parts, features, categorical)
+        rows = joined(parts, features, categorical)
         if self.relevance is not None and self._labelled:
             made = self._labels_by_rule(self.relevance, tables, rows, source)
             labels, judged, said = made.grades, made.judged, made.notes
@@ -331,33 +328,3 @@ class TableReader(FileReader, ValueOptions):
         if problems:
             raise DataError(limited(problems, noun="missing column"))
         return features, notes
-
-
-def _joined(parts: Sequence[TableColumns], features: tuple[str, ...], categorical: tuple[str, ...]) -> Rows:
-    starts = np.cumsum([0, *(part.n_rows for part in parts)])
-
-    def joined(columns: Sequence[NDArray[Any] | None]) -> Any:
-        present = [column for column in columns if column is not None]
-        return np.concatenate(present) if present else None
-
-    block_starts, block_ids = blocks_of(joined([part.query_ids for part in parts]), starts[:-1].tolist())
-    matrix = parts[0].features if len(parts) == 1 else joined([part.features for part in parts])
-    categories = {}
-    for name in categorical:
-        at = features.index(name)
-        codes = [(part.features[:, at], part.categories[name]) for part in parts]
-        matrix[:, at], categories[name] = joined_codes(codes)
-    return Rows(
-        matrix,
-        joined([part.labels for part in parts]),
-        block_starts,
-        query_ids(block_ids),
-        place_in(parts),
-        features,
-        joined([part.weights for part in parts]),
-        joined([part.positions for part in parts]),
-        joined([part.document_ids for part in parts]),
-        {name: joined([part.attributes[name] for part in parts]) for name in parts[0].attributes},
-        categories=categories,
-        subtopics=joined([part.subtopics for part in parts]),
-    )
