@@ -150,7 +150,11 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
     with unfinished(folder.parent, private=True) as making:
         files = {}
         for name, array in _arrays(dataset).items():
-            files[name] = _save(making / f"{name}.npy", array)
+            with open(making / f"{name}.npy", "wb") as written:
+                np.save(written, np.ascontiguousarray(array), allow_pickle=False)
+                written.flush()
+                os.fsync(written.fileno())  # else a power cut could leave a whole folder of empty files
+            files[name] = dict(stamp(making / f"{name}.npy"))
         facts = {
             "feature_names": list(dataset.feature_names),
             "attributes": list(dataset.query_attributes),
@@ -230,7 +234,11 @@ def storable(dataset: RankingDataset) -> bool:
 def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
     # One name at a time, in the way NumPy itself checks sizes against the header.
     columns: dict[str, NDArray[Any]] = {
-        name: _load(folder / f"{name}.npy", mapped=name in _MAPPED) for name in facts["files"]
+        # plain arrays: libraries treat np.memmap as something else
+        name: np.asarray(
+            np.load(folder / f"{name}.npy", mmap_mode="r" if name in _MAPPED else None, allow_pickle=False)
+        )
+        for name in facts["files"]
     }
     attributes = {name: columns.pop(f"attribute{i}") for i, name in enumerate(facts["attributes"])}
     judgments = Judgments(
@@ -254,19 +262,6 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         facts["columns"],
         {name: tuple(texts) for name, texts in facts["categories"].items()},
     )
-
-
-def _save(path: Path, array: NDArray[Any]) -> dict[str, int]:
-    with open(path, "wb") as stream:
-        np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
-        stream.flush()
-        os.fsync(stream.fileno())  # else a power cut could leave a whole folder of empty files
-    return dict(stamp(path))
-
-
-def _load(path: Path, *, mapped: bool) -> NDArray[Any]:
-    array: NDArray[Any] = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-    return np.asarray(array)  # a plain array: libraries treat np.memmap as something else
 
 
 def _attributes_fingerprint(dataset: RankingDataset) -> str:

@@ -164,12 +164,6 @@ def _code_digest() -> str:
     )
 
 
-def _code_from_outside(module: str, file: Path) -> str:
-    if is_own_module(module):
-        return code_digest(file)
-    return f"{file_digest(file)} {installed_version(module)}"  # what it imports goes by the package's version
-
-
 @cache
 def _code_of(kind: type[Reader]) -> str | None:
     """The source of a reader, one from outside included; None where there is no file of it."""
@@ -181,7 +175,13 @@ def _code_of(kind: type[Reader]) -> str | None:
         try:
             file = Path(inspect.getsourcefile(base) or "")
             if own not in file.parents:
-                digest.update(_code_from_outside(base.__module__, file).encode())
+                module = base.__module__
+                code = (
+                    code_digest(file)
+                    if is_own_module(module)  # what others import goes by the package's version
+                    else f"{file_digest(file)} {installed_version(module)}"
+                )
+                digest.update(code.encode())
         except (TypeError, OSError):
             return None
     return digest.hexdigest()

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from ltr_harness.inspection.card import DataCard, Overlap
+from ltr_harness.inspection.card import DataCard
 from ltr_harness.inspection.split_facts import FeatureFacts, SplitCard
 from ltr_harness.readers.column_names import features_line, is_outcome, is_place
 from ltr_harness.wording import count_of, plural
@@ -111,7 +111,12 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
                 f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%}) "
                 f"have the features of a row of {first.name}"
             )
-            copied = _copied(overlap, first, second)
+            # the second's queries are like the first's by far more often than the first's are like each other
+            within = (first.n_alike + 1) / max(first.n_several_rows, 1)
+            copied = (
+                overlap.n_alike >= FEWEST_ALIKE
+                and overlap.n_alike / second.n_several_rows >= TIMES_ALIKE * within
+            )
             if copied:
                 found += (
                     f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of "
@@ -127,14 +132,6 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
                 if copied
                 else "check whether they are the same documents: what a model has learned, it ranks too well",
             )
-
-
-def _copied(overlap: Overlap, first: SplitCard, second: SplitCard) -> bool:
-    """Whether the second's queries are like the first's by far more often than the first's are like each other."""
-    if overlap.n_alike < FEWEST_ALIKE:
-        return False
-    within = (first.n_alike + 1) / max(first.n_several_rows, 1)
-    return overlap.n_alike / second.n_several_rows >= TIMES_ALIKE * within
 
 
 def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
@@ -172,7 +169,7 @@ def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
         outside = [
             known.name
             for known, new in zip(first.features, split.features, strict=True)
-            if _far_outside(known, new)
+            if 0 < 10 * (known.high - known.low) < max(new.high - known.high, known.low - new.low)
         ]
         if outside:
             yield Finding(
@@ -219,11 +216,6 @@ def _trained_on(split: SplitCard, sound: str) -> Iterator[Finding]:
             f"the label {label} is named as a place in a list: 1 is the best there, and the worst label here",
             f'turn it round with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`',
         )
-
-
-def _far_outside(known: FeatureFacts, new: FeatureFacts) -> bool:
-    width = known.high - known.low
-    return width > 0 and max(new.high - known.high, known.low - new.low) > 10 * width
 
 
 def _labels(split: SplitCard) -> Iterator[Finding]:
@@ -364,12 +356,12 @@ def _sound(card: DataCard) -> str:
     """What to write into an experiment's file; files without names of columns have no such line."""
     first = card.splits[0]
     suspects = {one.name for split in card.splits for one in split.features if _is_suspect(split, one)}
-    rest = [name for name in first.feature_names if name not in suspects and not _is_named_so(name)]
+    rest = [
+        name
+        for name in first.feature_names
+        if name not in suspects and not (is_outcome(name) or is_place(name))
+    ]
     return features_line(rest) if first.dataset.columns else "write the files without it"
-
-
-def _is_named_so(name: str) -> bool:
-    return is_outcome(name) or is_place(name)
 
 
 def _is_suspect(split: SplitCard, feature: FeatureFacts) -> bool:

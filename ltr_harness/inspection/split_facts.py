@@ -340,6 +340,8 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     best = np.maximum.reduceat(labels, starts)
     worst = np.minimum.reduceat(labels, starts)
     several = best > worst
+    rises = np.diff(labels, prepend=labels[0]) > 0
+    rises[starts] = False
     values, counts = np.unique(labels, return_counts=True)
     content = Content.of(dataset.features)
     query = np.repeat(np.arange(groups.n_queries), groups.sizes)
@@ -362,7 +364,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         n_one_grade=int((~several & (best > 0)).sum()),
         n_single=int((groups.sizes == 1).sum()),
         n_several_grades=int(several.sum()),
-        n_sorted=_n_sorted(labels, starts, several),
+        n_sorted=int((several & ~np.logical_or.reduceat(rises, starts)).sum()),
         n_repeated_rows=content.n_repeated_rows if names else 0,
         n_several_rows=n_several_rows,
         n_alike=n_alike,
@@ -460,14 +462,6 @@ def _outcomes(sample: RankingDataset) -> list[tuple[float, int, bool, bool, bool
             )
         )
     return facts
-
-
-def _n_sorted(labels: NDArray[np.float64], starts: NDArray[np.int64], several: NDArray[np.bool_]) -> int:
-    """Queries with several grades whose labels never rise from row to row."""
-    rises = np.zeros(len(labels), dtype=bool)
-    rises[1:] = labels[1:] > labels[:-1]
-    rises[starts] = False
-    return int((several & ~np.logical_or.reduceat(rises, starts)).sum())
 
 
 def _n_forced_ties(hashes: NDArray[np.uint64], labels: NDArray[np.float64], sizes: NDArray[np.int64]) -> int:

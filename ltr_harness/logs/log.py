@@ -226,7 +226,14 @@ class Log:
         held: list[Any] = []
         n = 0
         source = self._source
-        for fragment in [*_fragments(source), None]:
+        fragments = [  # files, or the row groups of Parquet files, in order
+            part
+            for fragment in source.get_fragments()
+            for part in (
+                fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
+            )
+        ]
+        for fragment in [*fragments, None]:
             if fragment is not None:
                 held.append(fragment)
                 n += fragment.count_rows()
@@ -276,7 +283,7 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
             )
         )
     path = Path(source)
-    return open_files(_files(path), name, text_columns, path)
+    return open_files(files_of(path), name, text_columns, path)
 
 
 def open_files(
@@ -300,10 +307,6 @@ def open_files(
 
 def files_of(path: Path) -> list[Path]:
     """The files a log consists of, in the order in which they are read."""
-    return _files(path)
-
-
-def _files(path: Path) -> list[Path]:
     if not path.exists():
         raise DataError(
             Problem(str(path), "no such file or folder", "a log: Parquet, CSV, Arrow or JSON lines")
@@ -371,12 +374,6 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
         text = [f.name for f in dataset.schema if f.name in text_columns and pa.types.is_string(f.type)]
         dataset = opened(ds.ParquetFileFormat(dictionary_columns=text)) if text else dataset
     return dataset
-
-
-def _fragments(dataset: Any) -> Iterator[Any]:
-    """Files, or the row groups of Parquet files, in order."""
-    for fragment in dataset.get_fragments():
-        yield from fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
 
 
 def last_run(column: Any) -> int:

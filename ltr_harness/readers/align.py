@@ -60,15 +60,21 @@ def _misfits(split: str, dataset: RankingDataset, reference: str, wanted: Rankin
     absent = [name for name in names if name not in set(dataset.feature_names)]
     problems = []
     if unknown:
+        cure = "name the columns to use with `features:`"
+        if dataset.sparse:
+            n_features = int(dataset.feature_names[-1]) + (dataset.feature_names[0] == "0")
+            cure = (
+                f"set `n_features: {n_features}` if the training files only leave them out because they are 0"
+            )
+            if "0" in unknown:
+                cure = "set `first_index: 0` if features count from 0 in all files"
         problems.append(
             Problem(
                 place,
                 f"has {_named(unknown)} that the {reference} split does not have "
                 f"({count_of(dataset.n_features, 'feature')} against {len(names)})",
                 f"the features of the {reference} split",
-                _sparse_cure(unknown, dataset)
-                if dataset.sparse
-                else "name the columns to use with `features:`",
+                cure,
             )
         )
     if absent and not dataset.sparse:
@@ -108,13 +114,6 @@ def _featureless(split: str, dataset: RankingDataset) -> Problem:
 
 def _place(split: str, dataset: RankingDataset) -> str:
     return f"{split} split" + (f" ({dataset.source})" if dataset.source else "")
-
-
-def _sparse_cure(unknown: list[str], dataset: RankingDataset) -> str:
-    if "0" in unknown:
-        return "set `first_index: 0` if features count from 0 in all files"
-    n_features = int(dataset.feature_names[-1]) + (dataset.feature_names[0] == "0")
-    return f"set `n_features: {n_features}` if the training files only leave them out because they are 0"
 
 
 def _named(features: list[str]) -> str:

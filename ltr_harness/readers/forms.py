@@ -82,7 +82,7 @@ class Listing:
         queries, documents, *subtopics = self._names("qrels", bad)
         whole = self.values.astype(np.int64)
         grades = whole if np.array_equal(whole, self.values) else self.values
-        each = Qrels(Path(self.source), queries, documents, grades, self.form)
+        each = Qrels(Path(self.source), queries, documents, grades, form=self.form)
         return of_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
 
     def run(self) -> TrecRun:
@@ -91,7 +91,7 @@ class Listing:
         Raises DataError: every id that is none, every score that is no number, every document listed twice.
         """
         queries, documents = self._names("run", np.isnan(self.values))
-        return TrecRun(Path(self.source), self.name, queries, documents, self.values, form=self.form)
+        return TrecRun(Path(self.source), queries, documents, self.values, self.name, form=self.form)
 
     def _names(self, role: Role, bad: NDArray[np.bool_]) -> list[Names]:
         if not len(self.values):
@@ -113,7 +113,12 @@ class Listing:
             unfit = np.flatnonzero(unfit_ids(texts))
             report(unfit, lambda row, c=column, t=texts: _unfit(c, t[row].as_py()), "an id")  # type: ignore[misc]
         word = WORD[role]
-        report(np.flatnonzero(bad), lambda row: f"the {word} is {_shown(self.values[row])}", _EXPECTED[role])
+
+        def no_value(row: int) -> str:
+            value = self.values[row]
+            return f"the {word} is " + ("missing or no number" if np.isnan(value) else f"{value:g}")
+
+        report(np.flatnonzero(bad), no_value, _EXPECTED[role])
         if not problems:
             size = sum(int(texts.nbytes) for texts in columns.values())
             names = [_encoded(self.source, size, *column) for column in columns.items()]
@@ -141,10 +146,6 @@ def _unfit(column: str, text: str) -> str:
     return f"the {column} is {shown!r}" + (
         f", {len(text):,} characters long" if len(text) > LONGEST_ID else ", with a NUL byte"
     )
-
-
-def _shown(value: float) -> str:
-    return "missing or no number" if np.isnan(value) else f"{value:g}"
 
 
 def _encoded(source: str, size: int, column: str, texts: Any) -> Names:
@@ -219,18 +220,17 @@ def _of_columns(
 ) -> Listing:
     import pyarrow as pa
 
-    ids = [_ids(column, source, word) for word, column in zip(("query", "document"), columns, strict=False)]
+    ids = [
+        column
+        if set(map(type, column)) <= {str}  # as nearly always, and a million looks cheaper
+        else [_id(value, source, word) for value in column]
+        for word, column in zip(("query", "document"), columns, strict=False)
+    ]
     try:
         texts = [pa.chunked_array([pa.array(column, pa.large_string())]) for column in ids]
     except UnicodeEncodeError:
         raise DataError(Problem(source, "an id is not Unicode text (a lone surrogate)", "text")) from None
     return Listing(source, form, texts[0], texts[1], _numbers(columns[2]), place, name)
-
-
-def _ids(values: Sequence[Any], source: str, column: str) -> Sequence[str]:
-    if set(map(type, values)) <= {str}:  # as nearly always, and a million looks cheaper
-        return values
-    return [_id(value, source, column) for value in values]
 
 
 def _id(value: Any, source: str, column: str) -> str:
@@ -358,7 +358,8 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
     first, rows = first_of(value)
     if first is None or (isinstance(first, tuple) and not hasattr(first, "_fields")):
         rows = list(rows)
-        wrong = next(((at, row) for at, row in enumerate(rows) if not _is_triple(row)), None)
+        triples = [isinstance(row, tuple) and len(row) == 3 for row in rows]
+        wrong = None if all(triples) else (triples.index(False), rows[triples.index(False)])
         if wrong is not None:
             found = f"is {str(wrong[1])[:60]!r}"
             raise DataError(
@@ -377,10 +378,6 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
             Problem(source, f"its rows are not alike: {problem}", f"rows like {first!r}")
         ) from None
     return of_table(ArrowColumns(table, Path(source)), role, form)
-
-
-def _is_triple(row: Any) -> bool:
-    return isinstance(row, tuple) and len(row) == 3
 
 
 def _ratings(value: Any) -> Any | None:

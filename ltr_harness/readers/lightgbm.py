@@ -72,7 +72,12 @@ class LightGbm(Reader, ValueOptions):
         """The rows of the main files, without blocks."""
         from ltr_harness.readers.delimited import first_line
 
-        separators = {path: _separator(first_line(path)) for path in paths}
+        # as LightGBM tells formats apart: a colon means LibSVM
+        lines = {path: first_line(path) for path in paths}
+        separators = {
+            path: next((sep for sep in "\t," if sep in line and ":" not in line), None)
+            for path, line in lines.items()
+        }
         if len(set(separators.values())) > 1:
             raise DataError(
                 [Problem(str(path), f"holds {_FORMATS[sep]} rows") for path, sep in separators.items()]
@@ -87,13 +92,6 @@ class LightGbm(Reader, ValueOptions):
 
 
 _FORMATS = {None: "LibSVM", ",": "comma-separated", "\t": "tab-separated"}
-
-
-def _separator(line: str) -> str | None:
-    """As LightGBM tells formats apart: a colon means LibSVM."""
-    if ":" in line:
-        return None
-    return "\t" if "\t" in line else "," if "," in line else None
 
 
 def _table_rows(paths: Sequence[Path], separator: str, options: ValueOptions, *, header: bool) -> Rows:

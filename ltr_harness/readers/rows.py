@@ -66,7 +66,9 @@ def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
         subtopics=pairs if pairs is None or order is None else pairs.take(order),
     )
     attributes = {
-        name: _per_query(name, ordered(values), groups, lambda row: rows.place(_before(order, row)))
+        name: _per_query(
+            name, ordered(values), groups, lambda row: rows.place(row if order is None else int(order[row]))
+        )
         for name, values in rows.attributes.items()
     }
     return RankingDataset(
@@ -185,7 +187,3 @@ def _means(
     equal = np.minimum.reduceat(values, starts) == np.maximum.reduceat(values, starts)
     means: NDArray[np.float64] = np.where(equal, values[starts], np.add.reduceat(values, starts) / sizes)
     return means
-
-
-def _before(order: NDArray[np.int64] | None, row: int) -> int:
-    return row if order is None else int(order[row])

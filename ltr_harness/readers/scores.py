@@ -98,7 +98,10 @@ def _refuse_unused(table: OpenedTable, query: str | None, columns: Sequence[str]
     if not columns:
         return
     texts = table.read([], [*columns, *([query] if query else [])])
-    queries = None if query is None else np.unique(_texts(table, texts, query), return_inverse=True)[1]
+    queries = None
+    if query is not None:
+        ids = _as_text(table, texts, query).fill_null("").to_numpy().astype(np.str_)
+        queries = np.unique(ids, return_inverse=True)[1]
     names = [name for name in columns if _could_name(texts_of(texts[name]), queries)]
     if not names:
         return
@@ -133,21 +136,16 @@ def _could_name(texts: Any | None, queries: NDArray[np.int64] | None) -> bool:
             return False
         if numbers[0] in (0, 1) and (np.diff(numbers) == 1).all():
             return False
-        if queries is not None and _counts(numbers, queries):
-            return False
+        if queries is not None:  # numbers that count each query's rows, from 0 or 1, in their order
+            order, sizes = np.argsort(queries, kind="stable"), np.bincount(queries)
+            expected = np.arange(len(queries)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+            if any(np.array_equal(numbers[order], expected + first) for first in (0, 1)):
+                return False
     if queries is None:
         return n_values > 1
     if len(queries) == int(queries.max()) + 1:
         return False  # one row per query: the query says it
     return np.unique(queries * n_values + codes).size == len(codes)
-
-
-def _counts(numbers: NDArray[np.float64], queries: NDArray[np.int64]) -> bool:
-    """Whether the numbers count each query's rows, from 0 or 1, in their order."""
-    order = np.argsort(queries, kind="stable")
-    sizes = np.bincount(queries)
-    expected = np.arange(len(queries)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return any(np.array_equal(numbers[order], expected + first) for first in (0, 1))
 
 
 def same_queries(
@@ -269,10 +267,6 @@ def _codes(
     places = index_in(_as_text(table, columns, name), value_set=known).fill_null(-1)
     codes: NDArray[np.int64] = places.to_numpy().astype(np.int64)
     return codes
-
-
-def _texts(table: OpenedTable, columns: Any, name: str) -> NDArray[np.str_]:
-    return np.asarray(_as_text(table, columns, name).fill_null("").to_numpy(), dtype=np.str_)
 
 
 def _as_text(table: OpenedTable, columns: Any, name: str) -> Any:

@@ -117,17 +117,23 @@ LARGEST_GRADE = 2**53
 
 
 @dataclass(frozen=True, eq=False)
-class Qrels:
-    """Judgments of documents."""
+class _Listed:
+    """Documents of queries, one a line."""
 
     path: Path
     queries: Names  # each line's query
     documents: Names | Texts  # each line's document
+    form: str = field(kw_only=True)  # what the file, or whatever it is, was recognised as
+    notes: tuple[str, ...] = field(default=(), kw_only=True)  # what a reader of the numbers should know
+
+
+@dataclass(frozen=True, eq=False)
+class Qrels(_Listed):
+    """Judgments of documents."""
+
     # (n_lines,), int64, or float64 where judgments are no whole numbers; negative: in the pool, but nobody judged it
     grades: NDArray[np.int64] | NDArray[np.float64]
-    form: str = "TREC qrels"  # what the file, or whatever it is, was recognised as
     subtopics: Subtopics | None = None  # of the lines; None where the judgments name none
-    notes: tuple[str, ...] = ()  # what a reader of the numbers should know
 
     @property
     def n_queries(self) -> int:
@@ -148,16 +154,11 @@ class Qrels:
 
 
 @dataclass(frozen=True, eq=False)
-class TrecRun:
+class TrecRun(_Listed):
     """Ranking of a system."""
 
-    path: Path
-    tag: str  # the run's name in the file, that of the last line where there are several
-    queries: Names  # each line's query
-    documents: Names | Texts  # each line's document
     scores: NDArray[np.float64]  # (n_lines,), higher ranks first; never NaN
-    notes: tuple[str, ...] = ()  # what a reader of the numbers should know
-    form: str = "TREC run"  # what the file, or whatever it is, was recognised as
+    tag: str  # the run's name in the file, that of the last line where there are several
 
 
 def read_qrels(
@@ -178,14 +179,12 @@ def read_qrels(
         expected,
     )
     subtopics = lines.names("iteration") if "iteration" in fields else None
-    if subtopics is None or subtopics.values.size == 1:
-        _refuse_twice(lines, queries, documents, "judged")
-        lines.finish()
-        return Qrels(lines.path, queries, documents, grades.astype(np.int64), form)
+    if subtopics is not None and subtopics.values.size == 1:
+        subtopics = None
     _refuse_twice(lines, queries, documents, "judged", subtopics)
     lines.finish()
-    each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form)
-    return of_subtopics(each, subtopics, "the second column")
+    each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form=form)
+    return each if subtopics is None else of_subtopics(each, subtopics, "the second column")
 
 
 def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
@@ -222,7 +221,7 @@ def read_ntcir_qrels(path: str | Path) -> Qrels:
     _refuse_twice(lines, queries, documents, "judged")
     lines.finish()
     grades = np.array([0 if form is None else int(form[1]) for form in forms], dtype=np.int64)
-    return Qrels(lines.path, queries, documents, grades[levels.codes], "NTCIR qrels (query document L2)")
+    return Qrels(lines.path, queries, documents, grades[levels.codes], form="NTCIR qrels (query document L2)")
 
 
 def read_marco_run(path: str | Path) -> TrecRun:
@@ -242,7 +241,7 @@ def read_marco_run(path: str | Path) -> TrecRun:
     )
     _refuse_twice(lines, queries, documents, "listed")
     lines.finish()
-    return TrecRun(lines.path, "", queries, documents, -ranks, form="MS MARCO run (query document rank)")
+    return TrecRun(lines.path, queries, documents, -ranks, "", form="MS MARCO run (query document rank)")
 
 
 def read_run(path: str | Path) -> TrecRun:
@@ -262,7 +261,8 @@ def read_run(path: str | Path) -> TrecRun:
             f"{path}: {count_of(tags.values.size, 'run tag')} ({some_of(tags.values)}); the last line's is used"
         )
     notes += _rank_notes(lines, queries, scores)
-    return TrecRun(lines.path, str(tags.values[tags.of_block[-1]]), queries, documents, scores, tuple(notes))
+    tag = str(tags.values[tags.of_block[-1]])
+    return TrecRun(lines.path, queries, documents, scores, tag, form="TREC run", notes=tuple(notes))
 
 
 def lists_of(queries: Names, *subtopics: Names) -> Names:
@@ -316,8 +316,11 @@ def _rank_notes(lines: Lines, queries: Names, scores: NDArray[np.float64]) -> li
     if ranks is None:
         return [f"{lines.path}: the ranks are not all numbers; only scores decide, so this changes nothing"]
     n = kernels.contrary_queries(queries.of_block, queries.starts, scores, ranks, queries.values.size)
-    if n < 0:
-        n = _contrary_queries(queries, scores, ranks)
+    if n < 0:  # the rows of a query do not stand together
+        order = np.lexsort((-scores, queries.codes))
+        codes = queries.codes[order]
+        contrary = (np.diff(codes) == 0) & (np.diff(scores[order]) < 0) & (np.diff(ranks[order]) < 0)
+        n = np.unique(codes[1:][contrary]).size
     if not n:
         return []
     return [
@@ -325,14 +328,6 @@ def _rank_notes(lines: Lines, queries: Names, scores: NDArray[np.float64]) -> li
         "scores decide, "
         "higher first"
     ]
-
-
-def _contrary_queries(queries: Names, scores: NDArray[np.float64], ranks: NDArray[np.float64]) -> int:
-    """See the kernel; whatever the order of the rows."""
-    order = np.lexsort((-scores, queries.codes))
-    same = queries.codes[order][1:] == queries.codes[order][:-1]
-    contrary = same & (np.diff(scores[order]) < 0) & (np.diff(ranks[order]) < 0)
-    return np.unique(queries.codes[order][1:][contrary]).size
 
 
 def some_of(names: Sequence[str] | NDArray[np.str_]) -> str:
@@ -396,9 +391,12 @@ def _joined(arrangement: _Arrangement, qrels: Qrels, run: TrecRun, notes: tuple[
         np.zeros(most),
     )
     line = np.empty(0 if qrels.subtopics is None else most, dtype=np.int32)
-    sizes = arrangement.fill(
-        _above_nothing(run.scores), (labels, judged, retrieved, scores), (np.empty(0, dtype=np.int32), line)
-    )
+    given = run.scores
+    if np.isneginf(
+        given
+    ).any():  # which elsewhere says that a row is not listed: any numbers in the same order do
+        given = np.unique(given, return_inverse=True)[1].astype(np.float64)
+    sizes = arrangement.fill(given, (labels, judged, retrieved, scores), (np.empty(0, dtype=np.int32), line))
     n = int(sizes.sum())
     judgments = judgments_of(
         labels[:n],
@@ -507,13 +505,6 @@ def _ranks(run: TrecRun) -> NDArray[np.int64]:
     ranks = np.empty(order.size, dtype=np.int64)
     ranks[order] = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
     return ranks
-
-
-def _above_nothing(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The scores, in the same order, without -inf, which elsewhere says that a row is not listed."""
-    if not np.isneginf(scores).any():
-        return scores
-    return np.unique(scores, return_inverse=True)[1].astype(np.float64)
 
 
 def _query_notes(

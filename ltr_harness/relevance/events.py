@@ -273,7 +273,8 @@ class _Events:
         name, owner, item, time = (np.concatenate(column) for column in zip(*parts, strict=True))
         parts.clear()  # the memory, before the sorting needs it
         by_time = _UNTIMED if join.query_id else time  # with a query id, times only say when orphans happened
-        order = _earliest_first(by_time, owner.size)
+        in_order = by_time.size == 0 or bool(np.all(by_time[1:] >= by_time[:-1]))
+        order = np.arange(owner.size) if in_order else np.argsort(by_time, kind="stable")
         order, _ = _stably(order, item, self._items.n)
         order, self._starts = _stably(order, owner, self._owners.n)
         self.name, self._item = name[order], item[order]
@@ -300,13 +301,6 @@ class _Events:
         """The row of every event, once the whole log has passed by."""
         _settle(self._starts, self._item, self._time, window, self._row, self._shown)
         return self._row
-
-
-def _earliest_first(time: Rows, n: int) -> Rows:
-    """The order of time; that of the file where there is no time."""
-    if time.size == 0 or bool(np.all(time[1:] >= time[:-1])):
-        return np.arange(n)
-    return np.argsort(time, kind="stable")
 
 
 @compiled

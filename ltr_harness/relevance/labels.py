@@ -73,7 +73,11 @@ def labels_of(
     parts: list[tuple[Floats, NDArray[np.bool_]]] = []
     happened: dict[str, int] = {}
     first = 0
-    for batch in log.batches(_of_grades(rule, columns), columns.query_id if rule.by_list else None):
+    by_list = [name for name in (columns.query_id, columns.rank) if name] if rule.by_list else []
+    needed = list(dict.fromkeys([*rule.named_columns, *by_list])) or [
+        columns.query_id
+    ]  # one, to count rows by
+    for batch in log.batches(needed, columns.query_id if rule.by_list else None):
         shown = batch if events is None else events.beside(batch, first)
         rows = _rows(shown, rule, columns, contract, lambda row, first=first: place(first + row))  # type: ignore[misc]
         first += batch.num_rows
@@ -115,10 +119,13 @@ def _estimates(
     features: NDArray[np.float32] | None,
 ) -> tuple[Floats, str]:
     """The labels that the rule's estimator makes of what happened, and how much that says."""
+    import pyarrow as pa
+
     assert rule.propensity is not None
     doubly = rule.chosen == "doubly_robust" and features is not None
     looked = rule.propensity.column or columns.rank or ""
-    table = _whole(log, [looked, *([columns.query_id] if doubly else [])])
+    batches = log.batches([looked, *([columns.query_id] if doubly else [])], None)
+    table = pa.concat_tables(batches, promote_options="permissive")
     rows = _Placed(table, None, np.empty(0, np.str_), np.array([0, grades.size]), place)
     shown = np.ones(grades.size) if rule.propensity.column else rows.numbers(looked)
     ranks = np.where((shown >= 1) & (shown == np.floor(shown)), shown, 0).astype(np.int64)
@@ -159,19 +166,6 @@ def _graded(
     else:
         judged = judged_rows(rows, counts, scores, rule, contract)
     return counts, (grades, np.ones(n, dtype=bool) if judged is None else judged)
-
-
-def _of_grades(rule: Relevance, columns: ListColumns) -> list[str]:
-    """The columns that grades need, beside those of the join; one at least, to count rows by."""
-    by_list = [name for name in (columns.query_id, columns.rank) if name] if rule.by_list else []
-    return list(dict.fromkeys([*rule.named_columns, *by_list])) or [columns.query_id]
-
-
-def _whole(log: Log, columns: list[str]) -> Any:
-    """A few columns of all rows."""
-    import pyarrow as pa
-
-    return pa.concat_tables(log.batches(columns, None), promote_options="permissive")
 
 
 def _back(values: NDArray[Any], order: NDArray[np.int64] | None) -> NDArray[Any]:

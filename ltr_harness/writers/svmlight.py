@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,9 @@ def write_svmlight(dataset: RankingDataset, path: Path, temporary: Temporary, *,
     """
     labels, said = labels_to_write(dataset)
     notes = list(said)
-    first = _first_index(dataset.feature_names)
-    if first is None:
-        first = 1
+    numbered = [str(j) for j in range(dataset.n_features + 1)]
+    first = 0 if list(dataset.feature_names) == numbered[:-1] else 1
+    if first and list(dataset.feature_names) != numbered[1:]:
         names = path.with_name(path.name + ".features")
         temporary(names).write_text("".join(f"{name}\n" for name in dataset.feature_names), encoding="utf-8")
         notes.append(f"features are numbered from 1; their names are in {names.name}")
@@ -53,14 +53,6 @@ def write_svmlight(dataset: RankingDataset, path: Path, temporary: Temporary, *,
     if missing:
         notes.append(f"{', '.join(missing)} have no place in this format and are left out")
     return notes
-
-
-def _first_index(names: Sequence[str]) -> int | None:
-    """Where the features count from, if their names are numbers in a row."""
-    for first in (0, 1):
-        if all(name == str(first + j) for j, name in enumerate(names)):
-            return first
-    return None
 
 
 def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False) -> None:
