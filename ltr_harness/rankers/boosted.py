@@ -4,33 +4,41 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from types import ModuleType
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, StrictBool
 
 from ltr_harness.boosting.objectives import MetricObjective
+from ltr_harness.boosting.watching import Measured, Watching
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.metrics import Metric
+from ltr_harness.rankers.adapters import TreeModel, fixed_threads, training_notes
+from ltr_harness.rankers.cluster import Parts, SharedStopping, train_across
 from ltr_harness.rankers.objectives import (
     CLASSES,
     METRIC,
     MetricObjectiveConfig,
     Optimised,
     class_problems,
+    n_classes,
     objective_cautions,
     objective_problems,
 )
 from ltr_harness.rankers.presets import PRESETS, SPACES
-from ltr_harness.rankers.ranker import Facts, Ranker, Training
+from ltr_harness.rankers.ranker import VALID, Facts, Ranker, Training
 from ltr_harness.wording import count_of, plural
 
 Name = int | str
+Watch = TypeVar("Watch", bound=Watching)
 
 
 class BoostedRanker(Ranker):
@@ -102,6 +110,30 @@ class BoostedRanker(Ranker):
             if isinstance(self.objective, str)
             else {**handed, "objective": self.objective.model_dump(mode="json")}
         )
+
+    def outcome(
+        self,
+        training: Training,
+        handed: dict[str, Any],
+        history: Sequence[Measured],
+        kept: int,
+        n_splits: int,
+        trained: int | None = None,
+        notes: Sequence[str] = (),
+    ) -> dict[str, Any]:
+        """Fields of a trained model besides its trees; without `trained`, the learning curve has the rounds."""
+        rounds = trained or (history[-1].round if history else kept)
+        return {
+            "params": self.recorded(handed),
+            "best_round": kept,
+            "rounds_trained": rounds,
+            "history": history,
+            "notes": (
+                *notes,
+                *self.selection_notes(training.train),
+                *training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping),
+            ),
+        }
 
     def library_params(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         """Preset, `params` on top, and monotone constraints, which are by position and so need the features' names."""
@@ -325,6 +357,9 @@ class BoostedRanker(Ranker):
 class DataParallelRanker(BoostedRanker):
     """A boosted ranker whose library can train one model on data that are spread over several machines."""
 
+    parameters: ClassVar[ModuleType]
+    """The module of the library's parameters."""
+
     data_parallel: StrictBool | Annotated[int, Field(strict=True, ge=2)] = Field(
         False,
         description="Train each model across this many workers of a Dask cluster, on a part of the training queries "
@@ -336,6 +371,90 @@ class DataParallelRanker(BoostedRanker):
         if self.data_parallel is False:  # runs from before there was the field are the same runs
             del definition["data_parallel"]
         return definition
+
+    @classmethod
+    def canonical_name(cls, parameter: str) -> str:
+        name: str = cls.parameters.canonical_names().get(parameter, parameter)
+        return name
+
+    @property
+    def seed_matters(self) -> bool:
+        return bool(self.parameters.seed_matters(self.loss, self.library_params()))
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        listed = self.field_problems(facts) + self.across_problems(facts)
+        if self.loss not in (*self.objectives, METRIC):
+            return listed
+        params = self.library_params(None if facts is None or listed else facts.feature_names)
+        if self.position_bias and self.loss not in self.parameters.LAMBDA:
+            found = f"has no effect with the objective {self.objective}"
+            listed.append(Problem("position_bias", found, cure="leave it out"))
+        return listed + self.params_problems(params, facts)
+
+    @abstractmethod
+    def params_problems(self, params: dict[str, Any], facts: Facts | None) -> list[Problem]:
+        """Whatever the library would reject, ignore or misread of its parameters."""
+
+    def fit(self, training: Training) -> TreeModel:
+        self.require(training)
+        params = self.library_params(training.train.feature_names)
+        handed = self.parameters.complete(self.loss, params, training.seed, training.threads)
+        if self.loss in CLASSES:
+            handed["num_class"] = n_classes(training.train)
+        history: Sequence[Measured]
+        learned: dict[str, Any] = {}
+        if self.data_parallel:
+            n_parts, train = self.n_parts(training), partial(self._train_across, training, handed)
+            with self._failures(OSError):
+                trained = train_across(n_parts, training, self.prepared, train)
+            booster, history = self._cut(trained.model, trained.best_round), trained.history
+            notes = self.across_notes(n_parts)
+        else:
+            with fixed_threads(self._native()), self._failures():
+                booster, history, learned = self._train(training, handed, training.max_rounds)
+            notes = self.cautions(training.threads)
+        kept, n_splits = self._size(booster)
+        outcome = self.outcome(training, handed, history, kept, n_splits, notes=notes)
+        return self._model(booster, training, {**outcome, "learned": learned})
+
+    @abstractmethod
+    def _native(self) -> Any:
+        """The library that ctypes has loaded."""
+
+    @abstractmethod
+    def _failures(self, *more: type[Exception]) -> AbstractContextManager[None]:
+        """The library's errors, and more, as ours."""
+
+    @abstractmethod
+    def _train(
+        self, training: Training, handed: dict[str, Any], rounds: int
+    ) -> tuple[Any, Sequence[Measured], dict[str, Any]]:
+        """The booster, the learning curve, and what training found out besides."""
+
+    @abstractmethod
+    def _train_across(
+        self, training: Training, handed: dict[str, Any], data: Parts, stopping: SharedStopping
+    ) -> Any:
+        """The booster, with all rounds or cut at the best one."""
+
+    def _cut(self, booster: Any, best_round: int | None) -> Any:
+        """The booster without the rounds after the best."""
+        return booster
+
+    @abstractmethod
+    def _size(self, booster: Any) -> tuple[int, int]:
+        """Rounds, and splits in all trees."""
+
+    @abstractmethod
+    def _model(self, booster: Any, training: Training, outcome: dict[str, Any]) -> TreeModel:
+        """The trained model."""
+
+    def watch(self, kind: type[Watch], training: Training, valid: Any) -> Watch | None:
+        """The library's callback that evaluates and stops, where something is watched."""
+        if training.valid is None or not training.watched:
+            return None
+        judgments = {VALID: training.valid.judgments}
+        return kind.by_rule(training.watched, {VALID: valid}, training.stopping, judgments, training.report)
 
     def across(self, n_workers: int) -> Self:
         """The same with the number of workers said: it can move a tree."""

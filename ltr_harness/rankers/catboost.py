@@ -27,7 +27,6 @@ from ltr_harness.rankers.adapters import (
     name_problems,
     safe_feature_names,
     shared,
-    training_notes,
 )
 from ltr_harness.rankers.boosted import BoostedRanker
 from ltr_harness.rankers.catboost_losses import (
@@ -249,6 +248,9 @@ class CatBoostRanker(BoostedRanker):
         optimised = super().optimised()
         return None if optimised is None else replace(optimised, depth=None)  # it has no truncation level
 
+    def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
+        return handed  # the loss function has the metric
+
     def objective_problems(self, facts: Facts | None) -> list[Problem]:
         if isinstance(self.objective, str):
             return problems(self.objective, facts)
@@ -320,14 +322,7 @@ class CatBoostRanker(BoostedRanker):
             booster=booster,
             threads=training.threads,
             n_features=training.train.n_features,
-            params=handed,
-            best_round=best,
-            rounds_trained=trained,
-            history=history,
-            notes=(
-                *self.selection_notes(training.train),
-                *training_notes(splits, best, trained, rounds, training.stopping),
-            ),
+            **self.outcome(training, handed, history, best, splits, trained),
         )
 
     def _watched(self, booster: Any, training: Training, before: int) -> tuple[list[Measured], int]:

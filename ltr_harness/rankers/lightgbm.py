@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from ltr_harness.boosting.watching import one_per_row
+from ltr_harness.boosting.watching import Measured, one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers import lightgbm_parameters as parameters
@@ -22,24 +23,19 @@ from ltr_harness.rankers.adapters import (
     Importance,
     TreeModel,
     as_number,
-    fixed_threads,
     learned_bias,
     safe_feature_names,
     shared,
-    training_notes,
 )
 from ltr_harness.rankers.boosted import DataParallelRanker
-from ltr_harness.rankers.cluster import Coordinator, Parts, SharedStopping, train_across
+from ltr_harness.rankers.cluster import Coordinator, Parts, SharedStopping
 from ltr_harness.rankers.lightgbm_parameters import plain_message, problems
 from ltr_harness.rankers.objectives import (
-    CLASSES,
-    METRIC,
     MetricObjectiveConfig,
     Optimised,
-    n_classes,
     refuse_shares,
 )
-from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failures_of, model_file
+from ltr_harness.rankers.ranker import Facts, Training, as_matrix, failures_of, model_file
 
 _ROW = re.compile(r"^\[LightGBM\] \[Debug\]\s+(\d+)\s+(-?[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)\s*$")
 
@@ -91,6 +87,7 @@ class LightGBMRanker(DataParallelRanker):
     library: ClassVar[str] = "lightgbm"
     objectives: ClassVar[Collection[str]] = parameters.OBJECTIVES
     model_file: ClassVar[str] = "model.txt"
+    parameters: ClassVar[ModuleType] = parameters
 
     objective: str | MetricObjectiveConfig = Field(
         "lambdarank",
@@ -98,30 +95,12 @@ class LightGBMRanker(DataParallelRanker):
         "{metric: err@10, …}: any metric; primary: the one that decides.",
     )
 
-    @classmethod
-    def canonical_name(cls, parameter: str) -> str:
-        return parameters.canonical_names().get(parameter, parameter)
-
-    def check(self, facts: Facts | None = None) -> list[Problem]:
-        listed = self.field_problems(facts) + self.across_problems(facts)
-        if self.loss not in (*self.objectives, METRIC):
-            return listed
-        params = self.library_params(None if facts is None or listed else facts.feature_names)
+    def params_problems(self, params: dict[str, Any], facts: Facts | None) -> list[Problem]:
         besides = {
             **({"categorical_feature": True} if self.has_categories(facts) else {}),
             **({"position": True} if self.position_bias else {}),
         }
-        if self.position_bias and self.loss != "lambdarank":
-            listed.append(
-                Problem(
-                    "position_bias", f"has no effect with the objective {self.objective}", cure="leave it out"
-                )
-            )
-        return listed + problems(self.loss, params, facts, besides)
-
-    @property
-    def seed_matters(self) -> bool:
-        return parameters.seed_matters(self.loss, self.library_params())
+        return problems(self.loss, params, facts, besides)
 
     @property
     def threads_matter(self) -> bool:
@@ -137,39 +116,32 @@ class LightGBMRanker(DataParallelRanker):
     def cautions(self, threads: int) -> list[str]:
         return parameters.notes(self.library_params(), threads)
 
-    def fit(self, training: Training) -> LightGBMModel:
+    def _native(self) -> Any:
+        import lightgbm
+
+        return lightgbm.basic._LIB
+
+    def _failures(self, *more: type[Exception]) -> AbstractContextManager[None]:
+        import lightgbm
+
+        errors = (lightgbm.basic.LightGBMError, ValueError, TypeError, *more)
+        return failures_of("LightGBM", *errors, say=plain_message)
+
+    def _train(
+        self, training: Training, handed: dict[str, Any], rounds: int
+    ) -> tuple[Any, Sequence[Measured], dict[str, Any]]:
         import lightgbm
 
         from ltr_harness.boosting.lightgbm import Watch
 
-        self.require(training)
-        params = self.library_params(training.train.feature_names)
-        handed = parameters.complete(self.loss, params, training.seed, training.threads)
-        if self.loss in CLASSES:
-            handed["num_class"] = n_classes(training.train)
-        rounds = training.max_rounds
-        if self.data_parallel:
-            return self._fit_across(training, handed)
-        with (
-            fixed_threads(lightgbm.basic._LIB),
-            failures_of("LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, say=plain_message),
-            position_biases(self.position_bias) as biases,
-        ):
+        with position_biases(self.position_bias) as biases:
             key = (self.selection(), parameters.binning(handed))
             train, valid = (
                 shared("lightgbm", training, key, lambda: self._binned(training, handed))
                 if self.init_model is None
                 else self._binned(training, handed)  # its scores go into the Dataset
             )
-            watch = None
-            if valid is not None and training.watched:
-                watch = Watch.by_rule(
-                    training.watched,
-                    {VALID: valid},
-                    training.stopping,
-                    {} if training.valid is None else {VALID: training.valid.judgments},
-                    training.report,
-                )
+            watch = self.watch(Watch, training, valid)
             booster = lightgbm.train(
                 # where LightGBM says its biases
                 self._for_training(handed, training) | ({"verbosity": 2} if self.position_bias else {}),
@@ -178,55 +150,42 @@ class LightGBMRanker(DataParallelRanker):
                 init_model=None if self.init_model is None else self.init_model_file(),
                 callbacks=[watch] if watch else None,
             )
-        history = watch.history if watch else []
-        kept = booster.current_iteration()
-        trained = history[-1].round if history else kept
-        n_splits = int(booster.feature_importance("split").sum())
-        return LightGBMModel(
-            booster=booster,
-            threads=training.threads,
-            params=self.recorded(handed),
-            best_round=kept,
-            rounds_trained=trained,
-            history=history,
-            notes=(
-                *parameters.notes(params, training.threads),
-                *self.selection_notes(training.train),
-                *training_notes(n_splits, kept, trained, rounds, training.stopping),
-            ),
-            learned=learned_bias("bias_factor", biases) if biases else {},
-        )
+        learned = learned_bias("bias_factor", biases) if biases else {}
+        return booster, watch.history if watch else [], learned
 
-    def _fit_across(self, training: Training, handed: dict[str, Any]) -> LightGBMModel:
+    def _train_across(
+        self, training: Training, handed: dict[str, Any], data: Parts, stopping: SharedStopping
+    ) -> Any:
+        """The booster, cut at the best round where training was stopped.
+
+        LightGBM's own early stopping and its `eval_set` are not used: both look at one worker's rows.
+        """
         import lightgbm
+        from lightgbm.dask import DaskLGBMRanker
 
-        n_parts, names = self.n_parts(training), training.train.feature_names
+        params = parameters.canonical(self._for_training(handed, training))
+        threads = params.pop("num_threads")
+        ranker = DaskLGBMRanker(client=_InOrder(data.client), n_estimators=stopping.max_rounds, **params)
+        # it takes each worker's own number of threads, which is ours, and says so
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Parameter n_jobs will be ignored")
+            ranker.fit(
+                data.features,
+                data.labels,
+                sample_weight=data.weights,
+                group=data.sizes,
+                feature_name=safe_feature_names(training.train.feature_names),
+                categorical_feature=self.categorical_columns(training.train) or "auto",
+                callbacks=[_Callback(stopping, threads)],
+            )
+        # as read from its file, which must not depend on the ports that happened to be free
+        return lightgbm.Booster(model_str=_NETWORK.sub("", ranker.booster_.model_to_string()))
 
-        def train(data: Any, stopping: Any) -> Any:
-            library = self._for_training(handed, training)
-            plain = {parameters.canonical_names().get(name, name): value for name, value in library.items()}
-            return _trained_across(data, stopping, plain, names, self.categorical_columns(training.train))
+    def _size(self, booster: Any) -> tuple[int, int]:
+        return booster.current_iteration(), int(booster.feature_importance("split").sum())
 
-        with failures_of(
-            "LightGBM", lightgbm.basic.LightGBMError, ValueError, TypeError, OSError, say=plain_message
-        ):
-            trained = train_across(n_parts, training, self.prepared, train)
-        booster, kept = trained.model, trained.model.current_iteration()
-        rounds = trained.history[-1].round if trained.history else kept
-        n_splits = int(booster.feature_importance("split").sum())
-        return LightGBMModel(
-            booster=booster,
-            threads=training.threads,
-            params=self.recorded(handed),
-            best_round=kept,
-            rounds_trained=rounds,
-            history=trained.history,
-            notes=(
-                *self.across_notes(n_parts),
-                *self.selection_notes(training.train),
-                *training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping),
-            ),
-        )
+    def _model(self, booster: Any, training: Training, outcome: dict[str, Any]) -> LightGBMModel:
+        return LightGBMModel(booster=booster, threads=training.threads, **outcome)
 
     def _for_training(self, handed: dict[str, Any], training: Training) -> dict[str, Any]:
         """The parameters with the metric to optimise, whose gradients LightGBM asks for."""
@@ -332,43 +291,6 @@ def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:
 
 
 _NETWORK = re.compile(r"^\[(machines|local_listen_port): .*\]\n", re.MULTILINE)
-
-
-def _trained_across(
-    data: Parts,
-    stopping: SharedStopping,
-    handed: Mapping[str, Any],
-    names: Sequence[str],
-    categorical: Sequence[int],
-) -> Any:
-    """The booster, cut at the best round where training was stopped.
-
-    LightGBM's own early stopping and its `eval_set` are not used: both look at one worker's rows.
-    """
-    import lightgbm
-    from lightgbm.dask import DaskLGBMRanker
-
-    threads = handed["num_threads"]
-    ranker = DaskLGBMRanker(
-        client=_InOrder(data.client),
-        n_estimators=stopping.max_rounds,
-        **{name: value for name, value in handed.items() if name != "num_threads"},
-    )
-    with (
-        warnings.catch_warnings()
-    ):  # it takes each worker's own number of threads, which is ours, and says so
-        warnings.filterwarnings("ignore", "Parameter n_jobs will be ignored")
-        ranker.fit(
-            data.features,
-            data.labels,
-            sample_weight=data.weights,
-            group=data.sizes,
-            feature_name=safe_feature_names(tuple(names)),
-            categorical_feature=list(categorical) or "auto",
-            callbacks=[_Callback(stopping, threads)],
-        )
-    # as read from its file, which must not depend on the ports that happened to be free
-    return lightgbm.Booster(model_str=_NETWORK.sub("", ranker.booster_.model_to_string()))
 
 
 class _InOrder:

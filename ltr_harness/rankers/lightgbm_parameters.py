@@ -36,6 +36,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "multiclass": {"num_class": 2},  # as many as there are grades
 }
 TRUNCATION = "lambdarank_truncation_level"
+LAMBDA = ("lambdarank",)
 _LOSSES = {**OBJECTIVES, METRIC: {}}
 
 

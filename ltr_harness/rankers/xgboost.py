@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from ltr_harness.boosting.watching import one_per_row
+from ltr_harness.boosting.watching import Measured, one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers import xgboost_parameters as parameters
@@ -22,24 +24,19 @@ from ltr_harness.rankers.adapters import (
     TreeModel,
     as_number,
     by_position,
-    fixed_threads,
     is_on,
     learned_bias,
     safe_feature_names,
     shared,
-    training_notes,
 )
 from ltr_harness.rankers.boosted import DataParallelRanker
-from ltr_harness.rankers.cluster import Coordinator, Parts, SharedStopping, train_across
+from ltr_harness.rankers.cluster import Coordinator, Parts, SharedStopping
 from ltr_harness.rankers.objectives import (
-    CLASSES,
-    METRIC,
     MetricObjectiveConfig,
     Optimised,
-    n_classes,
     refuse_shares,
 )
-from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failures_of, model_file
+from ltr_harness.rankers.ranker import Facts, Training, as_matrix, failures_of, model_file
 from ltr_harness.rankers.xgboost_parameters import plain_message, problems
 
 
@@ -50,6 +47,7 @@ class XGBoostRanker(DataParallelRanker):
     library: ClassVar[str] = "xgboost"
     objectives: ClassVar[Collection[str]] = parameters.OBJECTIVES
     model_file: ClassVar[str] = "model.ubj"
+    parameters: ClassVar[ModuleType] = parameters
 
     objective: str | MetricObjectiveConfig = Field(
         "rank:ndcg",
@@ -62,36 +60,19 @@ class XGBoostRanker(DataParallelRanker):
         "training. Evaluation keeps the grades.",
     )
 
-    @classmethod
-    def canonical_name(cls, parameter: str) -> str:
-        return parameters.canonical_names().get(parameter, parameter)
-
     def library_params(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         params = super().library_params(names)
         return {**params, "lambdarank_unbiased": True} if self.position_bias else params
 
-    def check(self, facts: Facts | None = None) -> list[Problem]:
-        listed = self.field_problems(facts) + self.across_problems(facts)
-        if self.loss not in (*self.objectives, METRIC):
-            return listed
-        params = self.library_params(None if facts is None or listed else facts.feature_names)
-        besides = {"feature_types": True} if self.has_categories(facts) else {}
+    def params_problems(self, params: dict[str, Any], facts: Facts | None) -> list[Problem]:
+        listed = []
         if self.position_bias and self.loss not in parameters.LAMBDA:
-            listed.append(
-                Problem(
-                    "position_bias", f"has no effect with the objective {self.objective}", cure="leave it out"
-                )
-            )
             del params["lambdarank_unbiased"]
         if self.position_bias and "lambdarank_unbiased" in self.params:
-            listed.append(
-                Problem("params.lambdarank_unbiased", "cannot be combined with position_bias", "one of them")
-            )
+            found = "cannot be combined with position_bias"
+            listed.append(Problem("params.lambdarank_unbiased", found, "one of them"))
+        besides = {"feature_types": True} if self.has_categories(facts) else {}
         return listed + problems(self.loss, params, self.relevant, facts, besides)
-
-    @property
-    def seed_matters(self) -> bool:
-        return parameters.seed_matters(self.loss, self.library_params())
 
     def optimised(self) -> Optimised | None:
         if self.loss not in parameters.LAMBDA:
@@ -110,63 +91,87 @@ class XGBoostRanker(DataParallelRanker):
     def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
         return super().recorded(handed) | ({} if self.relevant is None else {"relevant": self.relevant})
 
-    def fit(self, training: Training) -> XGBoostModel:
+    def prepared(self, train: RankingDataset) -> RankingDataset:
+        split = super().prepared(train)
+        if self.relevant is None:
+            return split
+        labels = (split.labels >= self.relevant).astype(np.float64)
+        return replace(split, judgments=replace(split.judgments, labels=labels))
+
+    def _native(self) -> Any:
+        import xgboost
+
+        return xgboost.core._LIB
+
+    def _failures(self, *more: type[Exception]) -> AbstractContextManager[None]:
+        import xgboost
+
+        errors = (xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, *more)
+        return failures_of("XGBoost", *errors, say=plain_message)
+
+    def _train(
+        self, training: Training, handed: dict[str, Any], rounds: int
+    ) -> tuple[Any, Sequence[Measured], dict[str, Any]]:
         import xgboost
 
         from ltr_harness.boosting.xgboost import LastBias, Watch
 
-        self.require(training)
-        params = self.library_params(training.train.feature_names)
-        handed = parameters.complete(self.loss, params, training.seed, training.threads)
-        if self.loss in CLASSES:
-            handed["num_class"] = n_classes(training.train)
-        rounds = training.max_rounds
-        if self.data_parallel:
-            return self._fit_across(training, handed)
-        with (
-            fixed_threads(xgboost.core._LIB),
-            failures_of(
-                "XGBoost", xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, say=plain_message
-            ),
-        ):
-            key = (self.selection(), self._needs_names(handed), parameters.binning(handed))
-            train, valid = shared("xgboost", training, key, lambda: self._binned(training, handed))
-            watch = None
-            if training.valid is not None and training.watched:
-                watch = Watch.by_rule(
-                    training.watched,
-                    {VALID: valid},
-                    training.stopping,
-                    {VALID: training.valid.judgments},
-                    training.report,
-                )
-            objective = self._gradients(training)
-            bias = LastBias() if handed.get("lambdarank_unbiased") else None
-            booster = xgboost.train(
-                parameters.for_library(handed),
-                train,
-                rounds,
-                obj=objective,
-                xgb_model=None if self.init_model is None else self.init_model_file(),
-                callbacks=[one for one in (objective, bias, watch) if one is not None],
-                verbose_eval=False,
-            )
-        booster.feature_names = safe_feature_names(training.train.feature_names)
-        kept = booster.num_boosted_rounds()
-        trained = watch.history[-1].round if watch else kept
-        n_splits = int(sum(booster.get_score(importance_type="weight").values()))
-        return XGBoostModel(
-            booster=booster,
-            params=self.recorded(handed),
-            best_round=kept,
-            rounds_trained=trained,
-            history=watch.history if watch else [],
-            notes=(
-                *self.selection_notes(training.train),
-                *training_notes(n_splits, kept, trained, rounds, training.stopping),
-            ),
-            learned=learned_bias("ti+, tj-", *bias.learned) if bias else {},
+        key = (self.selection(), self._needs_names(handed), parameters.binning(handed))
+        train, valid = shared("xgboost", training, key, lambda: self._binned(training, handed))
+        watch = self.watch(Watch, training, valid)
+        objective = self._gradients(training)
+        bias = LastBias() if handed.get("lambdarank_unbiased") else None
+        booster = xgboost.train(
+            parameters.for_library(handed),
+            train,
+            rounds,
+            obj=objective,
+            xgb_model=None if self.init_model is None else self.init_model_file(),
+            callbacks=[one for one in (objective, bias, watch) if one is not None],
+            verbose_eval=False,
         )
+        learned = learned_bias("ti+, tj-", *bias.learned) if bias else {}
+        return booster, watch.history if watch else [], learned
+
+    def _train_across(
+        self, training: Training, handed: dict[str, Any], data: Parts, stopping: SharedStopping
+    ) -> Any:
+        import dask.array
+        from xgboost import dask as across
+
+        from ltr_harness.boosting.xgboost import AfterEachRound
+
+        fields: dict[str, Any] = {"qid": data.queries}
+        if weights := self._feature_weights(training.train):
+            fields["feature_weights"] = dask.array.from_array(np.asarray(weights))
+        if handed["tree_method"] == "hist":
+            bins = handed.get("max_bin", parameters.DEFAULT_MAX_BIN)
+            matrix = across.DaskQuantileDMatrix(
+                data.client, data.features, data.labels, max_bin=bins, **fields
+            )
+        else:
+            matrix = across.DaskDMatrix(data.client, data.features, data.labels, **fields)
+        trained = across.train(
+            data.client,
+            parameters.for_library(handed),
+            matrix,
+            stopping.max_rounds,
+            obj=self._gradients(training),
+            callbacks=[AfterEachRound(partial(_is_over, stopping))],
+            verbose_eval=False,
+        )
+        return trained["booster"]
+
+    def _cut(self, booster: Any, best_round: int | None) -> Any:
+        return booster[:best_round] if best_round else booster
+
+    def _size(self, booster: Any) -> tuple[int, int]:
+        n_splits = sum(booster.get_score(importance_type="weight").values())
+        return int(booster.num_boosted_rounds()), int(n_splits)
+
+    def _model(self, booster: Any, training: Training, outcome: dict[str, Any]) -> XGBoostModel:
+        booster.feature_names = safe_feature_names(training.train.feature_names)
+        return XGBoostModel(booster=booster, **outcome)
 
     def _gradients(self, training: Training) -> Any:
         """What gives XGBoost the gradients of an objective that is not its own; None for those that are."""
@@ -193,55 +198,6 @@ class XGBoostRanker(DataParallelRanker):
             ),
         ]
 
-    def _fit_across(self, training: Training, handed: dict[str, Any]) -> XGBoostModel:
-        import xgboost
-
-        n_parts, names = self.n_parts(training), training.train.feature_names
-        left_out = set(self.left_out(names))
-        weights = [float(name not in left_out) for name in names] if left_out else None
-
-        def train(data: Any, stopping: Any) -> Any:
-            return _trained_across(
-                data, stopping, parameters.for_library(handed), weights, self._gradients(training)
-            )
-
-        def prepared(rows: RankingDataset) -> RankingDataset:
-            split = self.prepared(rows)
-            if self.relevant is None:
-                return split
-            graded = split.judgments
-            return replace(
-                split, judgments=replace(graded, labels=(graded.labels >= self.relevant).astype(np.float64))
-            )
-
-        with failures_of(
-            "XGBoost",
-            xgboost.core.XGBoostError,
-            ValueError,
-            TypeError,
-            AttributeError,
-            OSError,
-            say=plain_message,
-        ):
-            trained = train_across(n_parts, training, prepared, train)
-        rounds = int(trained.model.num_boosted_rounds())
-        booster = trained.model[: trained.best_round] if trained.best_round else trained.model
-        booster.feature_names = safe_feature_names(names)
-        kept = int(booster.num_boosted_rounds())
-        n_splits = int(sum(booster.get_score(importance_type="weight").values()))
-        return XGBoostModel(
-            booster=booster,
-            params=self.recorded(handed),
-            best_round=kept,
-            rounds_trained=rounds,
-            history=trained.history,
-            notes=(
-                *self.across_notes(n_parts),
-                *self.selection_notes(training.train),
-                *training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping),
-            ),
-        )
-
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
         """XGBoost's matrix of the training and of the validation split."""
         import xgboost
@@ -249,12 +205,9 @@ class XGBoostRanker(DataParallelRanker):
         split = self.prepared(training.train)
         if self.position_bias:  # XGBoost takes a row's place within its query for its position
             split = by_position(split)
-        labels = split.labels if self.relevant is None else (split.labels >= self.relevant).astype(np.float64)
-        fields = {**self._fields(split, handed), "label": labels}
-        if left_out := set(
-            self.left_out(split.feature_names)
-        ):  # or they would be drawn and the draw be wasted
-            fields["feature_weights"] = [float(name not in left_out) for name in split.feature_names]
+        fields = self._fields(split, handed)
+        if weights := self._feature_weights(split):
+            fields["feature_weights"] = weights
         if handed["tree_method"] == "hist":  # binned at once: the same trees, an eighth of the memory
             bins = handed.get("max_bin", parameters.DEFAULT_MAX_BIN)
             train = xgboost.QuantileDMatrix(split.features, max_bin=bins, **fields)
@@ -264,6 +217,11 @@ class XGBoostRanker(DataParallelRanker):
             return train, None
         # a plain DMatrix: predictions on a quantile matrix are several times slower
         return train, xgboost.DMatrix(training.valid.features, **self._fields(training.valid, handed))
+
+    def _feature_weights(self, split: RankingDataset) -> list[float] | None:
+        """0 for features that are left out: they would be drawn otherwise, and the draw be wasted."""
+        left_out = set(self.left_out(split.feature_names))
+        return [float(name not in left_out) for name in split.feature_names] if left_out else None
 
     def _fields(self, split: RankingDataset, handed: dict[str, Any]) -> dict[str, Any]:
         fields = {
@@ -360,39 +318,6 @@ class XGBoostModel(TreeModel):
         except xgboost.core.XGBoostError as problem:
             raise DataError(f"{path}: XGBoost cannot read it: {plain_message(str(problem))}") from problem
         return cls(booster=booster, best_round=booster.num_boosted_rounds())
-
-
-def _trained_across(
-    data: Parts,
-    stopping: SharedStopping,
-    handed: Mapping[str, Any],
-    feature_weights: Sequence[float] | None,
-    objective: Any = None,
-) -> Any:
-    """The booster, with all rounds that were trained."""
-    import dask.array
-    from xgboost import dask as across
-
-    from ltr_harness.boosting.xgboost import AfterEachRound
-
-    fields: dict[str, Any] = {"qid": data.queries}
-    if feature_weights is not None:
-        fields["feature_weights"] = dask.array.from_array(np.asarray(feature_weights))
-    if handed["tree_method"] == "hist":
-        bins = handed.get("max_bin", parameters.DEFAULT_MAX_BIN)
-        matrix = across.DaskQuantileDMatrix(data.client, data.features, data.labels, max_bin=bins, **fields)
-    else:
-        matrix = across.DaskDMatrix(data.client, data.features, data.labels, **fields)
-    trained = across.train(
-        data.client,
-        dict(handed),
-        matrix,
-        stopping.max_rounds,
-        obj=objective,
-        callbacks=[AfterEachRound(partial(_is_over, stopping))],
-        verbose_eval=False,
-    )
-    return trained["booster"]
 
 
 def _is_over(stopping: SharedStopping, model: Any, rounds: int) -> bool:
