@@ -199,6 +199,7 @@ def _evidence(
         findings=findings,
         days_unknown=analysis.days_unknown,
         days_caveat=analysis.days_caveat,
+        effective_users=analysis.effective_users,
         adjusted_for=analysis.adjustment.columns if analysis.adjustment else (),
         arms=analysis.arms,
         parity=analysis.parity,

@@ -94,8 +94,8 @@ class Influence:
     Attributes:
         totals: per cluster code (or per query), divided by the number of queries.
         clusters: the codes that occur; None where every query is its own.
-        variance: of the estimate.
-        freedom: units - 1.
+        variance: of the estimate; of clusters CR2's, sum of squared totals / (1 - n_g / n).
+        freedom: units - 1; Satterthwaite's where clusters are of unlike size: few large ones decide.
         units: clusters, or queries.
     """
 
@@ -110,12 +110,21 @@ class Influence:
         """From one influence per query; their mean should be 0."""
         n = influence.size
         if clusters is None:
-            totals, units = influence / n, n
+            totals, sizes = influence / n, np.ones(n)
         else:
-            totals = np.bincount(clusters, influence) / n
-            units = int(np.count_nonzero(np.bincount(clusters)))
-        factor = units / (units - 1) if units > 1 else np.nan
-        return cls(totals, clusters, float(factor * (totals**2).sum()), float(units - 1), units)
+            totals, counts = np.bincount(clusters, influence) / n, np.bincount(clusters)
+            sizes = counts[counts > 0].astype(np.float64)
+        units = sizes.size
+        if units < 2:
+            return cls(totals, clusters, float("nan"), float(units - 1), units)
+        if sizes.max() == sizes.min():
+            return cls(
+                totals, clusters, float(units / (units - 1) * (totals**2).sum()), float(units - 1), units
+            )
+        known = totals[counts > 0]
+        alike = correlation_within(known * n, influence, sizes)
+        freedom = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
+        return cls(totals, clusters, float((known**2 / (1 - sizes / n)).sum()), freedom, units)
 
     def covariance(self, other: Influence) -> float:
         """Of two estimates that share clusters (the same users in both periods); 0 without clusters."""
@@ -125,6 +134,33 @@ class Influence:
         units = max(self.units, other.units)
         product = float(self.totals[:shared] @ other.totals[:shared])
         return product * units / (units - 1) if units > 1 else 0.0
+
+
+def correlation_within(totals: Floats, off: Floats, sizes: Floats) -> float:
+    """Of two values of one unit, by the analysis of variance: 0 where they are no more alike than others."""
+    n, groups = off.size, sizes.size
+    if n == groups:
+        return 0.0
+    between = float((totals**2 / sizes).sum())
+    within = max(float((off**2).sum()) - between, 0.0) / (n - groups)
+    usual = (n - float((sizes**2).sum()) / n) / (groups - 1)
+    common = max((between / (groups - 1) - within) / usual, 0.0)
+    return common / (common + within) if common > 0 else 0.0
+
+
+def satterthwaite(sizes: Floats, variances: Floats) -> float:
+    """2 E(V)**2 / Var(V) of the CR2 variance V, where the units' sums are normal with these variances.
+
+    V is a quadratic form of the sums with the matrix Q = (I - 1 p') A (I - p 1'), p = sizes / N, A = diag(1 / (1 - p)).
+    """
+    p = sizes / sizes.sum()
+    a = 1 / (1 - p)
+    q, k = a * p, float((a * p**2).sum())
+    own = a - 2 * q + k
+    s0, s1, s2 = (float((variances * power).sum()) for power in (np.ones_like(q), q, q**2))
+    squares = k**2 * s0**2 + 2 * s2 * s0 + 2 * s1**2 - 4 * k * s1 * s0
+    squares += float((variances**2 * (own**2 - (k - 2 * q) ** 2)).sum())
+    return float((variances * own).sum()) ** 2 / squares
 
 
 def difference(

@@ -15,7 +15,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.skewness import unhall
-from ltr_harness.stats.two_samples import Codes, Influence
+from ltr_harness.stats.two_samples import Codes, Influence, correlation_within, satterthwaite
 
 _SMALLEST_P = float(np.finfo(np.float64).tiny)
 
@@ -165,36 +165,9 @@ def _one(values: Floats, units: Codes) -> tuple[float, ...]:
     independent = float((off**2).sum()) / (n - 1) / n
     if variance <= (1e-15 * mean) ** 2:  # constants
         return mean, 0.0, sizes.size - 1.0, 0.0, float(sizes.size), np.nan
-    within = _correlation(influence * n, off, sizes)
-    freedom = _satterthwaite(sizes, sizes * (1 + (sizes - 1) * within))
+    within = correlation_within(influence * n, off, sizes)
+    freedom = satterthwaite(sizes, sizes * (1 + (sizes - 1) * within))
     spread = float((influence**2).mean())
     lean = float((influence**3).mean()) / spread**1.5 / np.sqrt(sizes.size)
     effect = variance / independent if independent > 0 else np.nan
     return mean, float(np.sqrt(variance)), freedom, lean, float(sizes.size), effect
-
-
-def _correlation(totals: Floats, off: Floats, sizes: Floats) -> float:
-    """Of two values of one unit, by the analysis of variance: 0 where they are no more alike than others."""
-    n, groups = off.size, sizes.size
-    if n == groups:
-        return 0.0
-    between = float((totals**2 / sizes).sum())
-    within = max(float((off**2).sum()) - between, 0.0) / (n - groups)
-    usual = (n - float((sizes**2).sum()) / n) / (groups - 1)
-    common = max((between / (groups - 1) - within) / usual, 0.0)
-    return common / (common + within) if common > 0 else 0.0
-
-
-def _satterthwaite(sizes: Floats, variances: Floats) -> float:
-    """2 E(V)**2 / Var(V) of the CR2 variance V, where the units' sums are normal with these variances.
-
-    V is a quadratic form of the sums with the matrix Q = (I - 1 p') A (I - p 1'), p = sizes / N, A = diag(1 / (1 - p)).
-    """
-    p = sizes / sizes.sum()
-    a = 1 / (1 - p)
-    q, k = a * p, float((a * p**2).sum())
-    own = a - 2 * q + k
-    s0, s1, s2 = (float((variances * power).sum()) for power in (np.ones_like(q), q, q**2))
-    squares = k**2 * s0**2 + 2 * s2 * s0 + 2 * s1**2 - 4 * k * s1 * s0
-    squares += float((variances**2 * (own**2 - (k - 2 * q) ** 2)).sum())
-    return float((variances * own).sum()) ** 2 / squares

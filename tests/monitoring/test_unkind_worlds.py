@@ -167,6 +167,42 @@ def test_days_that_hang_together_are_no_alarm(
     assert alarmed <= (few(runs) if days > 14 else 0.15 * runs), alarmed
 
 
+# ---- few users decide ---------------------------------------------------------------------------------------
+
+
+def test_few_users_are_told(query_table: Table, analyse: Analyse) -> None:
+    """Two of 400 queries beside 100 of 2, each of one mind: worth two of one size."""
+    for sizes, few in (np.r_[[400] * 2, [2] * 100], True), (np.full(100, 10), False):
+        user = np.repeat(np.arange(sizes.size), sizes)
+        values = 0.7 + 0.1 * np.where(user % 2, 1.0, -1.0)
+        tables = [query_table(values, cluster=[f"{p}{u}" for u in user], prefix=p) for p in "nb"]
+        found = analyse(*tables)
+        told = "few users decide: together they are worth about 2 of one size"
+        assert (told in found.verdict.untold.lower()) == few
+        freedom = found.changes[0].difference.freedom
+        assert freedom < 5 if few else freedom == pytest.approx(198)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("large", [3, 40])
+def test_the_interval_covers_where_few_users_decide(large: int, query_table: Table, analyse: Analyse) -> None:
+    """Three users of 300 queries beside 60 of 10, or the k-th of 400 k**-1.2: the interval covered 81 to 90 %."""
+    sizes = np.r_[[300] * 3, [10] * 60] if large == 3 else (400 / np.arange(1, large + 1) ** 1.2).astype(int)
+    random, runs, covered = np.random.default_rng(3), 300, 0
+    user = np.repeat(np.arange(sizes.size), sizes)
+    for _ in range(runs):
+        tables = []
+        for p in "nb":
+            values = 0.7 + 0.1 * (
+                random.standard_normal(sizes.size)[user] + random.standard_normal(user.size)
+            )
+            tables.append(query_table(values, cluster=[f"{p}{u}" for u in user], prefix=p))
+        found = analyse(*tables, **EVERY)
+        covered += found.changes[0].difference.low < 0 < found.changes[0].difference.high
+        assert "ew users decide" in found.verdict.untold
+    assert covered >= runs - few(runs)
+
+
 # ---- the period first ---------------------------------------------------------------------------------------
 
 

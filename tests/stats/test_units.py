@@ -64,7 +64,7 @@ def test_a_unit_for_each_query_is_no_unit() -> None:
 
 def test_error_and_degrees_of_freedom_are_those_of_the_matrices() -> None:
     """CR2 with symmetric square roots of I - H, and Satterthwaite for exchangeable values."""
-    from ltr_harness.stats.units import _correlation, _satterthwaite
+    from ltr_harness.stats.two_samples import correlation_within, satterthwaite
 
     rng = np.random.default_rng(3)
     sizes = np.array([3, 7, 1, 12, 5])
@@ -81,13 +81,13 @@ def test_error_and_degrees_of_freedom_are_those_of_the_matrices() -> None:
         loads.append((np.eye(n) - hat)[:, own] @ adjust @ np.ones(own.size) / n)
     found = unit_means(values[:, None], units)
     assert float(found.error[0]) == pytest.approx(np.sqrt(variance))
-    alike = _correlation(np.bincount(units, off), off, sizes.astype(np.float64))
+    alike = correlation_within(np.bincount(units, off), off, sizes.astype(np.float64))
     working = np.where(units[:, None] == units, alike, 0.0) + (1 - alike) * np.eye(n)
     roots = np.linalg.eigvalsh(np.array(loads) @ working @ np.array(loads).T)
     expected = roots.sum() ** 2 / (roots**2).sum()
     assert 0 < alike < 1
     assert float(found.freedom[0]) == pytest.approx(expected)
-    assert _satterthwaite(sizes.astype(np.float64), sizes * (1 + (sizes - 1) * alike)) == pytest.approx(
+    assert satterthwaite(sizes.astype(np.float64), sizes * (1 + (sizes - 1) * alike)) == pytest.approx(
         expected
     )
 

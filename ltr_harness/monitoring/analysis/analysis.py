@@ -62,6 +62,7 @@ class Analysis:
         notices: what to change in the configuration.
         days_unknown: whether nobody can tell how much days differ by themselves.
         days_caveat: what an alarm leaves open, as few days are known.
+        effective_users: how many users of one size decide.
     """
 
     windows: tuple[Window, ...]
@@ -83,6 +84,7 @@ class Analysis:
     notices: tuple[str, ...] = ()
     days_unknown: bool = False
     days_caveat: str = ""
+    effective_users: float = float("inf")
 
 
 def alone(
@@ -169,6 +171,7 @@ def compared(
         notices=tuple(notices),
         days_unknown=tested.days_unknown,
         days_caveat=tested.days_caveat,
+        effective_users=tested.effective_users,
     )
 
 

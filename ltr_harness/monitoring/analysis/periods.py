@@ -255,6 +255,13 @@ class Periods:
         return self.common is None and bool(self.units) and not any(self.primary_days)
 
     @property
+    def effective_users(self) -> float:
+        """How many users of one size those of the smaller period are worth; infinite where none are known."""
+        if self.clusters[0] is None:
+            return float("inf")
+        return 1 + min(side.plain[1].freedom for side in (self.sample_now(), self.reference))
+
+    @property
     def days_caveat(self) -> str:
         """What an alarm leaves open, as too few days are known; empty where enough are, or none matter."""
         known = None if self.common is not None or not self.units else self.primary_days[0]

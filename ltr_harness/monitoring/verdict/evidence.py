@@ -38,6 +38,7 @@ class Evidence:
     findings: Sequence[LogFinding]
     days_unknown: bool = False
     days_caveat: str = ""
+    effective_users: float = float("inf")
     adjusted_for: Sequence[str] = ()
     arms: ArmComparison | None = None
     parity: Parity | None = None

@@ -11,6 +11,8 @@ from ltr_harness.monitoring.verdict.cause import Cause, cause_of, slices_sentenc
 from ltr_harness.monitoring.verdict.evidence import Evidence
 from ltr_harness.wording import count_of, plural
 
+_FEW_USERS = 20
+
 
 def verdict_of(evidence: Evidence) -> Verdict:
     """The three sentences; what was served is the first suspect where it was not what the model says."""
@@ -162,6 +164,10 @@ def _untold(evidence: Evidence) -> str:
     if evidence.days_unknown:
         said.append(
             "how much days differ by themselves is not known, and ordinary differences count as change"
+        )
+    if evidence.effective_users < _FEW_USERS:
+        said.append(
+            f"few users decide: together they are worth about {evidence.effective_users:.0f} of one size"
         )
     if evidence.config.relevance.from_events:
         said.append(CAUTION)
