@@ -13,7 +13,7 @@ import numpy as np
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.inspection import FeatureFacts, SplitCard
-from ltr_harness.readers.arrow_columns import texts_of
+from ltr_harness.logs.columns import id_texts
 from ltr_harness.readers.column_names import ROLES, column_for, event_weight, is_id, is_outcome
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.tables import TableReader
@@ -94,7 +94,7 @@ def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
     most = min(MOST_GUESSED, len(kinds[reader.query].unique()) // 10)
 
     def is_category(column: Any) -> bool:
-        texts = texts_of(column.unique())
+        texts = id_texts(column.unique())
         values = (
             [] if texts is None or len(texts) > most + 1 else [text for text in texts.to_pylist() if text]
         )

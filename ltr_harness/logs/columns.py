@@ -1,16 +1,18 @@
-"""Log columns: Arrow as pandas categories, NumPy numbers and times."""
+"""Columns of tables and logs: Arrow as NumPy numbers, texts, attributes, pandas categories and times."""
 
 from __future__ import annotations
 
 import warnings
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def codes_of(category: pd.Categorical, missing: int = -1) -> NDArray[np.int64]:
@@ -29,6 +31,8 @@ def texts_of(category: pd.Categorical) -> NDArray[np.str_]:
 
 def together(*parts: pd.Categorical) -> list[pd.Categorical]:
     """The same values over one common list of sorted categories."""
+    import pandas as pd
+
     names = reduce(pd.Index.union, (part.categories for part in parts))
     return [part.set_categories(names) for part in parts]
 
@@ -38,6 +42,7 @@ def category_of(column: Any, name: str = "") -> pd.Categorical:
 
     Raises DataError: lists, structures and the like.
     """
+    import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -86,10 +91,8 @@ def plain_column(column: Any, name: str) -> Any:
 
     Raises DataError: lists, structures and the like.
     """
-    import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     if not _has_name(column.type):
         raise DataError(Problem(f"column {name!r}", f"has the type {column.type}", "text or integers"))
     return column
@@ -102,21 +105,83 @@ def _has_name(kind: Any) -> bool:
     return not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
 
 
-def numbers_of(column: Any, name: str) -> NDArray[np.float64]:
-    """An Arrow column of numbers or truth values as float64, missing as NaN."""
+def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:
+    """An Arrow column of numbers or truth values as float64, missing as NaN; DataError for another type."""
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.uint8())
-    elif pa.types.is_null(kind):
+    column = decoded(column)
+    if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise DataError(Problem(f"column {name!r}", f"has the type {kind}", "numbers"))
+    if not is_numeric(column.type) or pa.types.is_run_end_encoded(column.type):
+        raise DataError(Problem(f"column {name!r}", f"has the type {column.type}", "numbers"))
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
     values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
     return values
+
+
+def decoded(column: Any) -> Any:
+    """An Arrow column without a dictionary."""
+    from pyarrow import types
+
+    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+
+
+def is_numeric(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers or truth values."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        kind = kind.value_type
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+    )
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is one of text."""
+    from pyarrow import types
+
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def is_category(kind: Any) -> bool:
+    """Whether an Arrow type is one of categories, as pandas' and Polars' are: a dictionary of texts."""
+    from pyarrow import types
+
+    return bool(types.is_dictionary(kind) and is_text(kind.value_type))
+
+
+def id_texts(column: Any) -> Any | None:
+    """A column of text or whole numbers as Arrow's text, null as ""; None for another type."""
+    from pyarrow import large_string, types
+
+    column = decoded(column)
+    if not (types.is_integer(column.type) or is_text(column.type)):
+        return None
+    return column.cast(large_string()).fill_null("")
+
+
+def values_of(column: Any) -> Any:
+    """An attribute: numbers and truth values as they are (a NumPy array), everything else as Arrow's text.
+
+    Raises pyarrow.ArrowException: the values of this type are no single values, or cannot be written as text.
+    """
+    from pyarrow import ArrowTypeError, large_string, types
+
+    column = decoded(column)
+    kind = column.type
+    if types.is_floating(kind) or (types.is_integer(kind) and column.null_count):
+        return numbers_of(column)
+    if types.is_integer(kind) or (types.is_boolean(kind) and not column.null_count):
+        return np.asarray(column.to_numpy())
+    if not (is_text(kind) or is_numeric(kind) or types.is_temporal(kind) or types.is_binary(kind)):
+        raise ArrowTypeError(f"{kind} is not a type of single values")
+    return column.cast(large_string()).fill_null("")
 
 
 _MISSING, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -134,8 +199,7 @@ def timestamps(column: Any, name: str, timezone: str) -> Moments:
     """
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decoded(column)
     kind = column.type
     if pa.types.is_date(kind):
         column = column.cast(pa.timestamp("s" if kind == pa.date32() else "ms"))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.readers.arrow_columns import texts_of
+from ltr_harness.logs.columns import id_texts
 from ltr_harness.wording import count_of, plural
 
 MOST_CATEGORIES = 1 << 16
@@ -26,7 +26,7 @@ def coded(column: Any) -> tuple[NDArray[np.float32], tuple[str, ...]] | None:
     """
     from pyarrow.compute import index_in, unique
 
-    texts = texts_of(column)
+    texts = id_texts(column)
     if texts is None:
         return None
     distinct = unique(texts)

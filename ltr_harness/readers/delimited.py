@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited, repeated
+from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.wording import FORMULA, count_of
 
 _FIELD_LIMIT = 1 << 30
@@ -23,13 +24,11 @@ _PEEKED = 1000
 _DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+(\.[0-9]{3})*,[0-9]+\s*")
 
 
-class Delimited:
+class Delimited(OpenedTable):
     """Opened CSV or TSV file: its columns are known, its rows are not read yet.
 
     Raises DataError: the file is no text, is empty, or names a column twice.
     """
-
-    streams = False
 
     def __init__(self, path: Path, separator: str, *, header: bool = True) -> None:
         self.path = path

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from ltr_harness.compression import arrow_blocks, bare_name, compression_of
 from ltr_harness.errors import DataError, MissingExtraError, Problem, UsageError
 from ltr_harness.groups import LONGEST_ID
-from ltr_harness.readers.arrow_columns import ArrowColumns, numbers_of, texts_of, unfit_ids
+from ltr_harness.logs.columns import id_texts, numbers_of
 from ltr_harness.readers.column_names import ROLES, column_among
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.files import located, refuse_pipe, text_bytes, unpacked, unreadable
-from ltr_harness.readers.parquet import Parquet
+from ltr_harness.readers.parquet import ArrowTable, Parquet, table_of
 from ltr_harness.readers.rows import SHOWN, limited
-from ltr_harness.readers.table_part import OpenedTable
+from ltr_harness.readers.table_part import OpenedTable, unfit_ids
 from ltr_harness.readers.trec import (
     LARGEST_GRADE,
     Qrels,
@@ -186,7 +186,7 @@ def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listi
     columns = table.read([value], [query, document, *([about] if about else [])])
     ids = []
     for column in (query, document, *([about] if about else [])):
-        texts = texts_of(columns[column])
+        texts = id_texts(columns[column])
         if texts is None:
             kind = columns[column].type
             raise DataError(
@@ -341,14 +341,10 @@ def _of_frame(value: Any, source: str, role: Role) -> Listing:
     library = _library(value)
     lazy = hasattr(value, "collect") and not hasattr(value, "__arrow_c_stream__")
     try:
-        if hasattr(value, "iloc"):
-            named = any(name is not None for name in value.index.names)
-            table = pa.Table.from_pandas(value.reset_index() if named else value, preserve_index=False)
-        else:
-            table = pa.table(value.collect() if lazy else value)
+        table = table_of(value, named_index=True)
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
         raise DataError(Problem(source, f"cannot be read as a table: {problem}")) from None
-    return of_table(ArrowColumns(table, Path(source)), role, f"{library} {'lazy ' * lazy}table")
+    return of_table(ArrowTable(table, Path(source)), role, f"{library} {'lazy ' * lazy}table")
 
 
 def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
@@ -377,7 +373,7 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
         raise DataError(
             Problem(source, f"its rows are not alike: {problem}", f"rows like {first!r}")
         ) from None
-    return of_table(ArrowColumns(table, Path(source)), role, form)
+    return of_table(ArrowTable(table, Path(source)), role, form)
 
 
 def _ratings(value: Any) -> Any | None:

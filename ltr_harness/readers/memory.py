@@ -142,17 +142,10 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
     import pyarrow
     from pydantic import ValidationError
 
-    from ltr_harness.readers.arrow_columns import ArrowColumns
-    from ltr_harness.readers.parquet import Parquet
+    from ltr_harness.readers.parquet import ArrowTable, Parquet, table_of
 
-    if hasattr(frame, "collect") and not hasattr(frame, "__arrow_c_stream__"):  # of Polars, not yet computed
-        frame = frame.collect()
     try:
-        table = (
-            pyarrow.Table.from_pandas(frame, preserve_index=False)
-            if hasattr(frame, "iloc")
-            else pyarrow.table(frame)
-        )
+        table = table_of(frame)
     except (TypeError, ValueError, pyarrow.ArrowException) as problem:
         raise DataError(
             Problem(source, f"is not a table: {problem}", "a frame of pandas, Polars or Arrow")
@@ -166,7 +159,7 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
                 for wrong in problem.errors()
             ]
         ) from None
-    return reader.assembled([ArrowColumns(table, Path(source))], source)
+    return reader.assembled([ArrowTable(table, Path(source))], source)
 
 
 def _matrix(features: ArrayLike) -> NDArray[np.float32]:

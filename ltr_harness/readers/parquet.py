@@ -1,4 +1,4 @@
-"""Parquet files."""
+"""Tables of Parquet and Arrow files, and of frames in memory."""
 
 from __future__ import annotations
 
@@ -7,18 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.arrow_columns import (
-    ArrowColumns,
-    is_category,
-    is_numeric,
-    refuse_invalid,
-    refuse_repeated,
-    refuse_types,
-    size_in_memory,
-)
+from ltr_harness.logs.columns import is_numeric
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.files import located, refuse_pipe, unreadable
-from ltr_harness.readers.table_part import OpenedTable
+from ltr_harness.readers.rows import repeated
+from ltr_harness.readers.table_part import OpenedTable, refuse_types
 from ltr_harness.readers.tables import TableReader
 from ltr_harness.wording import count_of
 
@@ -70,7 +63,7 @@ class Parquet(TableReader):
         return _arrow(path) if is_arrow else ParquetTable(path)
 
 
-def _arrow(path: Path) -> OpenedTable:
+def _arrow(path: Path) -> ArrowTable:
     import pyarrow as pa
     from pyarrow import ipc
 
@@ -79,14 +72,52 @@ def _arrow(path: Path) -> OpenedTable:
             on_disk, unpacked, batches = path.stat().st_size, 0, []
             for i in range(file.num_record_batches):  # one by one: each may be compressed
                 batches.append(file.get_batch(i))
-                unpacked += size_in_memory(batches[-1])
+                unpacked += _size_in_memory(batches[-1])
                 Bound.of_file(on_disk).refuse(str(path), "unpacked, the file has", unpacked, more=True)
-            return ArrowColumns(pa.Table.from_batches(batches, file.schema), path, on_disk)
+            return ArrowTable(pa.Table.from_batches(batches, file.schema), path, on_disk)
     except (pa.ArrowException, OSError) as problem:
         raise DataError(Problem(str(path), f"the Arrow file is damaged: {problem}")) from None
 
 
-class ParquetTable:
+class ArrowTable(OpenedTable):
+    """Arrow table in memory, or of a mapped file."""
+
+    def __init__(self, table: Any, path: Path, size: int | None = None) -> None:
+        self.path = path
+        self.columns: list[str] = list(table.schema.names)
+        self.schema: Any = table.schema
+        self.n_rows: int | None = table.num_rows
+        self.size = _size_in_memory(table) if size is None else size
+        self._table = table
+        _refuse_repeated(path, self.columns)
+
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
+        refuse_types(self.path, self.schema, numbers)
+        if self._table.num_rows == 0:
+            raise DataError(Problem(str(self.path), "has no rows", "rows"))
+        columns = self._run_ends_decoded(self._table.select([*numbers, *texts]))
+        _refuse_invalid(self.path, columns, texts)
+        return columns
+
+    def _run_ends_decoded(self, table: Any) -> Any:
+        """The table with a number for each row in place of one for each run of equal ones, however long it is."""
+        from pyarrow import compute, types
+
+        runs = [
+            (at, field)
+            for at, field in enumerate(table.schema)
+            if types.is_run_end_encoded(field.type) and is_numeric(field.type)
+        ]
+        needed = 8 * table.num_rows * len(runs)
+        Bound.of_file(self.size).refuse(
+            str(self.path), "without runs of equal values, its columns take", needed
+        )
+        for at, field in runs:
+            table = table.set_column(at, field.name, compute.run_end_decode(table.column(at)))
+        return table
+
+
+class ParquetTable(OpenedTable):
     """One Parquet file, opened."""
 
     def __init__(self, path: Path) -> None:
@@ -107,17 +138,9 @@ class ParquetTable:
             ) from None
         except OSError as problem:
             raise unreadable(path, problem) from None
-        refuse_repeated(path, self.columns)
-
-    def numeric_columns(self) -> set[str]:
-        """Columns of numbers or truth values."""
-        return {field.name for field in self.schema if is_numeric(field.type)}
-
-    def category_columns(self) -> set[str]:
-        return {field.name for field in self.schema if is_category(field.type)}
+        _refuse_repeated(path, self.columns)
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
-        """The named columns, a `pyarrow.Table`."""
         from pyarrow import ArrowException, ArrowMemoryError
 
         refuse_types(self.path, self.schema, numbers)
@@ -132,13 +155,60 @@ class ParquetTable:
             ) from None
         except (ArrowException, OSError, UnicodeDecodeError) as problem:
             raise DataError(Problem(str(self.path), f"the Parquet file is damaged: {problem}")) from None
-        refuse_invalid(self.path, table, texts)
+        _refuse_invalid(self.path, table, texts)
         for name, column in zip(table.column_names, table.columns, strict=True):
             if len(column) != n_rows:  # Arrow believes each column's own count
                 found = f"the Parquet file is damaged: column {name!r} has {len(column)} of {count_of(n_rows, 'row')}"
                 raise DataError(Problem(str(self.path), found))
         return table
 
-    def place(self, row: int) -> str:
-        """File and row, counted from 1."""
-        return f"{self.path}: row {row + 1}"
+
+def table_of(frame: Any, *, named_index: bool = False) -> Any:
+    """A frame of pandas, Polars or Arrow as a `pyarrow.Table`, with a named index as columns if asked."""
+    import pyarrow
+
+    if hasattr(frame, "collect") and not hasattr(frame, "__arrow_c_stream__"):  # of Polars, not yet computed
+        frame = frame.collect()
+    if not hasattr(frame, "iloc"):
+        return pyarrow.table(frame)
+    if named_index and any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    return pyarrow.Table.from_pandas(frame, preserve_index=False)
+
+
+def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
+    """Raise if two columns have one name."""
+    if twice := repeated(names):
+        found = f"has two columns {', '.join(map(repr, twice[:5]))}{', …' if len(twice) > 5 else ''}"
+        raise DataError(Problem(str(path), found, "a name of its own for each column"))
+
+
+def _refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
+    """Look at what Arrow believes until it is used: text that is no UTF-8, places in a dictionary that it lacks.
+
+    Raises DataError: naming each such column.
+    """
+    from pyarrow import ArrowException, types
+
+    problems = []
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if name in texts or types.is_dictionary(column.type):
+            try:
+                column.validate(full=True)
+            except ArrowException as problem:
+                found = str(problem).rpartition("Invalid: ")[2]
+                problems.append(
+                    Problem(str(path), f"column {name!r} contains values that are not valid: {found}")
+                )
+    if problems:
+        raise DataError(problems)
+
+
+def _size_in_memory(table: Any) -> int:
+    """Bytes of a table or a batch; whole buffers where it has views, which older versions of Arrow cannot measure."""
+    from pyarrow import ArrowTypeError
+
+    try:
+        return int(table.nbytes)
+    except ArrowTypeError:
+        return int(table.get_total_buffer_size())

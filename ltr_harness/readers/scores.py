@@ -21,15 +21,15 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.compression import bare_name
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments
+from ltr_harness.logs.columns import id_texts, numbers_of
 from ltr_harness.logs.contract import A_RANK, are_ranks
-from ltr_harness.readers.arrow_columns import numbers_of, texts_of, unfit_ids
 from ltr_harness.readers.column_names import ROLES, column_among, column_for
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.files import located
 from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.rows import SHOWN, limited
-from ltr_harness.readers.table_part import OpenedTable
+from ltr_harness.readers.table_part import OpenedTable, unfit_ids
 from ltr_harness.readers.trec_lines import Lines
 from ltr_harness.wording import count_of
 
@@ -102,7 +102,7 @@ def _refuse_unused(table: OpenedTable, query: str | None, columns: Sequence[str]
     if query is not None:
         ids = _as_text(table, texts, query).fill_null("").to_numpy().astype(np.str_)
         queries = np.unique(ids, return_inverse=True)[1]
-    names = [name for name in columns if _could_name(texts_of(texts[name]), queries)]
+    names = [name for name in columns if _could_name(id_texts(texts[name]), queries)]
     if not names:
         return
     listed = f"has the column{'s' if len(names) > 1 else ''} {', '.join(names)}"

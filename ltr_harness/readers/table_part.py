@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import LONGEST_ID
-from ltr_harness.logs.log import Log, open_files, open_log
-from ltr_harness.readers.arrow_columns import (
-    found_in,
+from ltr_harness.logs.columns import (
+    id_texts,
+    is_category,
     is_numeric,
     numbers_of,
-    refuse_types,
-    texts_of,
-    unfit_ids,
     values_of,
 )
+from ltr_harness.logs.log import Log, open_files, open_log
 from ltr_harness.readers.categories import MOST_CATEGORIES, coded, joined_codes
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.rows import SHOWN, Rows, blocks_of, limited, query_ids
@@ -31,31 +30,59 @@ from ltr_harness.wording import count_of
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 
 
-class OpenedTable(Protocol):
-    """An opened file whose columns are known and whose rows can be read."""
+_QUOTED = 60  # characters of a value that messages quote
+
+
+class OpenedTable(ABC):
+    """Opened table whose columns are known and whose rows can be read."""
 
     path: Path
     columns: list[str]
-    schema: Any
-    """The types of the columns, where they are stored one by one and so can be read one by one; else None."""
-    size: int
-    """Bytes of the file."""
-    n_rows: int | None
-    """Where it is known before the rows are read."""
-    streams: bool
-    """Whether `ltr_harness.logs` reads the file as it lies there, batch by batch."""
+    schema: (
+        Any  # types of the columns, where they are stored one by one and so can be read one by one; else None
+    )
+    size: int  # bytes of the file
+    n_rows: int | None  # where it is known before the rows are read
+    streams = False  # whether `ltr_harness.logs` reads the file as it lies there, batch by batch
 
     def numeric_columns(self) -> set[str]:
         """Columns that could be features."""
+        return {field.name for field in self.schema if is_numeric(field.type)}
 
     def category_columns(self) -> set[str]:
         """Columns whose type says that they are categories."""
+        return {field.name for field in self.schema if is_category(field.type)}
 
+    @abstractmethod
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
         """The named columns, a `pyarrow.Table`."""
 
     def place(self, row: int) -> str:
-        """Where a row stands, for messages."""
+        """Where a row stands, for messages: the file, and the row counted from 1."""
+        return f"{self.path}: row {row + 1}"
+
+
+def refuse_types(path: Path, schema: Any, numbers: Sequence[str]) -> None:
+    """Raise if columns that should hold numbers are of another type."""
+    problems = [
+        Problem(str(path), f"column {name!r} has the type {schema.field(name).type}", "numbers")
+        for name in numbers
+        if not is_numeric(schema.field(name).type)
+    ]
+    if problems:
+        raise DataError(problems)
+
+
+def unfit_ids(texts: Any) -> NDArray[np.bool_]:
+    """Which texts cannot be ids: empty ones, very long ones, and those with a NUL byte.
+
+    NumPy loses NUL bytes at the end, which would make two ids one, and makes all texts as wide as the longest.
+    """
+    from pyarrow.compute import binary_length, match_substring
+
+    length = binary_length(texts).to_numpy()
+    unfit: NDArray[np.bool_] = (length == 0) | (length > LONGEST_ID) | match_substring(texts, "\0").to_numpy()
+    return unfit
 
 
 @dataclass(frozen=True)
@@ -165,7 +192,7 @@ class TableColumns:
 
     def _texts(self, columns: Any, name: str, expected: str) -> NDArray[np.str_]:
         column = columns[name]
-        values = texts_of(column)
+        values = id_texts(column)
         if values is None:
             self.problems.append(
                 Problem(
@@ -231,7 +258,7 @@ class TableColumns:
         listed = [
             Problem(
                 self.table.place(int(row)),
-                f"column {name!r} {found_in(columns[name][int(row)])}",
+                f"column {name!r} {_found_in(columns[name][int(row)])}",
                 expected,
             )
             for row in rows[:SHOWN]
@@ -278,6 +305,16 @@ def joined(
         subtopics=column("subtopics"),
         file_starts=starts,
     )
+
+
+def _found_in(cell: Any) -> str:
+    """What a message says of a cell: ``is empty``, ``contains 'x'``."""
+    value = cell.as_py()
+    if value is None or value == "":
+        return "is empty"
+    if isinstance(value, str) and len(value) > _QUOTED:
+        return f"contains {value[:_QUOTED] + '…'!r} ({len(value):,} characters)"
+    return f"contains {value!r}"
 
 
 def _of_words(problem: Problem, label: str | None) -> Problem:

@@ -13,9 +13,9 @@ from pydantic import Field, PrivateAttr, model_validator
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.columns import id_texts
 from ltr_harness.logs.log import files_of
 from ltr_harness.logs.settings import ListColumns
-from ltr_harness.readers.arrow_columns import names_all, texts_of
 from ltr_harness.readers.column_names import ROLES, column_for, is_id, is_outcome
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.delimited import Delimited
@@ -193,6 +193,9 @@ class TableReader(FileReader, ValueOptions):
 
     def _with_documents(self, tables: Sequence[OpenedTable]) -> Self:
         """This reader; where no column was said to name the document, `document_id` does if it has a name for all."""
+        from pyarrow.compute import any as any_of
+        from pyarrow.compute import equal
+
         taken = (*self.roles(), *self._named_features())
         if self.document_id is not None or _DOCUMENT in taken:
             return self
@@ -200,10 +203,10 @@ class TableReader(FileReader, ValueOptions):
             if _DOCUMENT not in table.columns:
                 return self
             try:
-                names = texts_of(table.read([], [_DOCUMENT])[_DOCUMENT])
+                names = id_texts(table.read([], [_DOCUMENT])[_DOCUMENT])
             except DataError:  # it will be told with the rest of the file
                 return self
-            if names is None or not names_all(names):
+            if names is None or any_of(equal(names, "")).as_py():
                 return self
         return self.model_copy(update={"document_id": _DOCUMENT})
 
