@@ -20,8 +20,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.fingerprint import fingerprint_arrays, sources_digest
 from ltr_harness.inspection import Finding, data_card, lint
-from ltr_harness.readers.align import check_alignment, with_columns
-from ltr_harness.readers.categories import occurring, with_categories
+from ltr_harness.readers.align import check_alignment, occurring, with_categories, with_columns
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
 

@@ -21,7 +21,7 @@ from ltr_harness.logs.columns import (
     values_of,
 )
 from ltr_harness.logs.log import Log, open_files, open_log
-from ltr_harness.readers.categories import MOST_CATEGORIES, coded, joined_codes
+from ltr_harness.readers.align import MOST_CATEGORIES, coded, joined_codes
 from ltr_harness.readers.cost import Bound
 from ltr_harness.readers.rows import SHOWN, Rows, blocks_of, limited, query_ids
 from ltr_harness.readers.values import ValueOptions, within_float32

@@ -15,10 +15,9 @@ from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import Log
 from ltr_harness.logs.settings import ListColumns, seconds
 from ltr_harness.relevance.attribution import describe
-from ltr_harness.relevance.estimators import estimated_labels, weight_note
 from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events
 from ltr_harness.relevance.grades import grades_of_rows, judged_rows
-from ltr_harness.relevance.propensities import estimated
+from ltr_harness.relevance.propensities import estimated, estimated_labels, weight_note
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.wording import count_of
 

@@ -18,8 +18,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import file_digest, stored_file, write_stored
 from ltr_harness.own_files import admitted
-from ltr_harness.readers.align import check_alignment, with_columns
-from ltr_harness.readers.categories import coded, recoded, with_categories
+from ltr_harness.readers.align import check_alignment, coded, recoded, with_categories, with_columns
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
 from ltr_harness.stored import Stored, read_stored

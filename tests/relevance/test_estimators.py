@@ -22,7 +22,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.monitoring import monitor
 from ltr_harness.readers.memory import from_frame
-from ltr_harness.relevance.estimators import cross_fitted, doubly_robust, inverse_propensity
+from ltr_harness.relevance.propensities import cross_fitted, doubly_robust, inverse_propensity
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.runs import find_runs
 

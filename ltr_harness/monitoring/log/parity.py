@@ -17,7 +17,7 @@ from ltr_harness.logs.columns import numbers_of
 from ltr_harness.metrics import bind
 from ltr_harness.monitoring.config import MonitorConfig, Parity
 from ltr_harness.own_files import admitted
-from ltr_harness.readers.categories import coded, recoded
+from ltr_harness.readers.align import coded, recoded
 from ltr_harness.runs import Run, load_run
 from ltr_harness.wording import count_of
 

@@ -20,9 +20,8 @@ from ltr_harness.monitoring.log.ips import ips_dcg
 from ltr_harness.monitoring.log.parity import feature_columns, parity_of_rows, served
 from ltr_harness.monitoring.log.ranks import ranking
 from ltr_harness.monitoring.queries import QueryColumns
-from ltr_harness.relevance.estimators import estimated_labels
 from ltr_harness.relevance.grades import fit, grades_of_rows, judged_rows
-from ltr_harness.relevance.propensities import row_propensities
+from ltr_harness.relevance.propensities import estimated_labels, row_propensities
 from ltr_harness.subtopics import Subtopics
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import parse_metric
-from ltr_harness.relevance.estimators import effective_size
+from ltr_harness.relevance.propensities import effective_size
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
