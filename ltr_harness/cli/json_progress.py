@@ -8,13 +8,11 @@ from pathlib import Path
 
 from ltr_harness.cli import events
 from ltr_harness.cli.event_stream import EventStream
-from ltr_harness.experiment.findings import each_once
-from ltr_harness.experiment.job import Job
+from ltr_harness.experiment.check import each_once
+from ltr_harness.experiment.job import Job, Plan, Study, Task
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.studies import Study
-from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.runs import Run
-from ltr_harness.runs.study import Trial
+from ltr_harness.runs.record import Trial
 
 
 class JsonProgress(EventStream, Progress):

@@ -20,9 +20,8 @@ from ltr_harness.numbers import json_value
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.runs import Run, find_runs
-from ltr_harness.runs.budget import Candidate, best_first, best_within, parse_budget
 from ltr_harness.runs.insight import quality_by_trees
-from ltr_harness.runs.latency import first_rounds, latency
+from ltr_harness.runs.latency import Candidate, best_first, best_within, first_rounds, latency, parse_budget
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:

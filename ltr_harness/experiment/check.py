@@ -1,9 +1,10 @@
-"""Checks before training: problems of data, metrics and models."""
+"""Checks before training: problems of data, metrics and models, findings of the data lints, memory."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,12 +13,105 @@ from ltr_harness.comparison.units import unit_texts
 from ltr_harness.config.point import model_at
 from ltr_harness.config.tune import probes
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import HarnessError, Problem, UsageError
-from ltr_harness.experiment.findings import findings_of
+from ltr_harness.errors import DataError, HarnessError, Problem, UsageError
+from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.job import Job
+from ltr_harness.inspection import LINTS, Finding
+from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.metrics import Metric, bind
+from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.rankers.ranker import Facts
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, plural
+
+Findings = Mapping[str, tuple[Finding, ...]]
+
+
+def findings_of(reader: FoldReader, metrics: Iterable[Metric], accept: Collection[str] = ()) -> Findings:
+    """Fold to its findings, the worst first.
+
+    Raises:
+        UsageError: there is no such lint.
+    """
+    unknown = [name for name in accept if name not in LINTS]
+    if unknown:
+        raise UsageError(
+            [Problem(f"--accept {name}", "no such lint", cure=did_you_mean(name, LINTS)) for name in unknown]
+        )
+    repeated = _repeated(reader)
+    exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
+    return {
+        name: tuple(
+            replace(finding, place=_place(name, finding), accepted=_accepted(finding, accept))
+            for finding in (*reader.findings(name), *repeated.get(name, ()))
+            if exponential or finding.lint != "steep-gain"
+        )
+        for name in reader.names()
+    }
+
+
+def refuse_errors(findings: Findings) -> None:
+    """Raise what is wrong with the data and has not been accepted.
+
+    Raises:
+        DataError: every such error.
+    """
+    problems = [
+        Problem(
+            finding.place,
+            finding.found,
+            cure=f"{finding.cure}; to train all the same, add --accept {finding.lint} "
+            f"(in Python: accept=[{finding.lint!r}])",
+        )
+        for finding in each_once(findings)
+        if finding.severity == "error" and not finding.accepted
+    ]
+    if problems:
+        raise DataError(problems)
+
+
+def each_once(findings: Findings) -> list[Finding]:
+    """Of all folds, the worst first."""
+    distinct = dict.fromkeys(finding for fold in findings.values() for finding in fold)
+    return sorted(distinct, key=lambda finding: ("error", "warning", "note").index(finding.severity))
+
+
+def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
+    """Fold to the finding that its test queries are tested by an earlier fold as well."""
+    names = reader.names()
+    if len(names) < 2:
+        return {}
+    repeated: dict[str, list[Finding]] = {}
+    seen: dict[tuple[str, bytes], str] = {}
+    for name in names:
+        judgments = reader.read(name).test.judgments
+        labels = np.split(judgments.labels, judgments.groups.boundaries[1:-1])
+        queries = [
+            (str(query), own.tobytes()) for query, own in zip(judgments.groups.ids, labels, strict=True)
+        ]
+        before = [query for query in queries if query in seen]
+        if before:
+            folds = ", ".join(dict.fromkeys(seen[query] for query in before))
+            n = len(before)
+            repeated[name] = [
+                Finding(
+                    REPEATED,
+                    "note",
+                    "test",
+                    f"{n:,} of {count_of(len(queries), 'query')} {plural('is', n)} tested in {folds} too "
+                    f"(such as {before[0][0]})",
+                    "a comparison counts each once, with its mean over the folds",
+                )
+            ]
+        seen |= {query: seen.get(query, name) for query in queries}
+    return repeated
+
+
+def _place(fold: str, finding: Finding) -> str:
+    return finding.place if fold == "all" else f"{fold} {finding.place}"
+
+
+def _accepted(finding: Finding, accept: Collection[str]) -> bool:
+    return finding.severity == "error" and finding.lint in accept
 
 
 def check(job: Job, accept: Collection[str] = ()) -> Job:
@@ -125,3 +219,55 @@ def _placed(where: str, problems: Sequence[Problem]) -> list[Problem]:
 
 def _each_once(problems: list[Problem]) -> list[Problem]:
     return list(dict.fromkeys(problems))
+
+
+BINNED = 1  # bytes of a value in both libraries' binned training data
+PLAIN = 8  # bytes of a value in the plain DMatrix that XGBoost predicts validation rows from: index and value
+PROCESS = 300e6  # interpreter, libraries, compiled metrics
+WORK = 1.3  # gradients, scores, histograms and trees on top; measured with `scripts/bench full_size`
+
+
+@dataclass(frozen=True)
+class MemoryEstimate:
+    """Bytes, of the fold that needs most."""
+
+    mapped: float  # features in the cache's files, which all processes share and the kernel can take back
+    own: float  # of each worker, beyond that
+    workers: int
+    available: float | None  # what the machine has free; None where it does not say
+
+    @property
+    def short(self) -> bool:
+        """Whether the workers' own memory does not fit."""
+        return self.available is not None and self.own * self.workers > self.available
+
+    def __str__(self) -> str:
+        each = "" if self.workers == 1 else f" for each of {self.workers} workers"
+        have = "" if self.available is None else f", {_gigabytes(self.available)} available"
+        return f"about {_gigabytes(self.own)}{each}, and {_gigabytes(self.mapped)} of mapped data{have}"
+
+
+def memory_estimate(job: Job) -> MemoryEstimate:
+    """What training will take, from the sizes of the data and the libraries in use."""
+    libraries = {getattr(model.ranker, "library", None) for model in job.experiment.models.values()} - {None}
+    most = MemoryEstimate(0, 0, job.workers, _available())
+    for fold in job.folds:
+        train = fold.train.features.size
+        valid = 0 if fold.valid is None else fold.valid.features.size
+        plain = PLAIN * valid if "xgboost" in libraries else 0
+        own = PROCESS + WORK * (BINNED * (train + valid) * len(libraries) + plain)
+        mapped = sum(part.features.nbytes for part in fold.splits.values())
+        if own + mapped > most.own + most.mapped:
+            most = MemoryEstimate(mapped, own, job.workers, most.available)
+    return most
+
+
+def _available() -> float | None:
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB"

@@ -7,25 +7,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median_low
 from typing import Any, Literal
 
+from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import Comparison
-from ltr_harness.config import outline_of
+from ltr_harness.config import as_mapping, outline_of
+from ltr_harness.config.experiment import Experiment
 from ltr_harness.cores import let_idle_threads_sleep
 from ltr_harness.errors import Problem, TrainingError, UsageError
-from ltr_harness.experiment.check import check
+from ltr_harness.experiment.check import check, refuse_errors
 from ltr_harness.experiment.cluster import chosen_cluster, refuse_without_cluster
-from ltr_harness.experiment.findings import refuse_errors
-from ltr_harness.experiment.in_memory import with_files
-from ltr_harness.experiment.job import Job
+from ltr_harness.experiment.job import Job, Plan, Task, list_tasks
 from ltr_harness.experiment.on_cluster import run_on_cluster
-from ltr_harness.experiment.plan import list_tasks
 from ltr_harness.experiment.pool import refuse_in_worker, wait_for_shutdowns
-from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.read import read
+from ltr_harness.experiment.progress import Progress, where_somebody_looks
+from ltr_harness.experiment.read import read, with_files
 from ltr_harness.experiment.search import require_optuna
-from ltr_harness.experiment.task import Plan, Task
-from ltr_harness.experiment.terminal_progress import where_somebody_looks
 from ltr_harness.experiment.tuning import tune
 from ltr_harness.experiment.workers import run_here, run_in_workers
 from ltr_harness.files import sweep_unfinished, write_stored
@@ -214,3 +212,54 @@ def _execute(todo: Sequence[Task], job: Job, progress: Progress, fail_fast: bool
         progress.finished(task, run)
         if run.record.status == "failed" and fail_fast:
             raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
+
+
+def check_final(experiment: Experiment, model: str) -> None:
+    """What can be known before anything is trained.
+
+    Raises:
+        UsageError: no such model, or its data have several folds.
+    """
+    if model not in experiment.models:
+        raise UsageError(f"--final: {model!r} is not a model; {did_you_mean(model, experiment.models)}")
+    if experiment.data.folds is not None or len(experiment.data.splits) != 1:
+        raise UsageError(
+            "--final: the data have several folds, and each has test queries of its own; "
+            "expected one split into train, valid and test"
+        )
+
+
+def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) -> dict[str, Any]:
+    """An experiment of the one model, which stops nowhere: it takes the rounds that stopping found.
+
+    The median over the seeds, of two in the middle the smaller. The test queries stay unseen, so the model has a number
+    of its own; it stands beside the other runs under the name ``…-final``.
+
+    Raises:
+        UsageError: no such model, none of its runs finished, it was tuned, or its data have several folds.
+    """
+    check_final(experiment, model)
+    own = [run.record for run in runs if run.record.model == model]
+    if not own:
+        raise UsageError(f"--final: no run of {model} has finished; expected at least one")
+    if any(record.tuning is not None for record in own):
+        raise UsageError(
+            f"--final: {model} was tuned, and each seed and fold may have other options; "
+            "expected a model with its options written out"
+        )
+    plain = as_mapping(experiment)
+    rounds = [record.best_round for record in own if record.best_round is not None]
+    settings = plain["models"][model] | ({"rounds": int(median_low(rounds))} if rounds else {})
+    ((fold, split),) = plain["data"]["splits"].items()
+    valid = split.pop("valid", None)
+    if isinstance(valid, list):  # a share of the training queries is among them anyway
+        split["train"] = [*split["train"], *valid]
+    plain["data"]["splits"] = {fold: split}
+    plain.pop("tune", None)
+    plain.pop("references", None)  # they are of models that saw no validation queries
+    return plain | {
+        "name": f"{experiment.name}-final",
+        "stopping": None,
+        "models": {model: settings},
+        "compare": plain["compare"] | {"baseline": model},
+    }

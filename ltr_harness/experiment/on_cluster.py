@@ -17,25 +17,24 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
 from ltr_harness.experiment.cluster import Cluster, is_data_parallel, load_distributed
-from ltr_harness.experiment.definitions import changed_files
-from ltr_harness.experiment.dispatch import Rounds, batched, dispatch
 from ltr_harness.experiment.execute import execute
 from ltr_harness.experiment.folds import Fold
-from ltr_harness.experiment.job import Job, SerializedJob
-from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.task import Task
-from ltr_harness.experiment.workers import run_here
+from ltr_harness.experiment.job import Job, SerializedJob, Task, changed_files
+from ltr_harness.experiment.workers import Rounds, batched, dispatch, run_here
 from ltr_harness.rankers.ranker import Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import receive
 from ltr_harness.runs.identity import package_versions
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.progress import Progress
 
 NEW_WORKER_WITHIN = 120
 """Seconds after which a cluster that has lost its last worker is given up."""

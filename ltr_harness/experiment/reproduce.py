@@ -19,7 +19,7 @@ from ltr_harness.cores import available_cores
 from ltr_harness.errors import Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.experiment.reading import data_of
+from ltr_harness.experiment.read import data_of
 from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.numbers import none_if_undefined

@@ -31,7 +31,7 @@ _Judged = tuple[float, dict[str, Any]]  # value; best round and rounds trained, 
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """What became of a trial; see `ltr_harness.runs.study.Trial`."""
+    """What became of a trial; see `ltr_harness.runs.record.Trial`."""
 
     status: Literal["complete", "pruned", "failed"]
     value: float | None

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.job import Job, SerializedJob
+from ltr_harness.experiment.job import Job, SerializedJob, Study
 from ltr_harness.experiment.pool import (
     new_pool,
     shutdown_in_background,
@@ -17,10 +17,11 @@ from ltr_harness.experiment.pool import (
     wait_for_start,
     worker_context,
 )
-from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.search import AskedTrial, Search, opened
-from ltr_harness.experiment.studies import Study
 from ltr_harness.experiment.trial import TrialOutcome, run_trial
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.progress import Progress
 
 
 def tune(job: Job, studies: Sequence[Study], progress: Progress) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 from queue import Empty
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.dispatch import Rounds, batched, dispatch
-from ltr_harness.experiment.execute import execute
-from ltr_harness.experiment.job import Job, SerializedJob
+from ltr_harness.experiment.execute import OnRound, execute
+from ltr_harness.experiment.job import Job, SerializedJob, Task
 from ltr_harness.experiment.pool import (
     new_pool,
     shared_memory,
@@ -23,9 +23,136 @@ from ltr_harness.experiment.pool import (
     wait_for_start,
     worker_context,
 )
-from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.task import Task
 from ltr_harness.runs import Run
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.progress import Progress
+
+POLL_SECONDS = 0.2
+"""Between two looks at the workers' messages and at which workers are left."""
+
+LOST_TWICE = (
+    "the worker that trained it died, and so did the next one (killed, or out of memory); run the same command again, "
+    "with fewer --workers if memory was short"
+)
+
+Rounds: TypeAlias = tuple[str, list[tuple[int, dict[str, float]]]]
+"""A worker's message: a task's name, and the rounds it has evaluated since its last message."""
+
+
+class WorkerPool(Protocol):
+    """Workers, each of which trains one run at a time."""
+
+    def workers(self) -> Collection[str]:
+        """The names of those that are connected now."""
+
+    def submit(self, worker: str, task: Task) -> Future[Any]:
+        """Train on a worker."""
+
+    def result(self, task: Task, future: Future[Any]) -> Run:
+        """What a worker has trained; an error that no other worker would be spared."""
+
+    def worker_errors(self) -> tuple[type[BaseException], ...]:
+        """What a future raises whose worker died."""
+
+    def messages(self) -> Iterable[Rounds]:
+        """Those that have arrived since the last call."""
+
+    def replace(self, worker: str) -> None:
+        """Start another process for one that died, if that is this side's business."""
+
+    def fail(self, task: Task, problem: TrainingError) -> Run:
+        """Record that a run has failed."""
+
+
+def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: Progress) -> Iterator[tuple[Task, Run]]:
+    """Every task and what became of it, as they finish.
+
+    A worker that dies costs the one run it was training. That run starts again elsewhere; if it takes a second
+    worker with it, it is recorded as failed and the others go on.
+    """
+    queue = list(tasks)
+    running: dict[str, tuple[Task, Future[Any]]] = {}
+    last: dict[str, Task] = {}
+    lost: set[Task] = set()
+    try:
+        while queue or running:
+            present = pool.workers()
+            for worker in present:
+                if queue and worker not in running:
+                    task = _next(queue, last.get(worker), [last[one] for one in running])
+                    progress.started(task)
+                    running[worker] = (task, pool.submit(worker, task))
+                    last[worker] = task
+            if running:
+                wait([future for _, future in running.values()], POLL_SECONDS, FIRST_COMPLETED)
+            else:
+                time.sleep(POLL_SECONDS)
+            _forward_messages(pool, {str(task): task for task, _ in running.values()}, progress)
+            for worker, (task, future) in list(running.items()):
+                if not future.done() and worker in present:
+                    continue
+                del running[worker]
+                if not future.done() or _worker_died(future, pool):
+                    future.cancel()
+                    pool.replace(worker)
+                    last.pop(worker)
+                    if task in lost:
+                        yield task, pool.fail(task, TrainingError(LOST_TWICE))
+                    else:
+                        progress.lost(task)
+                        lost.add(task)
+                        queue.insert(0, task)
+                else:
+                    yield task, pool.result(task, future)
+    finally:
+        for _, future in running.values():
+            future.cancel()
+
+
+def _next(queue: list[Task], last: Task | None, others: Sequence[Task]) -> Task:
+    """Take the task that shares most with what the worker has in memory, and least with what others have.
+
+    Binned data belongs to a fold and a model, mapped data to a fold. So a worker goes on with the model it has,
+    then with its fold, then with a fold that no other has; and helps another worker only when nothing else is left.
+    """
+    models = {(task.fold, task.model) for task in others}
+    folds = {task.fold for task in others}
+
+    def distance(task: Task) -> tuple[bool, bool, bool, bool]:
+        same_fold = last is not None and task.fold == last.fold
+        same_model = same_fold and last is not None and task.model == last.model
+        return (not same_model, not same_fold, task.fold in folds, (task.fold, task.model) in models)
+
+    return queue.pop(min(range(len(queue)), key=lambda place: distance(queue[place])))
+
+
+def _worker_died(future: Future[Any], pool: WorkerPool) -> bool:
+    return future.cancelled() or isinstance(future.exception(), (CancelledError, *pool.worker_errors()))
+
+
+def _forward_messages(pool: WorkerPool, running: Mapping[str, Task], progress: Progress) -> None:
+    for name, rounds in pool.messages():
+        if name in running:  # the last message of a run that is over comes late
+            for number, values in rounds:
+                progress.round(running[name], number, values)
+
+
+def batched(task: Task, send: Callable[[Rounds], None]) -> OnRound:
+    """A listener that sends several rounds in one message: a message may cost more than a round."""
+    unsent: list[tuple[int, dict[str, float]]] = []
+    sent_at = time.monotonic()
+
+    def on_round(number: int, values: Mapping[str, float]) -> None:
+        nonlocal sent_at
+        unsent.append((number, dict(values)))
+        if time.monotonic() - sent_at > POLL_SECONDS:
+            send((str(task), unsent.copy()))
+            unsent.clear()
+            sent_at = time.monotonic()
+
+    return on_round
+
 
 Messages: TypeAlias = "multiprocessing.Queue[Rounds]"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, GateError, Problem
+from ltr_harness.errors import DataError, GateError, MissingExtraError, Problem
+from ltr_harness.export.forest import forest_of
+from ltr_harness.export.formats import catalog
 from ltr_harness.export.formats.model_format import ModelFormat, Scores
-from ltr_harness.export.libraries import forest_of
 from ltr_harness.files import errors_naming, unfinished
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
@@ -188,3 +190,29 @@ def _first(scores: Floats, groups: QueryGroups) -> Disagreement | None:
         (float(here[a]), float(here[b])),
         (float(there[a]), float(there[b])),
     )
+
+
+RUNTIMES = ("onnx", "treelite")
+"""Forms whose own runtime reads them here, on one thread."""
+
+
+def in_runtimes(
+    model: FittedModel, feature_names: Sequence[str], folder: Path
+) -> tuple[dict[str, Scores], list[str]]:
+    """What scores in each runtime that is installed; and why a model cannot be taken there."""
+    found: dict[str, Scores] = {}
+    try:
+        forest = forest_of(model, feature_names)
+    except DataError as problem:
+        return found, [str(problem)]
+    refused = []
+    for name in RUNTIMES:
+        form = catalog.load(name)()
+        try:
+            form.write(forest, model, folder / name)
+            found[name] = form.read(folder / name, feature_names)
+        except MissingExtraError:
+            continue
+        except DataError as problem:
+            refused.append(str(problem))
+    return found, refused

@@ -22,7 +22,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.export.mlflow import legal_names, parameters
 from ltr_harness.runs import find_runs
-from ltr_harness.runs.packages import stood_on
+from ltr_harness.runs.identity import stood_on
 
 FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
 

@@ -19,10 +19,10 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.errors import HarnessError
 from ltr_harness.export import pyfunc
-from ltr_harness.export.mlflow_model import _signature, example_rows, why_none, write_model
+from ltr_harness.export.mlflow import _signature, example_rows, why_none, write_model
 from ltr_harness.readers.memory import from_frame
 from ltr_harness.runs import find_runs
-from ltr_harness.runs.packages import pins
+from ltr_harness.runs.identity import pins
 
 FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
 

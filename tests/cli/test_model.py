@@ -306,7 +306,7 @@ class TestBudget:
         """Of two models the chosen is the worse one, whatever this machine's times are."""
         from ltr_harness.cli import within_budget
         from ltr_harness.metrics import parse_metric
-        from ltr_harness.runs.budget import Candidate
+        from ltr_harness.runs.latency import Candidate
 
         ndcg = parse_metric("ndcg@3")
         entries = within_budget._entries([run_of(folder, "xgb"), run_of(folder, "bm25")], None, False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ltr_harness.runs.study import STUDIES, StudyRecord, read_study
+from ltr_harness.runs.record import STUDIES, StudyRecord, read_study
 
 if TYPE_CHECKING:
     from ltr_harness.experiment.cluster import Cluster

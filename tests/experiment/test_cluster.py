@@ -23,10 +23,9 @@ from ltr_harness.errors import UsageError
 from ltr_harness.experiment import on_cluster
 from ltr_harness.experiment.cluster import Cluster, local_cluster
 from ltr_harness.experiment.experiment import ExperimentResult, prepare, run_prepared
-from ltr_harness.experiment.job import Job
+from ltr_harness.experiment.job import Job, Plan, Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.read import read
-from ltr_harness.experiment.task import Plan, Task
 from ltr_harness.runs import Run
 from tests.experiment.conftest import of_session, runs_of
 

@@ -23,10 +23,10 @@ from ltr_harness.errors import UsageError
 from ltr_harness.experiment.cluster import Cluster, local_cluster
 from ltr_harness.experiment.experiment import ExperimentResult, prepare, run_prepared
 from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiment.job import Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.read import read
 from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.experiment.task import Task
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import NDCG
 from ltr_harness.rankers.cluster import cut

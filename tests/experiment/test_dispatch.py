@@ -12,9 +12,9 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.dispatch import Rounds, dispatch
+from ltr_harness.experiment.job import Task
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.task import Task
+from ltr_harness.experiment.workers import Rounds, dispatch
 
 
 def task(model: str, fold: str, seed: int) -> Task:

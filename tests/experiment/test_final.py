@@ -14,7 +14,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.final import final_experiment
+from ltr_harness.experiment.experiment import final_experiment
 from ltr_harness.readers.memory import from_arrays
 from ltr_harness.runs import find_runs
 from ltr_harness.writers import write_dataset

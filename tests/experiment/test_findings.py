@@ -14,7 +14,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.experiment.findings import each_once, findings_of
+from ltr_harness.experiment.check import each_once, findings_of
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.metrics import NDCG
 from ltr_harness.report.stored import stored_data

@@ -15,7 +15,7 @@ from ltr_harness.cores import let_idle_threads_sleep
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, TrainingError, UsageError
 from ltr_harness.experiment import experiment as module
-from ltr_harness.experiment import terminal_progress
+from ltr_harness.experiment import progress as terminal_progress
 from ltr_harness.experiment.experiment import ExperimentResult
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.readers.memory import from_arrays

@@ -19,9 +19,9 @@ import pytest
 import yaml
 
 from ltr_harness import run_experiment
+from ltr_harness.experiment.job import Task
 from ltr_harness.experiment.pool import wait_for_shutdowns
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.task import Task
 from ltr_harness.runs import Run, find_runs
 
 from .commands import Command  # type: ignore[import-not-found]

@@ -6,7 +6,7 @@ import numpy as np
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.evaluation import evaluate_bound
-from ltr_harness.experiment.run_tables import per_query_table
+from ltr_harness.experiment.execute import per_query_table
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import bind
 

@@ -15,9 +15,9 @@ from ltr_harness import evaluate, load_run, run_experiment
 from ltr_harness.errors import TrainingError, UsageError
 from ltr_harness.experiment.experiment import ExperimentResult, prepare
 from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiment.job import Task
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.read import read
-from ltr_harness.experiment.task import Task
 from ltr_harness.runs import Run
 
 from .conftest import SMALL  # type: ignore[import-not-found]

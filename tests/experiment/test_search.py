@@ -19,14 +19,13 @@ import yaml
 from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.job import Study
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.read import read
-from ltr_harness.experiment.search import Search, opened
-from ltr_harness.experiment.search_files import FILES, LOCK
-from ltr_harness.experiment.studies import Study
+from ltr_harness.experiment.search import FILES, LOCK, Search, opened
 from ltr_harness.experiment.trial import TrialOutcome
 from ltr_harness.experiment.tuning import _trials, tune
-from ltr_harness.runs.study import STUDIES, STUDY, Trial, read_study
+from ltr_harness.runs.record import STUDIES, STUDY, Trial, read_study
 
 from .commands import Command, stay_on_one_core  # type: ignore[import-not-found]
 from .conftest import studies, tried  # type: ignore[import-not-found]

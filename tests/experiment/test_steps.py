@@ -13,7 +13,8 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.comparison.against_baseline import compare_entrants
-from ltr_harness.experiment import check, execute, plan, read, tuning
+from ltr_harness.experiment import check, execute, read, tuning
+from ltr_harness.experiment import job as plan
 from ltr_harness.report import write_report
 
 STEPS: dict[str, Callable[..., Any]] = {

@@ -16,10 +16,9 @@ from click.testing import CliRunner
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.experiment.estimate import time_left
 from ltr_harness.experiment.experiment import ExperimentResult, prepare
+from ltr_harness.experiment.job import Task, time_left
 from ltr_harness.experiment.read import read
-from ltr_harness.experiment.task import Task
 from ltr_harness.report.blocks import Estimate, ModelName, Table
 from ltr_harness.report.sections.sweep import section
 from ltr_harness.runs import find_runs, load_run

@@ -20,16 +20,15 @@ from ltr_harness.config.point import model_at
 from ltr_harness.errors import MissingExtraError, UsageError
 from ltr_harness.experiment.experiment import ExperimentResult, prepare
 from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.experiment.job import Job
+from ltr_harness.experiment.job import Job, Study
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.read import read
 from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.experiment.search_files import FILES, LOCK
-from ltr_harness.experiment.studies import Study
+from ltr_harness.experiment.search import FILES, LOCK
 from ltr_harness.experiment.trial import Pruned, PruningCallback, run_trial
 from ltr_harness.experiment.tuning import tune
 from ltr_harness.metrics import parse_metric
-from ltr_harness.runs.study import STUDIES, STUDY, StudyRecord, Trial
+from ltr_harness.runs.record import STUDIES, STUDY, StudyRecord, Trial
 from ltr_harness.splits import folds
 
 from .conftest import TUNED, studies, tried  # type: ignore[import-not-found]

@@ -10,8 +10,7 @@ import pytest
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
-from ltr_harness.export.forest import NEVER, ZERO, Forest, Split, Tree
-from ltr_harness.export.libraries import forest_of
+from ltr_harness.export.forest import NEVER, ZERO, Forest, Split, Tree, forest_of
 from ltr_harness.rankers.random import RandomModel
 from ltr_harness.rankers.ranker import FittedModel
 

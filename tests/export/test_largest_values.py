@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ltr_harness.export.forest import forest_of
 from ltr_harness.export.formats import FORMATS, catalog
-from ltr_harness.export.libraries import forest_of
 from ltr_harness.readers.memory import from_arrays
 
 LARGEST = float(np.finfo(np.float32).max)

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, MissingExtraError
-from ltr_harness.export.forest import NAN, NEVER, ZERO, Forest, Split, Tree
+from ltr_harness.export.forest import NAN, NEVER, ZERO, Forest, Split, Tree, forest_of
 from ltr_harness.export.formats import catalog
 from ltr_harness.export.formats.onnx_model import Onnx
 from ltr_harness.export.formats.treelite_model import Treelite
-from ltr_harness.export.libraries import forest_of
 from ltr_harness.export.verification import export_model
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers.ranker import FittedModel

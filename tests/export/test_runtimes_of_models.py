@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_harness.export.runtimes import in_runtimes
+from ltr_harness.export.verification import in_runtimes
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers import catalog
 from ltr_harness.rankers.ranker import FittedModel, Training

@@ -15,10 +15,9 @@ import pytest
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, GateError
-from ltr_harness.export.forest import Forest, Split, Tree
+from ltr_harness.export.forest import Forest, Split, Tree, forest_of
 from ltr_harness.export.formats import FORMATS, ModelFormat, catalog, dump
 from ltr_harness.export.formats.dump import Dump
-from ltr_harness.export.libraries import forest_of
 from ltr_harness.export.verification import export_model, verified
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers.lightgbm import LightGBMModel

@@ -12,8 +12,8 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.experiment.reproduce import fold_of
+from ltr_harness.export.forest import forest_of
 from ltr_harness.export.formats import FORMATS, catalog
-from ltr_harness.export.libraries import forest_of
 from ltr_harness.export.verification import export_model
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers.ranker import FittedModel

@@ -12,7 +12,7 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.config import load_experiment, resolved_yaml
 from ltr_harness.errors import ConfigError
-from ltr_harness.experiment.final import final_experiment
+from ltr_harness.experiment.experiment import final_experiment
 from ltr_harness.report import ReportData, build_report, markdown
 from ltr_harness.report.blocks import Estimate, Table, walk
 from ltr_harness.report.numbers.published import Published

@@ -33,9 +33,8 @@ def command(
     limits, looks for what in the data could mislead (leaks, overlaps, sorted labels), and prints the data and
     the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
     """
+    from ltr_harness.experiment.check import each_once, memory_estimate
     from ltr_harness.experiment.experiment import prepare
-    from ltr_harness.experiment.findings import each_once
-    from ltr_harness.experiment.memory import memory_estimate
     from ltr_harness.experiment.read import read
     from ltr_harness.metrics.core.cautions import cautions
     from ltr_harness.rankers.objectives import stopping_cautions

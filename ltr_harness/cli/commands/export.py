@@ -43,7 +43,7 @@ def to_requirements(runs: Path, output: Path | None) -> int:
     """
     from ltr_harness.files import write_whole
     from ltr_harness.runs import find_runs
-    from ltr_harness.runs.packages import requirements
+    from ltr_harness.runs.identity import requirements
 
     text = requirements(find_runs(runs))
     if output is None:

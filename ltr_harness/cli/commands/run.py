@@ -15,8 +15,7 @@ from ltr_harness.wording import count_of
 if TYPE_CHECKING:
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiment import ExperimentResult
-    from ltr_harness.experiment.job import Job
-    from ltr_harness.experiment.task import Plan
+    from ltr_harness.experiment.job import Job, Plan
     from ltr_harness.runs.record import Record
 
 
@@ -100,12 +99,11 @@ def command(
     if local and workers != 1 and not dry_run:
         worker_context(load_here=True)
     from ltr_harness.cli.json_progress import JsonProgress
+    from ltr_harness.experiment.check import refuse_errors
     from ltr_harness.experiment.cluster import chosen_cluster
-    from ltr_harness.experiment.experiment import prepare, run_prepared
-    from ltr_harness.experiment.final import check_final
-    from ltr_harness.experiment.findings import refuse_errors
+    from ltr_harness.experiment.experiment import check_final, prepare, run_prepared
+    from ltr_harness.experiment.progress import TerminalProgress
     from ltr_harness.experiment.read import read
-    from ltr_harness.experiment.terminal_progress import TerminalProgress
 
     with (
         JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress,
@@ -162,7 +160,7 @@ def _say_end(result: ExperimentResult) -> None:
 def _train_final(job: Job, compared: ExperimentResult, model: str, accept: tuple[str, ...]) -> int:
     """Train it, and say where it is and what it is worth; the exit code."""
     from ltr_harness.experiment import run_experiment
-    from ltr_harness.experiment.final import final_experiment
+    from ltr_harness.experiment.experiment import final_experiment
     from ltr_harness.experiment.progress import Progress
 
     config = final_experiment(job.experiment, compared.runs, model)

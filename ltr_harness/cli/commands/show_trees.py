@@ -103,7 +103,7 @@ def _measured(
     stored: Run, model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], documents: int
 ) -> dict[str, Any]:
     """What is printed, as JSON has it."""
-    from ltr_harness.export.runtimes import in_runtimes
+    from ltr_harness.export.verification import in_runtimes
     from ltr_harness.runs.insight import microseconds_per_row, quality_by_trees
     from ltr_harness.runs.latency import DOCUMENTS, first_rounds, latency
 

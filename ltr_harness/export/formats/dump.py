@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ltr_harness.export.forest import LEAF, Forest, Split, Tree
-from ltr_harness.export.formats.engine import EngineFormat, engine_forest, xgboost_dump
-from ltr_harness.export.formats.model_format import Scores
+from ltr_harness.export.formats.model_format import EngineFormat, Scores, engine_forest, xgboost_dump
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.lightgbm import LightGBMModel
 from ltr_harness.rankers.ranker import FittedModel

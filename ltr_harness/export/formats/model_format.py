@@ -1,18 +1,22 @@
-"""What a form of models is: how one is written, and what the engine that reads the file computes from it."""
+"""Base classes of model formats, and what search engines' formats share: float32, names that must be accepted."""
 
 from __future__ import annotations
 
 import importlib
+import re
+import xml.etree.ElementTree as ET
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import MissingExtraError, Problem, UsageError
-from ltr_harness.export.forest import Forest
+from ltr_harness.errors import DataError, MissingExtraError, Problem, UsageError
+from ltr_harness.export.forest import LEAF, Forest, Tree, refused
 from ltr_harness.rankers.ranker import FittedModel
 
 Scores = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -81,3 +85,164 @@ def package(name: str, extra: str | None = None) -> Any:
         extra = extra or name
         cure = f"pip install 'ltr-harness[{extra}]'"
         raise MissingExtraError(Problem(f"--to {extra}", f"needs the package {name}", cure=cure)) from None
+
+
+FEATURES_RULE: Final = (
+    "the features that it wants stand beside the file, in *.features.json; replace their queries by yours"
+)
+
+Missing = Literal["there", "right", "zero"]
+"""Where an engine sends a missing value: where the file says, always right, or where 0 goes."""
+
+DEEPEST: Final = 300
+"""Levels of a tree. One takes two levels of nested JSON, of which the plugins' parsers and Python's read 1,000."""
+
+BEYOND: Final = 2.0**128
+"""The number after float32's largest: JSON has it, float32 reads it as infinity, and float64 as above every float32."""
+
+
+class EngineFormat(ModelFormat):
+    """A form that a search engine reads, with the history of what its versions do with missing values."""
+
+    missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(0, 0): "zero"}
+    """From which version on which rule holds, the newest first."""
+
+    def __init__(self, version: tuple[int, int] | None = None) -> None:
+        starts = list(self.missing_since)
+        at = next(i for i, start in enumerate(starts) if version is None or version >= start)
+        # by the version that is written for; `versions` do the same
+        self.missing = self.missing_since[starts[at]]
+        since, until = ("{}.{}".format(*starts[i]) for i in (at, at - 1))
+        if at > 0:
+            self.versions = f"before {until}" if at == len(starts) - 1 else f"{since} to before {until}"
+        elif len(starts) > 1:
+            self.versions = f"{since} and later"
+
+    def for_engine(self, version: str) -> Self:
+        if len(self.missing_since) == 1:
+            return super().for_engine(version)
+        found = re.match(r"([0-9]+)\.([0-9]+)(\.|$)", version)
+        if not found:
+            raise UsageError(Problem("--engine-version", f"{version!r} is not a version", "one such as 8.11"))
+        return type(self)((int(found[1]), int(found[2])))
+
+    @contextmanager
+    def reading(self, path: Path) -> Iterator[None]:
+        """What the engine would not read is an error of the file.
+
+        Raises:
+            DataError: it would not.
+        """
+        try:
+            with np.errstate(over="ignore"):  # a number beyond float32 is infinite there too
+                yield
+        except (ValueError, LookupError, TypeError, ET.ParseError) as problem:
+            raise DataError(
+                Problem(
+                    str(path),
+                    f"{self.name} would not read it ({problem})",
+                    f"a model of the form {self.name}",
+                )
+            ) from None
+
+
+def engine_forest(forest: Forest, written: Literal["<=", "<"], engine: str) -> Forest:
+    """The model as an engine computes it that has every direction of missing values: what is then written as it is.
+
+    There is no infinity in JSON: 2**128 stands for it, so that float32's largest number is below the threshold.
+
+    Raises:
+        DataError: a threshold is NaN, a leaf is beyond float32, or 0 is missing and goes elsewhere than by its value.
+    """
+    form = forest.by_nan().in_float32(written).with_base_in_first_tree()
+    trees = []
+    for tree in form.trees:
+        with np.errstate(over="ignore"):
+            values = tree.value.astype(np.float32)
+        if np.isnan(tree.threshold).any() or not np.isfinite(values).all():
+            raise refused("a threshold is NaN, or a leaf beyond float32", f"finite numbers, as {engine} has")
+        thresholds = np.clip(tree.threshold, -BEYOND, BEYOND)
+        trees.append(replace(tree, threshold=thresholds, value=values.astype(np.float64)))
+    return replace(form, trees=tuple(trees))
+
+
+def nested(tree: Tree, split: Callable[[int, int, Any, Any], Any], leaf: Callable[[int], Any]) -> Any:
+    """What stands for the root, made of what stands for the nodes below; the opposite of `Tree.grown`.
+
+    Raises:
+        DataError: it has more levels than an engine reads.
+    """
+    order, waiting = [], [(0, 0)]
+    while waiting:
+        node, level = waiting.pop()
+        order.append((node, level))
+        if tree.feature[node] != LEAF:
+            waiting += [(int(tree.right[node]), level + 1), (int(tree.left[node]), level + 1)]
+    deepest = max(level for _, level in order)
+    if deepest > DEEPEST:
+        raise refused(
+            f"a tree has {deepest} levels", f"at most {DEEPEST}, which search engines read", "limit max_depth"
+        )
+    built: dict[int, Any] = {}
+    for node, level in reversed(order):
+        below = built.pop(int(tree.left[node]), None), built.pop(int(tree.right[node]), None)
+        built[node] = leaf(node) if tree.feature[node] == LEAF else split(node, level, *below)
+    return built[0]
+
+
+def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
+    """A tree as XGBoost dumps its own, with all digits: nine are another number to who compares in float64."""
+
+    def split(node: int, level: int, yes: Mapping[str, Any], no: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "nodeid": node,
+            "depth": level,
+            "split": names[tree.feature[node]],
+            "split_condition": float(tree.threshold[node]),
+            "yes": yes["nodeid"],
+            "no": no["nodeid"],
+            "missing": (yes if tree.missing_left[node] else no)["nodeid"],
+            "children": [yes, no],
+        }
+
+    return nested(tree, split, lambda node: {"nodeid": node, "leaf": float(tree.value[node])})
+
+
+def used_features(forest: Forest) -> list[int]:
+    """The columns that some split looks at, in order; the first one where there is no split."""
+    looked_at = np.unique(np.concatenate([tree.feature for tree in forest.trees]))
+    return [int(column) for column in looked_at if column != LEAF] or [0]
+
+
+def features_path(path: Path) -> Path:
+    """Of the features' file beside a model's.
+
+    Example:
+        >>> features_path(Path("ranker.json")).name
+        'ranker.features.json'
+    """
+    return path.with_suffix(".features.json")
+
+
+def model_name(stem: str) -> str:
+    """The file's name without its ending, which is what the model is called.
+
+    Raises:
+        DataError: it has characters that addresses and queries of the engines would read as their own.
+    """
+    if not re.fullmatch(r"[\w.-]{1,200}", stem, re.ASCII):
+        cure = "name the file so"
+        raise refused(f"the file's name, {stem!r}, is the model's", "letters, digits and any of _ - .", cure)
+    return stem
+
+
+def refuse_names(names: Sequence[str], wrong: Callable[[str], object], expected: str) -> None:
+    """Raise for the names that an engine would reject or misread.
+
+    Raises:
+        DataError: there are any.
+    """
+    found = [name for name in names if wrong(name)]
+    if found:
+        listed = ", ".join(repr(name[:60]) for name in found[:5]) + (", …" if len(found) > 5 else "")
+        raise refused(f"features named {listed}", expected, "rename the columns and train again")

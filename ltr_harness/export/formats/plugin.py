@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ltr_harness.export.forest import NAN, NEVER, Forest, Split, Tree
-from ltr_harness.export.formats.engine import (
+from ltr_harness.export.forest import NAN, NEVER, Forest, Split, Tree, refused
+from ltr_harness.export.formats.model_format import (
     FEATURES_RULE,
     EngineFormat,
     Missing,
+    Scores,
     engine_forest,
     features_path,
     model_name,
@@ -21,8 +22,6 @@ from ltr_harness.export.formats.engine import (
     used_features,
     xgboost_dump,
 )
-from ltr_harness.export.formats.model_format import Scores
-from ltr_harness.export.libraries import refused
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 

@@ -9,11 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ltr_harness.export.forest import NEVER, Forest, Split, Tree
-from ltr_harness.export.formats.engine import FEATURES_RULE, EngineFormat, engine_forest, nested
-from ltr_harness.export.formats.model_format import Scores
+from ltr_harness.export.forest import NEVER, Forest, Split, Tree, refused
+from ltr_harness.export.formats.model_format import FEATURES_RULE, EngineFormat, Scores, engine_forest, nested
 from ltr_harness.export.formats.plugin import refuse_feature_names, write_feature_set
-from ltr_harness.export.libraries import refused
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 

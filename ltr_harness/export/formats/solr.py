@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.export.forest import LEAF, NAN, NEVER, Forest, Split, Tree
-from ltr_harness.export.formats.engine import (
+from ltr_harness.export.formats.model_format import (
     BEYOND,
     FEATURES_RULE,
     EngineFormat,
     Missing,
+    Scores,
     engine_forest,
     features_path,
     model_name,
@@ -23,7 +24,6 @@ from ltr_harness.export.formats.engine import (
     refuse_names,
     used_features,
 )
-from ltr_harness.export.formats.model_format import Scores
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 

@@ -11,8 +11,7 @@ from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Headi
 from ltr_harness.report.charts import PANEL, fade, model_colour, small_multiples, zoom
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.metric_names import file_names
-from ltr_harness.runs.record import TuningFacts
-from ltr_harness.runs.study import STUDIES, StudyRecord, Trial, read_study
+from ltr_harness.runs.record import STUDIES, StudyRecord, Trial, TuningFacts, read_study
 from ltr_harness.wording import count_of
 
 
