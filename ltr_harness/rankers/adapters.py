@@ -103,7 +103,11 @@ def name_problems(
         place = f"params.{name}"
         if name not in canonical:
             settable = [known for known in canonical if canonical[known] not in owned]
-            cure = _closest(name, settable)
+            cure, _, _ = did_you_mean(name, settable).partition(
+                " (known: "
+            )  # a hundred known ones would bury it
+            if not cure.startswith("did you mean"):
+                cure = "see the library's documentation"
             problems.append(
                 Problem(place, f"{library} has no parameter {name!r} and would ignore it", cure=cure)
             )
@@ -175,12 +179,6 @@ def as_number(value: Any, default: float) -> float:
 def is_on(value: Any) -> bool:
     """Whether a library would read the value as yes."""
     return str(value).lower() in ("true", "+", "1")
-
-
-def _closest(name: str, known: list[str]) -> str:
-    """The closest name alone: a hundred known ones would bury it."""
-    suggestion, _, _ = did_you_mean(name, known).partition(" (known: ")
-    return suggestion if suggestion.startswith("did you mean") else "see the library's documentation"
 
 
 # LightGBM refuses signs of JSON and turns blanks into underscores; XGBoost refuses brackets and "<".

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -229,10 +229,10 @@ class CatBoostRanker(BoostedRanker):
     have kept, for the price of the rounds after it. A missing code is a category of its own.
     """
 
-    packages: ClassVar[tuple[str, ...]] = ("catboost",)
-    library: ClassVar[str] = "catboost"
-    objectives: ClassVar[Collection[str]] = OBJECTIVES
-    model_file: ClassVar[str] = CatBoostModel.FILE
+    packages = ("catboost",)
+    library = "catboost"
+    objectives = OBJECTIVES
+    model_file = CatBoostModel.FILE
 
     objective: str | MetricObjectiveConfig = Field(
         "YetiRank",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,10 +83,10 @@ _LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
 class LightGBMRanker(DataParallelRanker):
     """LightGBM's lambdarank or rank_xendcg, any metric, or, as a reference, a regression on the labels or McRank."""
 
-    packages: ClassVar[tuple[str, ...]] = ("lightgbm",)
-    library: ClassVar[str] = "lightgbm"
-    objectives: ClassVar[Collection[str]] = parameters.OBJECTIVES
-    model_file: ClassVar[str] = "model.txt"
+    packages = ("lightgbm",)
+    library = "lightgbm"
+    objectives = parameters.OBJECTIVES
+    model_file = "model.txt"
     parameters: ClassVar[ModuleType] = parameters
 
     objective: str | MetricObjectiveConfig = Field(

@@ -414,7 +414,9 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Prob
 def _lambdarank_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
     problems = []
     gains = given.get("label_gain")
-    size = _length(gains) if gains is not None else _DEFAULT_GAINS
+    size = _DEFAULT_GAINS
+    if gains is not None:
+        size = len(gains.split(",")) if isinstance(gains, str) else len(np.atleast_1d(gains))
     if facts.max_label > size - 1:
         problems.append(
             Problem(
@@ -479,7 +481,3 @@ def _quiet() -> Iterator[None]:
     finally:
         os.dup2(kept, 2)
         os.close(kept)
-
-
-def _length(gains: Any) -> int:
-    return len(gains.split(",")) if isinstance(gains, str) else len(np.atleast_1d(gains))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -43,10 +43,10 @@ from ltr_harness.rankers.xgboost_parameters import plain_message, problems
 class XGBoostRanker(DataParallelRanker):
     """XGBoost's rank:ndcg, rank:pairwise, or rank:map; rank_xendcg; any metric; as a reference regression or McRank."""
 
-    packages: ClassVar[tuple[str, ...]] = ("xgboost",)
-    library: ClassVar[str] = "xgboost"
-    objectives: ClassVar[Collection[str]] = parameters.OBJECTIVES
-    model_file: ClassVar[str] = "model.ubj"
+    packages = ("xgboost",)
+    library = "xgboost"
+    objectives = parameters.OBJECTIVES
+    model_file = "model.ubj"
     parameters: ClassVar[ModuleType] = parameters
 
     objective: str | MetricObjectiveConfig = Field(

@@ -234,8 +234,10 @@ def problems(
     given = {**canonical(params), **besides}
     names = canonical_names()
     for name in params:
-        if name not in names and _is_used(objective, name, params[name]):
-            names[name] = name  # newer than our table
+        if name not in names:
+            refusal, unused = _ask(objective, {name: params[name]}, ["a", "b"])
+            if refusal is None and name not in unused:
+                names[name] = name  # newer than our table
     refused = name_problems(
         params, "XGBoost", names, OWNED, lambda name, value: without_effect(name, objective, given)
     )
@@ -273,11 +275,6 @@ def _values(objective: str, params: Mapping[str, Any], facts: Facts | None, wron
         for name in askable
         if name in unused
     ]
-
-
-def _is_used(objective: str, name: str, value: Any) -> bool:
-    refused, unused = _ask(objective, {name: value}, ["a", "b"])
-    return refused is None and name not in unused
 
 
 @remembered
