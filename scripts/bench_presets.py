@@ -24,7 +24,9 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.rankers import Training, catalog
 from ltr_harness.readers.synthetic import Synthetic
-from ltr_harness.stats.intervals import t_interval
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.families import mean_intervals
+from ltr_harness.stats.method import Method
 
 OBJECTIVES = (
     "lightgbm:lambdarank",
@@ -100,7 +102,7 @@ def main() -> None:
     for (name, title), runs in found.items():
         values = np.concatenate([run[options.split] for run in runs])
         change = values - np.concatenate([run[options.split] for run in found[name, "defaults"]])
-        low, high = t_interval(change)
+        ((low,), (high,)) = mean_intervals(Contributions.of(change[:, None]), Method())
         print(
             f"{name:24}{title:12} {np.nanmean(values):.4f}  {np.nanmean(change):+.4f} ({low:+.4f} to {high:+.4f}), "
             f"n = {np.isfinite(change).sum():,}, rounds {[run['rounds'] for run in runs]}"

@@ -15,9 +15,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ltr_harness.stats.corrections import holm, max_t
-from ltr_harness.stats.intervals import bootstrap_interval
-from ltr_harness.stats.paired import paired_t_p, sign_flip_p
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.families import mean_intervals, outcomes
+from ltr_harness.stats.method import Method
 
 SAMPLE = 2  # columns on which the others are timed
 
@@ -88,16 +88,23 @@ def main() -> None:
     query = rng.beta(0.6, 0.6, size=(args.queries, 1, args.metrics))
     values = np.clip(query + rng.normal(0, 0.1, size=(args.queries, args.models, args.metrics)), 0, 1)
     pairs = list(itertools.combinations(range(args.models), 2))
-    one = np.concatenate([values[:, i] for i, _ in pairs], axis=1)
-    other = np.concatenate([values[:, j] for _, j in pairs], axis=1)
-    d = one - other
+    one, other = (
+        np.moveaxis(values[:, [pair[side] for pair in pairs]], 2, 1).reshape(args.queries, -1)
+        for side in (0, 1)
+    )
+    d = one - other  # metric by metric: the pairs of one are a family
+    families = [slice(at, at + len(pairs)) for at in range(0, d.shape[1], len(pairs))]
     columns = d.shape[1]
     print(
         f"{args.models} models, {len(pairs)} pairs x {args.metrics} metrics = {columns} columns, "
         f"{args.queries} queries, {args.draws} draws"
     )
 
-    ours = seconds(lambda: sign_flip_p(d, draws=args.draws))
+    def tested(**options: object) -> Callable[[], object]:
+        method = Method(**{"draws": args.draws, **options})
+        return lambda: outcomes(Contributions.of(d), method, families=families, ranges=np.ones(columns))
+
+    ours = seconds(tested(test="permutation"))
     print(f"\n{'sign flips, all columns':44}{'seconds':>10}{'ratio':>9}")
     print(f"{'ltr_harness':44}{ours:10.2f}{1:9.1f}")
 
@@ -117,10 +124,15 @@ def main() -> None:
 
     print(f"\n{'beside it':44}{'seconds':>10}")
     for name, function in (
-        ("paired t", lambda: paired_t_p(d)),
-        ("Holm", lambda: holm(paired_t_p(d[:, : len(pairs)]))),
-        ("max-T over one metric's pairs", lambda: max_t(d[:, :: args.metrics], draws=args.draws)),
-        ("BCa intervals", lambda: bootstrap_interval(values.reshape(args.queries, -1), draws=args.draws)),
+        ("skew-adjusted, joint (the default)", tested()),
+        ("skew-adjusted, no correction", tested(correction="none")),
+        ("bootstrap", tested(test="bootstrap")),
+        ("t", tested(test="t")),
+        ("bounded", tested(test="bounded")),
+        (
+            "intervals of means",
+            lambda: mean_intervals(Contributions.of(values.reshape(args.queries, -1)), Method()),
+        ),
     ):
         print(f"{name:44}{seconds(function):10.2f}")
 

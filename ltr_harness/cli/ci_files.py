@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
+_NONE: Mapping[str, Sequence[str]] = {}
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -32,12 +34,15 @@ class Files(NamedTuple):
     junit: Path | None
     summary: Path | None
 
-    def write(self, data: ReportData, failures: Mapping[str, Sequence[str]]) -> None:
+    def write(
+        self, data: ReportData, failures: Mapping[str, Sequence[str]], cautions: Mapping[str, Sequence[str]]
+    ) -> None:
         """Write the files, whether the gates pass or not.
 
         Args:
             data: what was compared.
             failures: gate to what fails in it; empty where it passes.
+            cautions: gate that passes to what could make it fail.
 
         Raises:
             UsageError: a file cannot be written.
@@ -47,10 +52,10 @@ class Files(NamedTuple):
         try:
             if self.junit is not None:
                 self.junit.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(self.junit, as_junit(data.comparison.verdict, failures))
+                write_whole(self.junit, as_junit(data.comparison.verdict, failures, cautions))
             if self.summary is not None:
                 with open(self.summary, "a", encoding="utf-8", errors="backslashreplace") as file:
-                    file.write(as_markdown(data, failures))
+                    file.write(as_markdown(data, failures, cautions))
         except OSError as problem:
             found = f"cannot be written: {problem.strerror or problem}"
             raise UsageError(Problem(str(problem.filename), found)) from None
@@ -75,12 +80,15 @@ def taken(given: dict[str, Any], gates: Sequence[str], interleaving: bool) -> Fi
     return files
 
 
-def as_junit(verdict: str, failures: Mapping[str, Sequence[str]]) -> bytes:
+def as_junit(
+    verdict: str, failures: Mapping[str, Sequence[str]], cautions: Mapping[str, Sequence[str]] = _NONE
+) -> bytes:
     """One test case for each gate; what fails in it is its failure.
 
     Args:
         verdict: of the comparison; the suite's output.
         failures: gate to what fails in it.
+        cautions: gate to what could make it fail; the test case's output.
 
     Example:
         >>> print(as_junit("a is better", {"mrr < 0.4": []}).decode().splitlines()[2].strip())
@@ -101,18 +109,23 @@ def as_junit(verdict: str, failures: Mapping[str, Sequence[str]]) -> bytes:
             message = f"{count_of(len(lines), 'model')} met the condition"
             failure = Xml.SubElement(case, "failure", {"type": "gate", "message": message})
             failure.text = "\n".join(map(printable, lines))
+        if cautions.get(gate):
+            Xml.SubElement(case, "system-out").text = "\n".join(map(printable, cautions[gate]))
     Xml.SubElement(suite, "system-out").text = printable(verdict)
     Xml.indent(suite)
     text: bytes = Xml.tostring(suite, encoding="utf-8", xml_declaration=True)
     return text + b"\n"
 
 
-def as_markdown(data: ReportData, failures: Mapping[str, Sequence[str]]) -> str:
+def as_markdown(
+    data: ReportData, failures: Mapping[str, Sequence[str]], cautions: Mapping[str, Sequence[str]] = _NONE
+) -> str:
     """The report's verdict with its table, and each gate with what fails in it.
 
     Args:
         data: what was compared.
         failures: gate to what fails in it.
+        cautions: gate to what could make it fail.
     """
     from ltr_harness.report import markdown
     from ltr_harness.report.blocks import Page, Section
@@ -122,6 +135,6 @@ def as_markdown(data: ReportData, failures: Mapping[str, Sequence[str]]) -> str:
     lines = []
     for gate, reasons in failures.items():
         lines.append(f"- {'❌' if reasons else '✅'} {markdown.escape(printable(gate))}")
-        lines += [f"    - {markdown.escape(printable(line))}" for line in reasons]
+        lines += [f"    - {markdown.escape(printable(line))}" for line in (*reasons, *cautions.get(gate, ()))]
     gates = "\n".join(["\n## Gates\n", *lines, ""]) if lines else ""
     return f"{page}{gates}"

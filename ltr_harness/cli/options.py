@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from ltr_harness.stats.method import CHOICES, Method
+from ltr_harness.errors import UsageError
+from ltr_harness.stats.method import CHOICES, RETIRED, Method, method_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -46,8 +47,14 @@ verify = click.option(
 
 
 def method(command: F) -> F:
-    """One option for each field of `Method`; `taken_method` puts their values together again."""
-    return method_options(*(option.name for option in dataclasses.fields(Method)))(command)
+    """One option for each field of `Method`, and ``--strict``; `taken_method` puts their values together again."""
+    strict = click.option(
+        "--strict",
+        is_flag=True,
+        help="As --test bounded: for gates that decide money. It holds in every world, and its price is queries: "
+        "thousands, where the default needs hundreds.",
+    )
+    return method_options(*(option.name for option in dataclasses.fields(Method)))(strict(command))
 
 
 def method_options(*names: str) -> Callable[[F], F]:
@@ -69,6 +76,8 @@ def method_options(*names: str) -> Callable[[F], F]:
                 show_default=option.default is not None,
                 help=f"{said[:-1]}: {', '.join(words)}." if words else said,
             )(command)
+        for name in RETIRED.keys() - CHOICES.keys():
+            command = click.option(f"--{name}", hidden=True)(command)
         return command
 
     return add
@@ -76,5 +85,12 @@ def method_options(*names: str) -> Callable[[F], F]:
 
 def taken_method(given: dict[str, Any]) -> Method:
     """The `Method` that a command's options say, taken out of all that was given."""
-    names = [option.name for option in dataclasses.fields(Method) if option.name in given]
-    return Method(**{name: given.pop(name) for name in names})
+    names = [option.name for option in dataclasses.fields(Method)]
+    chosen = {name: given.pop(name) for name in names if name in given}
+    retired = {name: given.pop(name) for name in RETIRED.keys() & given.keys()}
+    if given.pop("strict", False):
+        source = click.get_current_context().get_parameter_source("test")
+        if source is click.core.ParameterSource.COMMANDLINE and chosen["test"] != "bounded":
+            raise UsageError(f"--strict with --test {chosen['test']}; --strict is --test bounded")
+        chosen["test"] = "bounded"
+    return method_of(chosen | {name: value for name, value in retired.items() if value is not None})

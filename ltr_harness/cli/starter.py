@@ -201,7 +201,7 @@ def starter(
             *cheapest,
             "  random: {ranker: random}",
             "",
-            "compare: {baseline: xgb-ndcg, test: skew-adjusted, correction: holm, confidence: 0.95}",
+            "compare: {baseline: xgb-ndcg, test: skew-adjusted, correction: joint, confidence: 0.95}",
             "",
         ]
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 from ltr_harness.comparison.against_baseline import compare_entrants as compare_entrants
@@ -12,6 +11,7 @@ from ltr_harness.comparison.result import Entrant as Entrant
 from ltr_harness.comparison.result import Paired as Paired
 from ltr_harness.comparison.result import Summary as Summary
 from ltr_harness.stats.method import Method as Method
+from ltr_harness.stats.method import method_of
 
 __all__ = ["Comparison", "Entrant", "Method", "Paired", "Summary", "compare", "compare_entrants"]
 
@@ -44,8 +44,8 @@ def compare(
             (``nDCG@5``, ``AP``) are compared as ``foreign:nDCG@5``, whatever their definition.
         qrels: judgments in any form that `evaluate_runs` takes; what is compared are then rankings, likewise, and
             `metrics` says by what.
-        **options: how it is computed, the fields of `Method`: ``test``, ``correction``, ``confidence``, ``interval``,
-            ``margin``, ``draws``, ``seed``, and ``unit``: the query attribute, such as ``"user_id"``, whose
+        **options: how it is computed, the fields of `Method`: ``test``, ``correction``, ``confidence``, ``margin``,
+            ``draws``, ``seed``, and ``unit``: the query attribute, such as ``"user_id"``, whose
             queries belong together (a column of that name in tables).
 
     Raises:
@@ -59,15 +59,11 @@ def compare(
         >>> compare({"A": a, "B": b}, test="permutation").paired("B").p
         0.75
     """
-    from ltr_harness.catalog import did_you_mean
     from ltr_harness.comparison.comparable import common_queries as shared
     from ltr_harness.comparison.inputs import gather, resolve_metric
     from ltr_harness.errors import NotComparableError, Problem, UsageError
 
-    known = [option.name for option in fields(Method)]
-    for name in options.keys() - set(known):
-        raise UsageError(f"compare() has no option {name!r}; {did_you_mean(name, known)}")
-    method = Method(**options)
+    method = method_of(options)
     if qrels is not None:
         from ltr_harness.comparison.evaluated_runs import evaluate_runs
 

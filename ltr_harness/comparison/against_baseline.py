@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.cautions import cautions
 from ltr_harness.comparison.comparable import aligned, require_comparable
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import Contrast, contrast
-from ltr_harness.comparison.result import WEIGHT, Entrant, Paired
+from ltr_harness.comparison.result import WEIGHT, Entrant, Paired, value_bounds
 from ltr_harness.comparison.sentence import family_text
 from ltr_harness.comparison.summaries import summarise
 from ltr_harness.comparison.units import unit_codes, unit_notes
-from ltr_harness.comparison.unseen import unseen_notes
 from ltr_harness.errors import DataError, NotComparableError, Problem, UsageError
 from ltr_harness.stats.method import FLIPS, Method
 from ltr_harness.wording import count_of
@@ -46,7 +46,8 @@ def compare_entrants(
 
     Raises:
         NotComparableError: they differ in K, definition, labels or queries; the whole list.
-        DataError: infinite values; the first query of each model and metric.
+        DataError: infinite values, the first query of each model and metric; or the test is ``bounded`` and a
+            metric's values have no known bounds.
         UsageError: no such baseline or primary metric.
     """
     method = method or Method()
@@ -64,6 +65,8 @@ def compare_entrants(
         raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
     require_comparable(entrants, metrics)
     _require_finite(entrants, metrics)
+    if method.test == "bounded":
+        _require_bounds(entrants, metrics)
     ordered = aligned(entrants)
     reference = ordered[names.index(baseline)]
     told = [entrant for entrant in ordered if "n_relevant" in entrant.query_attributes]
@@ -111,6 +114,22 @@ def _require_finite(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None
                         "a finite number, or an empty field where the metric is undefined",
                     )
                 )
+    if problems:
+        raise DataError(problems)
+
+
+def _require_bounds(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
+    """Bets on values without bounds cannot be made."""
+    problems = [
+        Problem(
+            metric,
+            "test bounded, and the bounds of its values are not known",
+            "a metric of the harness whose values lie within bounds, such as ndcg@10",
+            "leave the metric out, or use test skew-adjusted",
+        )
+        for metric in metrics
+        if not np.isfinite(value_bounds(entrants, metric)).all()
+    ]
     if problems:
         raise DataError(problems)
 
@@ -196,4 +215,4 @@ def _warnings(comparison: Comparison) -> list[str]:
             f"n = {n}: the smallest p-value {what} can give is {2.0 ** (1 - n):g}; "
             "no difference could have been significant"
         )
-    return notes + unseen_notes(comparison, pairs)
+    return notes + cautions(comparison, pairs)

@@ -8,17 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.comparison.cautions import rare_kind
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import verdict_of
 from ltr_harness.comparison.result import Entrant, Verdict
-from ltr_harness.comparison.sentence import p_text
+from ltr_harness.comparison.sentence import p_equals
 from ltr_harness.errors import NotComparableError, Problem, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.numbers import plain_number
-from ltr_harness.stats.families import corrected, of_one_sign
+from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.paired import paired_differences
-from ltr_harness.stats.prediction_powered import PoweredMean, powered_mean
+from ltr_harness.stats.prediction_powered import Powered, chosen_at_random, powered
 from ltr_harness.wording import count_of
 
 
@@ -94,6 +95,7 @@ class CheapLabels:
         n_human, n_cheap: queries with human labels, and with cheap ones alone.
         pairs: one for each model but the baseline.
         agreement: of the labels.
+        notes: models by human labels alone, and what the human-labelled queries may lack.
     """
 
     metric: str
@@ -102,6 +104,7 @@ class CheapLabels:
     n_cheap: int
     pairs: tuple[CheapPair, ...]
     agreement: Agreement
+    notes: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """One sentence for each model, and how far the labels agree."""
@@ -114,12 +117,12 @@ class CheapLabels:
             word = against.get(pair.verdict, "not distinguishable from")
             said.append(
                 f"{pair.model} is {word} {self.baseline} at {self.metric} by human and cheap labels together: "
-                f"{pair.difference:+.4f} ({pair.ci_low:+.4f} to {pair.ci_high:+.4f}, p = {p_text(pair.p_corrected)}), "
+                f"{pair.difference:+.4f} ({pair.ci_low:+.4f} to {pair.ci_high:+.4f}, {p_equals(pair.p_corrected)}), "
                 f"over {over}, which say as much as {pair.queries_saved:,.0f} more with human labels would. Human "
                 f"labels alone: {pair.human_verdict}, {pair.human_difference:+.4f} ({pair.human_ci_low:+.4f} to "
                 f"{pair.human_ci_high:+.4f})"
             )
-        return [*said, str(self.agreement)]
+        return [*said, *self.notes, str(self.agreement)]
 
 
 def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreement: Agreement) -> CheapLabels:
@@ -153,17 +156,29 @@ def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreemen
     rest = np.ones(len(place), bool)
     rest[at] = False
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
-    powered: list[PoweredMean] = []
-    for model in rivals:
-        d = paired_differences(values[model], values[comparison.baseline])
-        powered.append(powered_mean(comparison.query_differences(model), d[at], d[rest]))
+    if not rivals:
+        return CheapLabels(metric, comparison.baseline, len(own), int(rest.sum()), (), agreement)
+    base = values[comparison.baseline]
+    c = np.column_stack([paired_differences(values[model], base) for model in rivals])
+    d = np.column_stack([comparison.query_differences(model) for model in rivals])
+    if not chosen_at_random(c[at], c[rest], method):
+        raise NotComparableError(
+            Problem(
+                "human labels",
+                "by the cheap labels, models differ otherwise on these queries than on the rest (p < 0.01)",
+                "human labels of queries drawn at random",
+                "draw them at random, or compare by the human labels alone",
+            )
+        )
+    sharpened = powered(d, c[at], c[rest])
     return CheapLabels(
         metric=metric,
         baseline=comparison.baseline,
         n_human=len(own),
         n_cheap=int(rest.sum()),
-        pairs=_pairs(comparison, rivals, powered),
+        pairs=_pairs(comparison, rivals, sharpened),
         agreement=agreement,
+        notes=tuple(_notes(comparison, rivals, sharpened)),
     )
 
 
@@ -220,12 +235,10 @@ def rows_among(human: Judgments, cheap: Judgments) -> NDArray[np.int64]:
 
 def _check(method: Method) -> None:
     problems = []
-    if method.test not in ("skew-adjusted", "t"):
-        problems.append(Problem("test", f"{method.test} with cheap labels", "test skew-adjusted or t"))
-    if method.correction == "max-t":
-        problems.append(Problem("correction", "max-t with cheap labels", "holm, bonferroni, bh or none"))
-    if method.interval not in ("skew-adjusted", "t"):
-        problems.append(Problem("interval", f"{method.interval} with cheap labels", "skew-adjusted or t"))
+    if method.test not in ("skew-adjusted", "permutation", "t"):
+        problems.append(
+            Problem("test", f"{method.test} with cheap labels", "test skew-adjusted, permutation or t")
+        )
     if method.margin is not None:
         problems.append(Problem("margin", "equivalence with cheap labels", "no margin"))
     if method.unit is not None:
@@ -234,33 +247,25 @@ def _check(method: Method) -> None:
         raise UsageError(problems)
 
 
-def _pairs(
-    comparison: Comparison, models: Sequence[str], powered: Sequence[PoweredMean]
-) -> tuple[CheapPair, ...]:
-    """What is made of the estimates, corrected as one family."""
-    method = comparison.method
-    p = np.array([one.p(method.test == "skew-adjusted") for one in powered])
-    p_corrected = corrected(p, method)
-    confidence = 1 - method.level(len(powered)) if method.simultaneous else method.confidence
-    ends = np.array([one.interval(confidence, method.interval == "skew-adjusted") for one in powered])
-    low, high = ends.reshape(-1, 2).T
-    if method.simultaneous:
-        low, high = of_one_sign(low, high, p_corrected < method.alpha)
+def _pairs(comparison: Comparison, models: Sequence[str], sharpened: Powered) -> tuple[CheapPair, ...]:
+    """What both kinds of labels say, as one family."""
+    method, total = comparison.method, sharpened.total
+    found = outcomes(total, method)
     higher = comparison.higher_is_better[comparison.primary]
     pairs = []
-    for at, (model, one) in enumerate(zip(models, powered, strict=True)):
+    for at, model in enumerate(models):
         human = comparison.paired(model)
         pairs.append(
             CheapPair(
                 model=model,
-                difference=one.mean,
-                ci_low=float(low[at]),
-                ci_high=float(high[at]),
-                p=float(p[at]),
-                p_corrected=float(p_corrected[at]),
-                verdict=verdict_of(p_corrected[at], low[at], high[at], higher, method),
-                weight=one.weight,
-                queries_saved=max(one.worth - one.n, 0.0),
+                difference=float(total.mean[at]),
+                ci_low=float(found.low[at]),
+                ci_high=float(found.high[at]),
+                p=float(found.p[at]),
+                p_corrected=float(found.p_corrected[at]),
+                verdict=verdict_of(total.mean[at], found.p_corrected[at], np.nan, higher, method),
+                weight=float(sharpened.weight[at]),
+                queries_saved=max(float(sharpened.worth[at]) - len(sharpened.total.parts[0].sums), 0.0),
                 human_difference=human.difference,
                 human_ci_low=human.ci_low,
                 human_ci_high=human.ci_high,
@@ -268,3 +273,17 @@ def _pairs(
             )
         )
     return tuple(pairs)
+
+
+def _notes(comparison: Comparison, models: Sequence[str], sharpened: Powered) -> list[str]:
+    notes = []
+    for at, model in enumerate(models):
+        if sharpened.too_few[at]:
+            notes.append(
+                f"{model}: the human labels alone count, since most of so few human-labelled queries do not differ"
+            )
+        room = abs(float(sharpened.total.mean[at]))
+        n, width = int(sharpened.total.parts[0].units[at]), comparison.value_range()
+        line = rare_kind(n, room, width, comparison.method, family=len(models))
+        notes += [f"{model}: {line}"] if line else []
+    return notes

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.contrasts import Contrast, contrast, largest_difference
-from ltr_harness.comparison.result import Entrant, Paired, Summary
+from ltr_harness.comparison.contrasts import Contrast, contrast
+from ltr_harness.comparison.result import Entrant, Paired, Summary, value_bounds
 from ltr_harness.errors import UsageError
+from ltr_harness.stats.contributions import Codes
 from ltr_harness.stats.method import Correction, Method, Test
 from ltr_harness.stats.paired import paired_differences
-from ltr_harness.stats.two_samples import Codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,16 +113,15 @@ class Compared:
         defined = ~np.isnan(self.query_differences(pair.model, pair.metric))
         return int(np.unique(self.units[defined]).size)
 
-    def largest_difference(self, model: str, metric: str | None = None) -> float:
-        """As far apart as any two of the model's and the baseline's values are; infinite where none is defined."""
-        name = self._metric(metric)
-        return largest_difference(self.entrant(model), self.entrant(self.baseline), name)
+    def value_range(self, metric: str | None = None) -> float:
+        """How far apart two values of a metric can be: the largest difference of a query; infinite if unknown."""
+        low, high = value_bounds(self.entrants, self._metric(metric))
+        return high - low
 
     def all_pairs(self, metric: str | None = None) -> tuple[Paired, ...]:
         """Every model against every other at one metric, as one family: n (n - 1) / 2 comparisons.
 
-        The better mean comes first in each pair, so differences have one sign. The correction is the
-        comparison's own; ``max-t`` loses least where there are many models, since their pairs are related.
+        The better mean comes first in each pair, so differences have one sign.
         """
         name = self._metric(metric)
         sign = -1 if self.higher_is_better[name] else 1

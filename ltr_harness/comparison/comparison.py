@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ltr_harness.comparison import tables
 from ltr_harness.comparison.compared import Compared
 from ltr_harness.comparison.letters import Letters, letters
+from ltr_harness.comparison.result import value_bounds
 from ltr_harness.comparison.sentence import verdict_sentence
 
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ class Comparison(Compared):
     def letters(self, metric: str | None = None) -> Letters:
         """Which models differ from each other, as compact letters: those that share one do not.
 
-        The comparison's test over all pairs at once, each pair with its own variance, at the comparison's level, on
-        values averaged over seeds: corrected by max-T where the test flips signs, else by Holm. It stands beside the
-        verdict, which is about the baseline alone.
+        The comparison's test over all pairs at once, as one family at the comparison's level, on values averaged over
+        seeds. It stands beside the verdict, which is about the baseline alone.
 
         Example:
             >>> import pandas as pd
@@ -53,7 +53,13 @@ class Comparison(Compared):
         """
         name = self._metric(metric)
         values = {entrant.name: entrant.per_query(name) for entrant in self.entrants}
-        return letters(values, self.method, higher_is_better=self.higher_is_better[name], units=self.units)
+        return letters(
+            values,
+            self.method,
+            higher_is_better=self.higher_is_better[name],
+            bounds=value_bounds(self.entrants, name),
+            units=self.units,
+        )
 
     @cached_property
     def verdict(self) -> str:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from ltr_harness.comparison.result import Entrant, Paired, Verdict
+from ltr_harness.comparison.result import Entrant, Paired, Verdict, value_bounds
 from ltr_harness.stats import paired
-from ltr_harness.stats.by_unit import outcomes_by_unit, seeds_by_unit
-from ltr_harness.stats.families import Outcome
+from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.families import Outcome, outcomes
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats, moments
-from ltr_harness.stats.over_seeds import with_seeds
 from ltr_harness.stats.seeds import MethodDifference, method_difference, seed_agreement
-from ltr_harness.stats.two_samples import Codes
-from ltr_harness.stats.units import unit_means
 
 
 class Contrast(NamedTuple):
@@ -52,13 +50,14 @@ def contrast(
     d = np.column_stack([cell.differences() for cell in cells])
     ends = np.cumsum([0, *map(len, families)]).tolist()
     parts = [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
-    largest = np.array([largest_difference(*cell) for cell in cells])
-    trained = outcomes_by_unit(d, largest, parts, method, units)
-    seeds = seeds_by_unit([over_seeds(cell) for cell in cells], d, units)
-    outcomes = with_seeds(trained, seeds, parts, method)
-    low, high = outcomes.low, outcomes.high
+    sample = Contributions.of(d, units)
+    bounds = {metric: value_bounds([cell.model for cell in cells], metric) for metric in directions}
+    ranges = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
+    seeds = [over_seeds(cell, sample, j) for j, cell in enumerate(cells)]
+    found = outcomes(sample, method, families=parts, seeds=seeds, ranges=ranges)
+    trained = outcomes(sample, method, families=parts, ranges=ranges) if any(seeds) else found
     facts = moments(d)
-    p_t = paired.paired_t_p(d) if units is None else unit_means(d, units).p()
+    p_t = sample.t_p
     effect = paired.effect_size(d)
     above, ties, below = paired.win_tie_loss(d)
     return tuple(
@@ -70,72 +69,41 @@ def contrast(
             model_mean=_mean_where(one.per_query(metric), d[:, j]),
             other_mean=_mean_where(other.per_query(metric), d[:, j]),
             difference=float(facts.mean[j]),
-            ci_low=float(low[j]),
-            ci_high=float(high[j]),
-            p=float(outcomes.p[j]),
-            p_corrected=float(outcomes.p_corrected[j]),
+            ci_low=float(found.low[j]),
+            ci_high=float(found.high[j]),
+            p=float(found.p[j]),
+            p_corrected=float(found.p_corrected[j]),
             p_t=float(p_t[j]),
             effect_size=float(effect[j]),
             wins=int(above[j] if directions[metric] else below[j]),
             ties=int(ties[j]),
             losses=int(below[j] if directions[metric] else above[j]),
-            detectable=float(outcomes.detectable[j]),
+            detectable=float(found.detectable[j]),
             seed_agreement=seed_agreement(one.values[metric], other.values[metric]),
             skewness=float(facts.skewness[j]),
             verdict=verdict_of(
-                outcomes.p_corrected[j],
-                low[j],
-                high[j],
-                directions[metric],
-                method,
-                outcomes.p_equivalence[j],
+                facts.mean[j], found.p_corrected[j], found.p_equivalence[j], directions[metric], method
             ),
             relative=_relative(facts.mean[j], other.per_query(metric), d[:, j]),
-            p_equivalence=float(outcomes.p_equivalence[j]),
+            p_equivalence=float(found.p_equivalence[j]),
             **({} if seeds[j] is None else _of_the_trained(trained, j)),
         )
         for j, (one, other, metric) in enumerate(cells)
     )
 
 
-def largest_difference(one: Entrant, other: Entrant, metric: str) -> float:
-    """The largest difference that a query could have: as far apart as two of these models' values are anywhere.
-
-    Args:
-        one: a model.
-        other: another.
-        metric: canonical name that both have.
-    """
-    values = np.concatenate([one.per_query(metric), other.per_query(metric)])
-    return float(np.ptp(values[~np.isnan(values)])) if not np.isnan(values).all() else np.inf
-
-
 def verdict_of(
-    p_corrected: float,
-    low: float,
-    high: float,
-    higher_is_better: bool,
-    method: Method,
-    p_equivalence: float = float("nan"),
+    difference: float, p_corrected: float, p_equivalence: float, higher_is_better: bool, method: Method
 ) -> Verdict:
-    """The word for a difference; NaN anywhere proves nothing.
+    """The word for a difference, whose direction is the sign of the estimate; NaN proves nothing.
 
     With a margin the reader has said what does not matter: a difference proven to lie inside it is
     "equivalent" even where, with thousands of queries, it is significantly different from 0.
-
-    Args:
-        p_corrected: within its family.
-        low: end of the interval.
-        high: the other end.
-        higher_is_better: the metric's direction.
-        method: level and margin.
-        p_equivalence: against the margin; NaN without one.
     """
-    inside = method.margin is not None and -method.margin < low and high < method.margin
-    if inside and p_equivalence < method.alpha:
+    if p_equivalence < method.alpha:
         return "equivalent"
-    if p_corrected < method.alpha and (low >= 0 or high <= 0):
-        return "better" if (low >= 0) == higher_is_better else "worse"
+    if p_corrected < method.alpha and difference:
+        return "better" if (difference > 0) == higher_is_better else "worse"
     return "not distinguishable"
 
 
@@ -151,13 +119,24 @@ def _relative(difference: float, other: Floats, d: Floats) -> float:
     return float(difference) / mean if mean > 0 else float("nan")
 
 
-def over_seeds(cell: Contrast) -> MethodDifference | None:
-    """The difference of two methods over queries and seeds; None where nothing is known of seeds."""
-    return method_difference(
+def over_seeds(cell: Contrast, sample: Contributions, j: int) -> MethodDifference | None:
+    """The difference of two methods over queries and seeds; None where nothing is known of seeds.
+
+    Where queries belong together, the units' variance stands in place of the queries'.
+    """
+    one = method_difference(
         cell.model.values[cell.metric],
         cell.other.values[cell.metric],
         one_fixed=not cell.model.seeded,
         other_fixed=not cell.other.seeded,
+    )
+    if one is None or sample.even:
+        return one
+    by_query = float(moments(cell.differences()).standard_error) ** 2
+    return replace(
+        one,
+        standard_error=float(np.sqrt(sample.error[j] ** 2 + max(one.standard_error**2 - by_query, 0.0))),
+        freedom=float(min(sample.freedom[j], one.freedom)),
     )
 
 

@@ -8,18 +8,17 @@ from itertools import combinations
 
 import numpy as np
 
+from ltr_harness.comparison.cautions import rare_kind
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.contrasts import Contrast, over_seeds, verdict_of
-from ltr_harness.comparison.result import Paired, Verdict
-from ltr_harness.comparison.sentence import p_text
+from ltr_harness.comparison.result import Verdict
+from ltr_harness.comparison.sentence import p_equals
 from ltr_harness.errors import NotComparableError, Problem, UsageError
-from ltr_harness.stats.across_sets import critical_of_pairs, flips_within_p, rank_intervals, spread_of_models
-from ltr_harness.stats.by_unit import seeds_by_unit
-from ltr_harness.stats.estimates import MeanEstimate, weighted_sum
-from ltr_harness.stats.families import corrected, of_one_sign
-from ltr_harness.stats.method import CORRECTIONS, Method
-from ltr_harness.stats.moments import moments
-from ltr_harness.stats.units import unit_means, unit_totals
+from ltr_harness.stats.contributions import Contributions, WeightedSum
+from ltr_harness.stats.families import Outcome, outcomes
+from ltr_harness.stats.method import Method
+from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.seeds import MethodDifference, weighted_difference
 from ltr_harness.wording import count_of
 
 _WORDS = ("better", "worse")
@@ -72,7 +71,7 @@ class AcrossDataSets:
         n_queries: of each.
         models: best average first.
         method: in words.
-        notes: of the single comparisons.
+        notes: what these queries cannot show of the average, and those of the single comparisons.
     """
 
     metric: str
@@ -99,7 +98,7 @@ class AcrossDataSets:
             )
             said.append(
                 f"{model.model} {word} {self.baseline} at {self.metric} on average over {count_of(k, 'data set')}: "
-                f"{one.difference:+.4f} ({one.ci_low:+.4f} to {one.ci_high:+.4f}, p = {p_text(one.p_corrected)}); the "
+                f"{one.difference:+.4f} ({one.ci_low:+.4f} to {one.ci_high:+.4f}, {p_equals(one.p_corrected)}); the "
                 f"sign is the same on {model.same_sign} of {k}: {each}."
             )
         best = [model.model for model in self.models if model.first_rank == 1]
@@ -138,14 +137,11 @@ def across_data_sets(
     first = each[0]
     w = _weights(names, weights)
     models = list(first.models)
-    cells = {
-        pair: [_estimate(one, *pair) for one in each]
-        for pair in [*combinations(models, 2), *((model, first.baseline) for model in models)]
-        if pair[0] != pair[1]
-    }
+    cells = _cells(each)
     rivals = [model for model in models if model != first.baseline]
-    average, by_set = _differences(each, rivals, w, cells)
-    ranks = _ranks(each, w, {pair: weighted_sum(parts, w) for pair, parts in cells.items()})
+    average = _averages(each, rivals, w, cells)
+    by_set = _on_each(each, rivals, cells)
+    ranks, caution = _ranks(each, w, cells)
     rows = []
     for model in models:
         means = tuple(one.summary(model).mean for one in each)
@@ -159,7 +155,7 @@ def across_data_sets(
                 first_rank=ranks[model][0],
                 last_rank=ranks[model][1],
                 average=own,
-                by_data_set=tuple(by_set.get(model, ())),
+                by_data_set=by_set.get(model, ()),
                 same_sign=sum(bool(np.sign(part.difference) == sign) for part in by_set.get(model, ())),
             )
         )
@@ -172,9 +168,12 @@ def across_data_sets(
         weights=tuple(w),
         n_queries=tuple(one.n_queries for one in each),
         models=tuple(rows),
-        method=f"{first.method.test_text} within data sets, {CORRECTIONS[first.method.correction]}, "
-        f"{first.method.percent} % intervals",
-        notes=tuple(f"{name}: {note}" for name, one in comparisons.items() for note in one.notes),
+        method=f"{first.method.test_text} within data sets, {first.method.percent} % intervals",
+        notes=(
+            *_cautions(each, average),
+            *caution,
+            *(f"{name}: {note}" for name, one in comparisons.items() for note in one.notes),
+        ),
     )
 
 
@@ -223,10 +222,6 @@ def _check_method(method: Method) -> None:
     where = "over several data sets"
     if method.test not in ("skew-adjusted", "permutation", "t"):
         problems.append(Problem("test", f"{method.test} {where}", "test skew-adjusted, permutation or t"))
-    if method.correction == "max-t":
-        problems.append(Problem("correction", f"max-t {where}", "holm, bonferroni, bh or none"))
-    if method.interval not in ("skew-adjusted", "t"):
-        problems.append(Problem("interval", f"{method.interval} {where}", "skew-adjusted or t"))
     if method.margin is not None:
         problems.append(Problem("margin", f"equivalence {where}", "no margin"))
     if problems:
@@ -252,107 +247,138 @@ def _weights(names: Sequence[str], weights: Mapping[str, float] | None) -> list[
     return [weights[name] / total for name in names]
 
 
-def _estimate(comparison: Comparison, model: str, other: str) -> MeanEstimate:
-    """A mean difference on one data set, with the error that units and seeds give it."""
-    metric = comparison.primary
-    cell = Contrast(comparison.entrant(model), comparison.entrant(other), metric)
-    d = cell.differences()[:, None]
-    facts = moments(d)
-    if comparison.units is None:
-        n = float(facts.n[0])
-        error, freedom = float(facts.standard_error[0]), n - 1
-        lean = float(facts.skewness[0]) / np.sqrt(n)
-    else:
-        means = unit_means(d, comparison.units)
-        error, freedom, lean = (float(one[0]) for one in (means.error, means.freedom, means.skewness))
-    estimate = MeanEstimate(float(facts.mean[0]), error, freedom, lean)
-    (seeds,) = seeds_by_unit([over_seeds(cell)], d, comparison.units)
-    if seeds is None or not seeds.standard_error > error:
-        return estimate
-    return replace(
-        estimate,
-        error=seeds.standard_error,
-        freedom=seeds.freedom,
-        lean=lean * (error / seeds.standard_error) ** 3,
-    )
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Every pair of models on one data set.
+
+    Attributes:
+        pairs: names, the first of which is better where the difference is above 0 and higher is better.
+        d: (n_queries, pairs) differences.
+        sample: of them.
+        seeds: (pairs,) what other trainings add.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    d: Floats
+    sample: Contributions
+    seeds: tuple[MethodDifference | None, ...]
 
 
-def _differences(
-    each: Sequence[Comparison],
-    rivals: Sequence[str],
-    weights: Sequence[float],
-    cells: Mapping[tuple[str, str], Sequence[MeanEstimate]],
-) -> tuple[dict[str, Difference], dict[str, list[Difference]]]:
-    """Of each model and the baseline: on average, one family; and on each data set, another."""
-    if not rivals:
-        return {}, {}
+def _cells(each: Sequence[Comparison]) -> list[_Cells]:
+    """Of each data set; pairs with the baseline have it second."""
     first = each[0]
-    method, baseline = first.method, first.baseline
-    averages = [weighted_sum(cells[model, baseline], weights) for model in rivals]
-    p = np.array([one.p(method.test == "skew-adjusted") for one in averages])
-    if method.test != "t":
-        parts = []
-        for one in each:
-            d = np.column_stack([one.query_differences(model) for model in rivals])
-            parts.append(d if one.units is None else unit_totals(d, one.units))
-        flipped = flips_within_p(parts, weights, draws=method.draws, seed=method.seed)
-        seeded = any(one.paired(model).over_seeds for one in each for model in rivals)
-        p = np.fmax(p, flipped) if method.test == "skew-adjusted" or seeded else flipped
-    average = dict(zip(rivals, _said(averages, p, first), strict=True))
-    flat = [part for model in rivals for part in cells[model, baseline]]
-    pairs = [one.paired(model) for model in rivals for one in each]
-    said = _said(flat, np.array([pair.p for pair in pairs]), first, pairs)
-    k = len(each)
-    return average, {model: said[at * k : (at + 1) * k] for at, model in enumerate(rivals)}
+    rivals = [model for model in first.models if model != first.baseline]
+    pairs = (*((model, first.baseline) for model in rivals), *combinations(rivals, 2))
+    cells = []
+    for one in each:
+        contrasts = [Contrast(one.entrant(a), one.entrant(b), one.primary) for a, b in pairs]
+        d = np.column_stack([contrast.differences() for contrast in contrasts]) if pairs else np.empty((0, 0))
+        sample = Contributions.of(d, one.units)
+        seeds = tuple(over_seeds(contrast, sample, j) for j, contrast in enumerate(contrasts))
+        cells.append(_Cells(pairs, d, sample, seeds))
+    return cells
 
 
-def _said(
-    estimates: Sequence[MeanEstimate], p: np.ndarray, comparison: Comparison, pairs: Sequence[Paired] = ()
-) -> list[Difference]:
-    """The differences of one family; no interval says more than that of the pair by itself, where there is one."""
-    method = comparison.method
-    p_corrected = corrected(p, method)
-    confidence = 1 - method.level(len(estimates)) if method.simultaneous else method.confidence
-    ends = np.array([one.interval(confidence, method.interval == "skew-adjusted") for one in estimates])
-    low, high = ends.T
-    if pairs:
-        low = np.fmin(low, [pair.ci_low for pair in pairs])
-        high = np.fmax(high, [pair.ci_high for pair in pairs])
-    if method.simultaneous:
-        low, high = of_one_sign(low, high, p_corrected < method.alpha)
-    higher = comparison.higher_is_better[comparison.primary]
+def _weighted(
+    cells: Sequence[_Cells], weights: Sequence[float], method: Method, pairs: slice
+) -> tuple[WeightedSum, Outcome]:
+    """The weighted means of some pairs, tested as one family."""
+    total = WeightedSum(tuple(one.sample.columns(pairs) for one in cells), tuple(weights))
+    own = [one.seeds[pairs] for one in cells]
+    seeds = [
+        weighted_difference([part[j] for part in own], [one.sample for one in cells], j, weights)
+        for j in range(len(own[0]))
+    ]
+    return total, outcomes(total, method, seeds=seeds)
+
+
+def _averages(
+    each: Sequence[Comparison], rivals: Sequence[str], weights: Sequence[float], cells: Sequence[_Cells]
+) -> dict[str, Difference]:
+    """Of each model and the baseline on average, one family."""
+    if not rivals:
+        return {}
+    total, found = _weighted(cells, weights, each[0].method, slice(0, len(rivals)))
+    return dict(zip(rivals, _said(total.mean, found, each[0]), strict=True))
+
+
+def _on_each(
+    each: Sequence[Comparison], rivals: Sequence[str], cells: Sequence[_Cells]
+) -> dict[str, tuple[Difference, ...]]:
+    """Of each model and the baseline on each data set, another family: the queries of all sets one below the other."""
+    if not rivals:
+        return {}
+    m, k = len(rivals), len(each)
+    rows = sum(len(one.d) for one in cells)
+    d, units = np.full((rows, m * k), np.nan), np.zeros(rows, dtype=np.int64)
+    start = 0
+    for at, (one, own) in enumerate(zip(each, cells, strict=True)):
+        stop = start + len(own.d)
+        d[start:stop, at * m : (at + 1) * m] = own.d[:, :m]
+        units[start:stop] = start + (np.arange(stop - start) if one.units is None else one.units)
+        start = stop
+    grouped = None if all(one.units is None for one in each) else units
+    sample = Contributions.of(d, grouped)
+    found = outcomes(sample, each[0].method, seeds=[seed for one in cells for seed in one.seeds[:m]])
+    said = _said(sample.mean, found, each[0])
+    return {model: tuple(said[at * m + place] for at in range(k)) for place, model in enumerate(rivals)}
+
+
+def _said(mean: Floats, found: Outcome, comparison: Comparison) -> list[Difference]:
+    """The differences of one family."""
+    higher, method = comparison.higher_is_better[comparison.primary], comparison.method
     return [
         Difference(
-            difference=one.mean,
-            ci_low=float(low[at]),
-            ci_high=float(high[at]),
-            p=float(p[at]),
-            p_corrected=float(p_corrected[at]),
-            verdict=verdict_of(p_corrected[at], low[at], high[at], higher, method),
+            difference=float(mean[at]),
+            ci_low=float(found.low[at]),
+            ci_high=float(found.high[at]),
+            p=float(found.p[at]),
+            p_corrected=float(found.p_corrected[at]),
+            verdict=verdict_of(mean[at], found.p_corrected[at], np.nan, higher, method),
         )
-        for at, one in enumerate(estimates)
+        for at in range(mean.size)
     ]
+
+
+def _cautions(each: Sequence[Comparison], average: Mapping[str, Difference]) -> list[str]:
+    """What the smallest data set may lack that would change a verdict on the average."""
+    width = max(one.value_range() for one in each)
+    notes = []
+    for model, one in average.items():
+        if one.verdict in _WORDS:
+            n = min(comparison.n_independent(comparison.paired(model)) for comparison in each)
+            line = rare_kind(n, abs(one.difference), width, each[0].method, family=len(average))
+            notes += [f"{model} on average: {line}"] if line else []
+    return notes
 
 
 def _ranks(
-    each: Sequence[Comparison], weights: Sequence[float], pairs: Mapping[tuple[str, str], MeanEstimate]
-) -> dict[str, tuple[int, int]]:
-    """First and last rank of each model by the average, for all models at once."""
+    each: Sequence[Comparison], weights: Sequence[float], cells: Sequence[_Cells]
+) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """First and last rank of each model by the average, for all models at once, and what could change them.
+
+    A model ranks below each one that is better than it in the family of all pairs.
+
+    Source: M. Mogstad, J. Romano, A. Shaikh, D. Wilhelm, "Inference for ranks", Review of Economic Studies 91 (2024).
+    """
     first = each[0]
-    models, method = list(first.models), first.method
-    if len(models) < 2:
-        return dict.fromkeys(models, (1, 1))
-    sign = 1 if first.higher_is_better[first.primary] else -1
-    values = [
-        np.column_stack([one.entrant(model).per_query(first.primary) for model in models]) for one in each
-    ]
-    covariance = spread_of_models(values, [one.units for one in each], weights)
-    chosen = {
-        (i, j): replace(pairs[models[i], models[j]], mean=sign * pairs[models[i], models[j]].mean,
-                        lean=sign * pairs[models[i], models[j]].lean)
-        for i, j in combinations(range(len(models)), 2)
-    }  # fmt: skip
-    freedom = min(one.freedom for one in chosen.values())
-    reach = critical_of_pairs(covariance, freedom, method.confidence, draws=method.draws, seed=method.seed)
-    intervals = rank_intervals(chosen, len(models), reach, method.interval == "skew-adjusted")
-    return dict(zip(models, intervals, strict=True))
+    above, below = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0)
+    closest = np.inf
+    if len(first.models) > 1:
+        joint = replace(first.method, correction="joint")
+        total, found = _weighted(cells, weights, joint, slice(None))
+        said = _said(total.mean, found, first)
+        for (one, other), difference in zip(cells[0].pairs, said, strict=True):
+            if difference.verdict in _WORDS:
+                winner, loser = (one, other) if difference.verdict == "better" else (other, one)
+                below[winner] += 1
+                above[loser] += 1
+                closest = min(closest, abs(difference.difference))
+    ranks = {model: (1 + above[model], len(first.models) - below[model]) for model in first.models}
+    if np.isinf(closest):
+        return ranks, []
+    rivals = [model for model in first.models if model != first.baseline]
+    n = min(one.n_independent(one.paired(model)) for one in each for model in rivals)
+    width = max(one.value_range() for one in each)
+    line = rare_kind(n, closest, width, first.method, "ranks change", len(cells[0].pairs))
+    return ranks, [f"ranks on average: {line}"] if line else []

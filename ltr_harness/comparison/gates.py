@@ -29,11 +29,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.cautions import caution_of
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.inputs import resolve_metric
 from ltr_harness.comparison.result import Paired, Summary
-from ltr_harness.comparison.sentence import p_text
+from ltr_harness.comparison.sentence import p_equals
 from ltr_harness.errors import MetricError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 
@@ -92,6 +93,21 @@ class Gate:
         lines = [self._failure(comparison, name, model) for model in self._models(comparison)]
         return [line for line in lines if line]
 
+    def cautions(self, comparison: Comparison) -> list[str]:
+        """One line for each model that passes although a rare kind of query could make it fail.
+
+        None for a gate that passes unless something is shown: passing it shows nothing that could be turned.
+        """
+        if self.limit is not None or self.significant or self.failures(comparison):
+            return []
+        name = resolve_metric(self.metric, comparison.entrants)
+        lines = []
+        for model in self._models(comparison):
+            pair = comparison.paired(model, name)
+            line = caution_of(comparison, pair, len(comparison.models) - 1, margin=self.margin or 0.0)
+            lines += [f"{model}: {line}"] if line else []
+        return lines
+
     def _models(self, comparison: Comparison) -> Sequence[str]:
         place = f"gate {self.text!r}"
         if self.model is not None and self.model not in comparison.models:
@@ -132,7 +148,7 @@ class Gate:
         met = _SIGNS[self.sign](pair.difference, 0.0)
         if self.significant:
             met = met and pair.verdict in ("better", "worse")
-        p = f"p = {p_text(pair.p_corrected)}".replace("= <", "< ")
+        p = p_equals(pair.p_corrected)
         head = f"{model}: {metric} {pair.model_mean:.4f} {against} {pair.other_mean:.4f}"
         but = "; equivalent within the margin, but this gate looks at the means alone" * (
             pair.verdict == "equivalent"

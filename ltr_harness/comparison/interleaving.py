@@ -1,7 +1,8 @@
 """Which of two rankers do users prefer where both made one list? Team drafts: each session is one vote.
 
 Sessions of one user vote alike, so where users are known the test and the interval go by users: a sign test over
-sessions would count one user's habit as often as it was lived.
+sessions would count one user's habit as often as it was lived. Without users, or with one decided session of each, the
+sign test and its interval (Clopper and Pearson's) are exact.
 """
 
 from __future__ import annotations
@@ -13,12 +14,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri, stdtrit
+from scipy.special import betaincinv, ndtri
 
+from ltr_harness.comparison.cautions import rare_kind
+from ltr_harness.comparison.sentence import p_equals
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import category_of, numbers_of
 from ltr_harness.logs.log import open_log
-from ltr_harness.stats.paired import sign_flip_p, sign_test_p, win_tie_loss
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.families import outcomes, rare_share
+from ltr_harness.stats.method import TESTS, Method
+from ltr_harness.stats.paired import sign_test_p, win_tie_loss
 from ltr_harness.wording import count_of, plural
 
 SESSION, TEAM, CLICK, USER = "session_id", "team", "click", "user_id"
@@ -39,13 +45,15 @@ class Preference:
         teams: the two rankers, in order of name.
         wins: sessions in which each one's items were clicked more.
         ties: sessions with as many clicks for both, or none.
-        share, low, high: of the decided sessions, those the second ranker won; the interval is exact, or by users.
-        p: sign test, ties left out; by users whole users change sides.
+        share, low, high: of the decided sessions, those the second ranker won. The interval holds 1/2 exactly where
+            p is not below 1 - confidence.
+        p: sign test, ties left out; by users the test of `compare`.
         confidence: of the interval.
         users: with a decided session; None where the log does not know them.
         design_effect: by how much users who vote alike widen the variance of the share; 1 without users.
         detectable: the share, above one half, that this many sessions would show with 80 % power.
         needed: decided sessions that a share of 52 % takes.
+        note: what so few users cannot show.
     """
 
     teams: tuple[str, str]
@@ -60,6 +68,7 @@ class Preference:
     design_effect: float = 1.0
     detectable: float = float("nan")
     needed: int | None = None
+    note: str = ""
 
     def __str__(self) -> str:
         (first, second), (lost, won) = self.teams, self.wins
@@ -69,17 +78,20 @@ class Preference:
         )
         if not won + lost:
             return f"{head} Nothing can be said."
-        test = "sign test" if self.users is None else f"by {count_of(self.users, 'user')}, sign flips"
-        text = (
-            f"{head}\n{second} won {self.share:.1%} of the decided sessions "
-            f"[{self.low:.1%}, {self.high:.1%}], {test} p = {self.p:.4f}"
+        test = (
+            "sign test" if self.users is None else f"by {count_of(self.users, 'user')}, {TESTS[Method.test]}"
         )
-        if self.needed is None:
-            return text
-        return (
-            f"{text}\nSo many sessions show a share of {self.detectable:.1%} (80 % power); {_WORTH_KNOWING:.0%} takes "
-            f"{self.needed:,} decided sessions."
-        )
+        lines = [
+            head,
+            f"{second} won {self.share:.1%} of the decided sessions [{self.low:.1%}, {self.high:.1%}], {test} "
+            f"{p_equals(self.p)}",
+        ]
+        if self.needed is not None:
+            lines.append(
+                f"So many sessions show a share of {self.detectable:.1%} (80 % power); {_WORTH_KNOWING:.0%} takes "
+                f"{self.needed:,} decided sessions."
+            )
+        return "\n".join([*lines, self.note] if self.note else lines)
 
 
 def interleaved(log: Any, confidence: float = 0.95) -> Preference:
@@ -101,7 +113,7 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
         >>> sessions = [("s1", "old", 0), ("s1", "new", 1), ("s2", "new", 2), ("s2", "old", 1), ("s3", "old", 0)]
         >>> print(interleaved(pd.DataFrame(sessions, columns=["session_id", "team", "click"])))
         old won 0 sessions, new 2; 1 was tied or without clicks.
-        old won 0.0% of the decided sessions [0.0%, 84.2%], sign test p = 0.5000
+        old won 0.0% of the decided sessions [0.0%, 84.2%], sign test p = 0.5
         So many sessions show a share of 100.0% (80 % power); 52% takes 4,906 decided sessions.
 
     Source: F. Radlinski, M. Kurup, T. Joachims, CIKM 2008.
@@ -148,23 +160,22 @@ def _counted(votes: Floats, users: Codes | None, teams: tuple[str, str], confide
     n = won + lost
     if not n:
         return Preference(teams, (0, 0), ties, float("nan"), 0.0, 1.0, 1.0, confidence)
-    share, tail = won / n, (1 - confidence) / 2
-    low = float(betaincinv(won, lost + 1, tail)) if won else 0.0
-    high = float(betaincinv(won + 1, lost, 1 - tail)) if lost else 1.0
-    p, effect, many = float(sign_test_p(votes)), 1.0, None
-    if users is not None:
-        decided = votes != 0
-        whose = np.unique(users[decided], return_inverse=True)[1]
-        net: Floats = np.bincount(whose, votes[decided]).astype(np.float64)
-        many = int(net.size)
-        p = float(sign_flip_p(net))
-        effect = max(1.0, float((net**2).sum()) / n)
-        won_more = np.bincount(whose, (votes[decided] > 0) - share)
-        spread = float((won_more**2).sum()) * many / (many - 1) / n**2 if many > 1 else float("nan")
-        reach = float(stdtrit(many - 1, 1 - tail)) * spread**0.5 if many > 1 else float("nan")
-        low, high = max(0.0, share - reach), min(1.0, share + reach)
+    share, decided = won / n, votes != 0
+    sample = Contributions.of(votes[decided, None] / 2, None if users is None else users[decided])
+    effect = max(1.0, 4 * float((sample.sums**2).sum()) / n)
     # of a share near one half, the variance of a vote is 1/4
     z = float(ndtri(1 - _LEVEL / 2) + ndtri(_POWER))
+    reach, note = z * (effect / (4 * n)) ** 0.5, ""
+    if sample.even:
+        tail = (1 - confidence) / 2
+        low = float(betaincinv(won, lost + 1, tail)) if won else 0.0
+        high = float(betaincinv(won + 1, lost, 1 - tail)) if lost else 1.0
+        p = float(sign_test_p(votes))
+    else:
+        method = Method(confidence=confidence, unit=USER)
+        p, low, high, reach = _by_users(sample, method)
+        if p < method.alpha:
+            note = rare_kind(int(sample.units[0]), abs(share - 0.5), 1.0, method)
     return Preference(
         teams,
         (lost, won),
@@ -174,8 +185,22 @@ def _counted(votes: Floats, users: Codes | None, teams: tuple[str, str], confide
         high,
         p,
         confidence,
-        many,
+        None if users is None else int(sample.units[0]),
         effect,
-        detectable=min(1.0, 0.5 + z * (effect / (4 * n)) ** 0.5),
+        detectable=min(1.0, 0.5 + reach),
         needed=math.ceil(effect * (z / 2 / (_WORTH_KNOWING - 0.5)) ** 2),
+        note=note,
     )
+
+
+def _by_users(sample: Contributions, method: Method) -> tuple[float, float, float, float]:
+    """p, the ends of the share's interval, and how far from 1/2 a share is found with 80 % probability."""
+    units = int(sample.units[0])
+    if units < 2:
+        return 1.0, 0.0, 1.0, 0.5
+    found = outcomes(sample, method)
+    low, high = 0.5 + float(found.low[0]), 0.5 + float(found.high[0])
+    if not sample.error[0]:  # all users vote alike: of those who do not, so many may be absent
+        share, absent = 0.5 + float(sample.mean[0]), rare_share(units, method.alpha)
+        low, high = min(low, share - absent * share), max(high, share + absent * (1 - share))
+    return float(found.p[0]), max(low, 0.0), min(high, 1.0), float(found.detectable[0])

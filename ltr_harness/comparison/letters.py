@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.rare import rare_difference, rare_text
-from ltr_harness.stats.families import joint_p
+from ltr_harness.comparison.cautions import rare_kind
+from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.paired import paired_differences
-from ltr_harness.stats.two_samples import Codes
-from ltr_harness.stats.units import unit_totals
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,7 @@ def letters(
     method: Method,
     *,
     higher_is_better: bool,
+    bounds: tuple[float, float],
     units: Codes | None = None,
 ) -> Letters:
     """See `Comparison.letters`: paired differences of all pairs over the queries defined for every model.
@@ -47,6 +47,7 @@ def letters(
         per_query: model to its float64 (n_queries,) values, one order of queries for all; NaN where undefined.
         method: whose level the groups have.
         higher_is_better: the metric's direction.
+        bounds: the lowest and highest value that it can have.
         units: (n_queries,) codes of whom each query belongs to; None where every query is its own.
     """
     models = list(per_query)
@@ -59,27 +60,22 @@ def letters(
     ranked = whole[:, order]
     one, other = np.triu_indices(len(models), 1)
     d = paired_differences(ranked[:, one], ranked[:, other])
-    room = np.abs(d.mean(axis=0))
-    if units is not None:
-        d = unit_totals(d, units[~np.isnan(values).any(axis=1)])
-    top, bottom = ranked.max(axis=0), ranked.min(axis=0)
-    largest = np.maximum(top[one], top[other]) - np.minimum(bottom[one], bottom[other])
+    kept = None if units is None else units[~np.isnan(values).any(axis=1)]
+    sample = Contributions.of(d, kept)
+    ranges = np.full(len(one), bounds[1] - bounds[0])
     alike = np.ones((len(models), len(models)), dtype=bool)
-    apart = joint_p(d, largest, method) < method.alpha
+    family = replace(method, correction="joint", margin=None)
+    apart = outcomes(sample, family, ranges=ranges).p_corrected < method.alpha
     alike[one, other] = alike[other, one] = ~apart
     names = [models[at] for at in order.tolist()]
-    needed = [
-        (
-            rare_difference(len(d), room[pair], largest[pair], method.alpha),
-            f"{names[one[pair]]} and {names[other[pair]]}",
-        )
-        for pair in np.flatnonzero(apart)
-    ]
-    possible = [(least, pair) for least, pair in needed if least == least]
+    closest = min(np.flatnonzero(apart).tolist(), key=lambda pair: abs(sample.mean[pair]), default=None)
     note = ""
-    if possible:
-        least, pair = min(possible)
-        note = f"{pair}: {rare_text(len(d), least, method, method.alpha)}, they would share a letter"
+    if closest is not None:
+        said = rare_kind(
+            int(sample.units[closest]), abs(float(sample.mean[closest])), float(ranges[closest]), family,
+            "they share a letter", len(one),
+        )  # fmt: skip
+        note = said and f"{names[one[closest]]} and {names[other[closest]]}: {said}"
     return Letters(dict(zip(names, _shared(alike.tolist()), strict=True)), len(whole), dropped, note)
 
 

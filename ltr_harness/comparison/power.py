@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.errors import Problem, UsageError
-from ltr_harness.stats.families import OF_THE_MEAN
-from ltr_harness.stats.method import CORRECTIONS, Method
-from ltr_harness.stats.moments import moments
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.method import Method
 from ltr_harness.stats.power import MOST_SEEDS, Spread
 from ltr_harness.stats.seeds import variance_components
-from ltr_harness.stats.units import unit_means
 from ltr_harness.wording import count_of, plural
 
 _CURVE = (0.25, 0.5, 1, 2, 4, 8, 16)
 """Of the draws at hand, for the curve of the detectable difference."""
+
+_RANGE = 2.0
+"""From the smallest to the largest number that may be needed, beyond which a plan says both."""
 
 FEW = 50
 """Draws below which the test asks for more than Student's t, as what so few may lack counts."""
@@ -35,6 +36,7 @@ class Need:
         queries: that those draws bring.
         seeds: of each model, with the draws at hand; None also where nothing is known of seeds.
         least_seeds: below which no number of draws is enough; None where those at hand are enough.
+        bounded: draws for `test: bounded`, where values have bounds and it is not the test that is planned for.
         both: seeds, and draws with them: the fewest seeds that ask for no more than twice the draws of endless ones;
             None where those at hand are enough.
     """
@@ -46,6 +48,7 @@ class Need:
     seeds: int | None = None
     least_seeds: int | None = None
     both: tuple[int, int] | None = None
+    bounded: int | None = None
 
 
 @dataclass(frozen=True)
@@ -81,10 +84,9 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
     """Of each model's differences from the baseline at the primary metric, those that have any spread.
 
     Raises:
-        UsageError: there is no other model, or the test is not about the mean.
+        UsageError: there is no other model.
     """
     method, metric = comparison.method, comparison.primary
-    check_test(method)
     if len(comparison.models) < 2:
         raise UsageError(
             Problem(
@@ -105,21 +107,21 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
             one_fixed=not one.seeded,
             other_fixed=not reference.seeded,
         )
-        facts = moments(d)
-        n, variance, skewness, freedom = int(facts.n), float(facts.sd) ** 2, float(facts.skewness), None
-        if comparison.units is not None and n > 1:
-            means = unit_means(d[:, None], comparison.units)
-            n, freedom = int(means.units[0]), float(means.freedom[0])
-            variance = float(means.error[0]) ** 2 * n
-            skewness = float(means.skewness[0]) * n**0.5
-        if n > 1 and variance > 0:
+        sample = Contributions.of(d[:, None], comparison.units)
+        n, error, off = int(sample.units[0]), float(sample.error[0]), sample.off[sample.counts[:, 0] > 0, 0]
+        if n > 1 and error > 0:
             by_model[model] = Spread(
-                variance=variance,
+                variance=error**2 * n,
                 n=n,
-                freedom=freedom,
-                skewness=skewness,
-                adjusted=allowing(method),
-                queries_per_draw=int(facts.n) / n,
+                freedom=None if comparison.units is None else float(sample.freedom[0]),
+                skewness=float(sample.lean[0]) * n**0.5,
+                adjusted=method.test == "skew-adjusted",
+                differing=np.count_nonzero(sample.sums) / n,
+                mean=float(sample.mean[0]),
+                kurtosis=float((off**4).mean() / (off**2).mean() ** 2),
+                width=comparison.value_range(metric) if sample.even else np.inf,
+                strict=method.test == "bounded",
+                queries_per_draw=float(sample.n[0]) / n,
                 seeds=seeds,
             )
     if not by_model:
@@ -128,23 +130,6 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
             "there is no spread to plan with"
         )
     return by_model
-
-
-def check_test(method: Method) -> None:
-    """Raises UsageError where the test is not about the mean, which alone can be planned for."""
-    if method.test not in OF_THE_MEAN:
-        raise UsageError(
-            Problem(
-                "test",
-                f"{method.test}: what it finds depends on more than the mean difference",
-                f"one of {', '.join(OF_THE_MEAN)}",
-            )
-        )
-
-
-def allowing(method: Method) -> frozenset[bool]:
-    """Whether the test and the interval, both of which a verdict asks, allow for skewness."""
-    return frozenset({method.test == "skew-adjusted", method.interval == "skew-adjusted"})
 
 
 def plan(model: str, spread: Spread, difference: float, level: float, powers: Sequence[float]) -> ModelPlan:
@@ -163,15 +148,16 @@ def plan(model: str, spread: Spread, difference: float, level: float, powers: Se
     draws = {need.draws for need in needs if need.draws is not None}
     middle = spread.n or max(draws, default=100)
     grid = sorted({*draws, *(max(round(times * middle), 2) for times in _CURVE)})
+    points = [
+        Point(n, tuple(spread.detectable(n, alpha=level, power=power) for power in powers)) for n in grid
+    ]
     return ModelPlan(
         model=model,
         sd=float(np.sqrt(spread.variance)),
         n=spread.n,
         seeds=() if spread.seeds is None else spread.seeds.seeds,
         needs=needs,
-        curve=tuple(
-            Point(n, tuple(spread.detectable(n, alpha=level, power=power) for power in powers)) for n in grid
-        ),
+        curve=tuple(point for point in points if np.isfinite(point.detectable).all()),
     )
 
 
@@ -179,8 +165,12 @@ def _need(spread: Spread, difference: float, alpha: float, power: float) -> Need
     draws = spread.needed(difference, alpha=alpha, power=power)
     queries = None if draws is None else round(draws * spread.queries_per_draw)
     detectable = None if spread.n is None else spread.detectable(spread.n, alpha=alpha, power=power)
+    detectable = None if detectable == np.inf else detectable
+    bounded = None
+    if np.isfinite(spread.width) and not spread.strict:
+        bounded = replace(spread, strict=True).needed(difference, alpha=alpha, power=power)
     if spread.seeds is None or spread.n is None:
-        return Need(power, detectable, draws, queries)
+        return Need(power, detectable, draws, queries, bounded=bounded)
     least, both = None, None
     if draws is None:
         least = spread.seeds_needed(difference, alpha=alpha, power=power)
@@ -199,6 +189,7 @@ def _need(spread: Spread, difference: float, alpha: float, power: float) -> Need
         seeds=spread.seeds_needed(difference, spread.n, alpha=alpha, power=power),
         least_seeds=least,
         both=both,
+        bounded=bounded,
     )
 
 
@@ -243,6 +234,8 @@ class PowerPlan:
         text += f", with {seeds} seeds" if seeds else ""
         if need.seeds is not None and plan.n is not None and need.draws > plan.n:
             text += f"; or {need.seeds} seeds of each model with the {self.drawn(plan.n)} at hand"
+        if need.bounded is not None:
+            text += f"; the strict test (`test: bounded`) takes {self.drawn(need.bounded)}"
         return text + "."
 
     def drawn(self, count: int | None = None) -> str:
@@ -266,7 +259,7 @@ def planned(
         models: how many will be compared with the baseline; None for as many as here.
 
     Raises:
-        UsageError: there is no other model or no spread, or the test is not about the mean.
+        UsageError: there is no other model or no spread.
     """
     by_model, method = spreads(comparison), comparison.method
     family = models or len(comparison.models) - 1
@@ -280,8 +273,34 @@ def planned(
         level=method.level(family),
         plans=plans,
         unit=method.unit,
-        notes=tuple(_notes(comparison, by_model, few)),
+        notes=(*_notes(comparison, by_model, few), *_ranges(plans, by_model, difference, method, family)),
     )
+
+
+def _ranges(
+    plans: Sequence[ModelPlan],
+    by_model: Mapping[str, Spread],
+    difference: float,
+    method: Method,
+    family: int,
+) -> list[str]:
+    """What else is needed, where the draws at hand hardly tell the spread."""
+    drawn, notes = method.unit or "queries", []
+    for one in plans:
+        spread, need = by_model[one.model], one.needs[0]
+        few, many = (
+            (end if difference > 0 else end.mirrored()).needed(
+                abs(difference), alpha=method.level(family), power=need.power
+            )
+            for end in spread.extremes()
+        )
+        if need.draws is not None and few is not None and (many is None or many > _RANGE * few):
+            most = "more than any number" if many is None else f"{many:,}"
+            notes.append(
+                f"{one.model}: {round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {drawn} differ and tell "
+                f"the spread roughly: {need.power:.0%} may take {few:,} to {most}"
+            )
+    return notes
 
 
 def from_spread(
@@ -306,7 +325,7 @@ def level_text(method: Method, family: int) -> str:
     text = f"level {100 * method.level(family):.3g} %"
     if family < 2 or method.correction == "none":
         return text
-    return f"{text} (the first of {family} by {CORRECTIONS[method.correction]})"
+    return f"{text} (of {family} comparisons, by Bonferroni; the joint draws ask for less)"
 
 
 def _notes(comparison: Comparison, by_model: Mapping[str, Spread], few: Sequence[str]) -> list[str]:
@@ -327,13 +346,5 @@ def _notes(comparison: Comparison, by_model: Mapping[str, Spread], few: Sequence
     if few:
         notes.append(
             f"{', '.join(few)}: with fewer than {FEW} {drawn} the test may find less than is planned"
-        )
-    lopsided = [
-        model for model, spread in by_model.items() if abs(spread.skewness) / (spread.n or 1) ** 0.5 > 0.1
-    ]
-    if lopsided:
-        notes.append(
-            f"{', '.join(lopsided)}: a few large differences make most of the spread; what they will be in other "
-            f"{drawn} is hardly known, and the plan is rough"
         )
     return notes

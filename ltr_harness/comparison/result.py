@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.errors import MetricError
+from ltr_harness.own_files import is_own_file
+
 Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]
 
 WEIGHT = "query_weight"
 """The query attribute that says how much a query counts in weighted means."""
+
+
+@lru_cache(maxsize=1024)
+def _bounds_of(metric: str) -> tuple[float, float]:
+    """The lowest and highest value that a metric of this name can have; infinite where it is not known."""
+    from ltr_harness.metrics import parse_metric
+
+    try:
+        return (-math.inf, math.inf) if is_own_file(metric) else parse_metric(metric).bounds
+    except MetricError:
+        return -math.inf, math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +77,17 @@ class Entrant:
             values={metric: rows[:, queries] for metric, rows in self.values.items()},
             query_attributes={name: column[queries] for name, column in self.query_attributes.items()},
         )
+
+
+def value_bounds(entrants: Sequence[Entrant], metric: str) -> tuple[float, float]:
+    """The lowest and highest value that a query can have at a metric; infinite where that is not known.
+
+    Values beyond the bounds of a metric of that name are of another metric.
+    """
+    low, high = _bounds_of(metric)
+    rows = [entrant.values[metric] for entrant in entrants]
+    within = all(not ((row < low) | (row > high)).any() for row in rows)
+    return (low, high) if within else (-math.inf, math.inf)
 
 
 @dataclass(frozen=True)

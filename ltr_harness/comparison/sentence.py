@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ltr_harness.comparison.compared import Compared
 from ltr_harness.comparison.result import Paired
-from ltr_harness.stats.method import CORRECTIONS
 from ltr_harness.wording import count_of, plural
 
 
@@ -14,12 +13,22 @@ def p_text(p: float) -> str:
     """A p-value as a reader should see it: never 0.
 
     Example:
-        >>> p_text(0.04321), p_text(0.00009), p_text(float("nan"))
-        ('0.0432', '<0.0001', 'n/a')
+        >>> p_text(0.04321), p_text(0.5), p_text(0.00009), p_text(float("nan"))
+        ('0.0432', '0.5000', '<0.0001', 'n/a')
     """
     if p != p:
         return "n/a"
-    return "<0.0001" if p < 0.0001 else f"{p:.4f}" if p < 0.1 else f"{p:.4f}".rstrip("0").rstrip(".")
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def p_equals(p: float) -> str:
+    """A p-value with its sign of equality.
+
+    Example:
+        >>> p_equals(0.04321), p_equals(0.00009)
+        ('p = 0.0432', 'p < 0.0001')
+    """
+    return f"p = {p_text(p)}".replace("= <", "< ")
 
 
 def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: str) -> str:
@@ -100,10 +109,9 @@ def _size(comparison: Compared, pair: Paired) -> str:
     text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
     over = f" over {method.unit or 'queries'} and seeds, "
     text += over if pair.over_seeds else f", {method.test_text} "
-    text += f"p = {p_text(pair.p_corrected)}".replace("= <", "< ")
+    text += p_equals(pair.p_corrected)
     if family > 1:
-        text += f" after {CORRECTIONS[method.correction]}" if method.correction != "none" else " uncorrected"
-        text += f" over {family} comparisons" if method.correction != "none" else ""
+        text += f" jointly over {family} comparisons" if method.simultaneous else " uncorrected"
     return text + ")"
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.comparison.contrasts import verdict_of
 from ltr_harness.comparison.result import Verdict
-from ltr_harness.stats.families import joint
-from ltr_harness.stats.units import unit_totals
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.families import outcomes
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.comparison import Comparison
@@ -52,7 +53,7 @@ class SliceResult:
     Attributes:
         n: queries of the part that both models have a value for.
         baseline_mean, model_mean: over those.
-        ci_low, ci_high, p: corrected over all models and parts together (max-T); NaN where n is too small.
+        ci_low, ci_high, p: of all models and parts together; NaN where n is too small.
     """
 
     attribute: str
@@ -91,8 +92,8 @@ def query_slices(attributes: Mapping[str, NDArray[Any]]) -> list[QuerySlice]:
 def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
     """Every model against the baseline on every part, as one family of hypotheses.
 
-    One randomisation over all parts and models (`stats.families.joint`) gives intervals that hold all at
-    once: looking into twenty parts for one that differs costs nothing here, because it is paid for.
+    The draws of one family (`stats.families`) give intervals that hold for all parts and models at once: looking into
+    twenty parts for one that differs is paid for.
     """
     baseline = comparison.entrant(comparison.baseline)
     unit = comparison.method.unit
@@ -100,53 +101,45 @@ def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
     parts = query_slices(facts)
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
     base = baseline.per_query(comparison.primary)
-    columns, places, reach = [], [], []
-    for model in rivals:
-        d = comparison.query_differences(model)
-        for part in parts:
-            column = np.where(part.queries, d, np.nan)
-            places.append((model, part, column))
-            if np.count_nonzero(~np.isnan(column)) >= SMALLEST:
-                columns.append(column)
-                reach.append(comparison.largest_difference(model))
-    method = comparison.method
-    tested: list[tuple[float, ...]] = []
-    if columns:
-        stacked = np.stack(columns, axis=1)
-        if comparison.units is not None:
-            stacked = unit_totals(stacked, comparison.units)
-        tested = list(zip(*joint(stacked, np.array(reach), method), strict=True))
-    results, outcomes = [], iter(tested)
-    for model, part, column in places:
+    places = [
+        (model, part, np.where(part.queries, comparison.query_differences(model), np.nan))
+        for model in rivals
+        for part in parts
+    ]
+    if not places:
+        return ()
+    columns = np.stack([column for _, _, column in places], axis=1)
+    n = np.count_nonzero(~np.isnan(columns), axis=0)
+    columns[:, n < SMALLEST] = np.nan
+    method = replace(comparison.method, correction="joint", margin=None)
+    tested = outcomes(
+        Contributions.of(columns, comparison.units),
+        method,
+        ranges=np.full(len(places), comparison.value_range()),
+    )
+    higher, none = comparison.higher_is_better[comparison.primary], math.nan
+    results = []
+    for at, (model, part, column) in enumerate(places):
         both = ~np.isnan(column)
-        n = int(both.sum())
-        low = high = p = math.nan
-        if n >= SMALLEST:
-            p, low, high = map(float, next(outcomes))
-        mean = float(base[both].mean()) if n else math.nan
-        difference = float(column[both].mean()) if n else math.nan
+        mean = float(base[both].mean()) if n[at] else none
+        difference = float(column[both].mean()) if n[at] else none
+        p = float(tested.p_corrected[at])
         results.append(
             SliceResult(
-                part.attribute,
-                part.label,
-                model,
-                n,
-                mean,
-                mean + difference,
-                difference,
-                low,
-                high,
-                p,
-                _verdict(low, high, p, method.alpha, comparison.higher_is_better[comparison.primary]),
+                attribute=part.attribute,
+                label=part.label,
+                model=model,
+                n=int(n[at]),
+                baseline_mean=mean,
+                model_mean=mean + difference,
+                difference=difference,
+                ci_low=float(tested.low[at]),
+                ci_high=float(tested.high[at]),
+                p=p,
+                verdict=verdict_of(difference, p, none, higher, method),
             )
         )
     return tuple(results)
-
-
-def _verdict(low: float, high: float, p: float, alpha: float, higher: bool) -> Verdict:
-    if p < alpha and (low > 0 or high < 0):
-        return "better" if (low > 0) == higher else "worse"
-    return "not distinguishable"
 
 
 def _cut(name: str, values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:

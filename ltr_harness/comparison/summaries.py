@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ltr_harness.comparison.result import Entrant, Summary
-from ltr_harness.stats.families import intervals
+from ltr_harness.comparison.result import Entrant, Summary, value_bounds
+from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats, moments
 from ltr_harness.stats.paired import TIE
-from ltr_harness.stats.two_samples import Codes
-from ltr_harness.stats.units import unit_means
 
 
 def summarise(
@@ -29,22 +28,14 @@ def summarise(
     cells = [(entrant, metric) for metric in metrics for entrant in entrants]
     columns = np.column_stack([entrant.per_query(metric) for entrant, metric in cells])
     sample = moments(columns)
-    if units is None:
-        ends = intervals(columns, method)
-    else:
-        adjusted = method.interval == "skew-adjusted"
-        ends = unit_means(columns, units).interval(method.confidence, adjusted=adjusted)
-    low, high = _within_unit(columns, *ends)
+    bounds = {metric: value_bounds(entrants, metric) for metric in metrics}
+    low, high = mean_intervals(
+        Contributions.of(columns, units), method, [bounds[metric] for _, metric in cells]
+    )
     return tuple(
         _summary(entrant, metric, columns[:, j], sample.mean[j], sample.sd[j], low[j], high[j])
         for j, (entrant, metric) in enumerate(cells)
     )
-
-
-def _within_unit(columns: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Intervals of means that end where the metric does: no mean of values in [0, 1] lies outside."""
-    share = ~((columns < 0) | (columns > 1)).any(axis=0)
-    return np.where(share, np.maximum(low, 0.0), low), np.where(share, np.minimum(high, 1.0), high)
 
 
 def _summary(

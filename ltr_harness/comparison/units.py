@@ -12,8 +12,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import NotComparableError, Problem, UsageError
 from ltr_harness.groups import as_column
-from ltr_harness.stats.two_samples import Codes
-from ltr_harness.stats.units import unit_means
+from ltr_harness.stats.contributions import Codes, Contributions
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def unit_notes(comparison: Compared) -> list[str]:
     values = [comparison.query_differences(model) for model in rivals]
     if not values:
         values = [comparison.entrant(comparison.baseline).per_query(comparison.primary)]
-    means = unit_means(np.column_stack(values), codes)
+    means = Contributions.of(np.column_stack(values), codes)
     known = ~np.isnan(means.design_effect)
     if known.any():
         low, high = means.design_effect[known].min(), means.design_effect[known].max()

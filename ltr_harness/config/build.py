@@ -38,6 +38,7 @@ from ltr_harness.config.yaml_tree import Node, Place, shown
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.known_sets import SETS
 from ltr_harness.rankers.ranker import Ranker
+from ltr_harness.stats.method import successors
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -276,7 +277,12 @@ class _Build:
             )
 
     def compare(self) -> CompareConfig | None:
-        compare = self.section(CompareSection, "compare")
+        node, outdated = self.mapping("compare"), ""
+        if node is not None:
+            node, outdated = _of_today(node)
+        compare = None if node is None else self.validated(CompareSection, node, ("compare",))
+        if compare is not None:
+            compare._outdated = outdated
         baseline, models = self.tree.at(("compare", "baseline")), self.tree.at(("models",))
         if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
             self.check(rules.baseline_rule(baseline.value, models.mapping, sweep.origins(self.tree)))
@@ -352,6 +358,19 @@ class _Build:
 def _strict(kind: type[Kind], node: Node) -> Kind:
     """Strict JSON rules: a list may become a tuple and text a path, but "5" and true are no numbers."""
     return kind.model_validate_json(json.dumps(node.plain()), strict=True)
+
+
+def _of_today(compare: Node) -> tuple[Node, str]:
+    """The section with the successors of retired options, and the line that says so; "" where there are none."""
+    said = []
+    for name, successor in successors(compare.plain()).items():
+        old = compare.mapping[name]
+        compare = (
+            compare.with_entry(name, replace(old, value=successor)) if successor else compare.without(name)
+        )
+        now = f"is {successor!r} now" if successor else "is a part of the test now"
+        said.append(f"{name} {old.value!r} {now}")
+    return compare, f"compare: {', '.join(said)}" if said else ""
 
 
 def _position(place: Place) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     create_model,
     model_validator,
 )
@@ -221,11 +222,17 @@ class CompareConfig(_Section):
     """How models are set against each other."""
 
     baseline: str = Field(description="The model all others are compared with; the first one unless given.")
+    _outdated: str = PrivateAttr(default="")
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         _ = self.method
         return self
+
+    @property
+    def outdated(self) -> str:
+        """What the options of version 0.2 that were written mean now; "" where there are none."""
+        return self._outdated
 
     @property
     def method(self) -> Method:

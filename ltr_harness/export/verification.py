@@ -18,7 +18,9 @@ from ltr_harness.files import errors_naming, unfinished
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.stats.intervals import t_interval
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.families import mean_intervals
+from ltr_harness.stats.method import Method
 from ltr_harness.stats.paired import paired_differences
 
 Floats = NDArray[np.float64]
@@ -150,7 +152,8 @@ def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: NDArray
     scale = np.count_nonzero(defined) / (
         defined.sum() or np.nan
     )  # the mean is then that of the weighted queries
-    low, high = t_interval(np.where(weight > 0, differences * weight * scale, np.nan))
+    weighted = np.where(weight > 0, differences * weight * scale, np.nan)
+    ((low,), (high,)) = mean_intervals(Contributions.of(weighted[:, None]), Method())
     mean_here, mean_there, difference = binding.means_of(np.stack([*values, differences])).tolist()
     apart = (there - here)[np.repeat(chosen, groups.sizes)]
     offset = float(np.median(apart))

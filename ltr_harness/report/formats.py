@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ltr_harness.comparison.sentence import p_text
 from ltr_harness.numbers import four_decimals
 from ltr_harness.report.blocks import Badge, Cell, Estimate, Format, Link, ModelName
 
@@ -33,9 +34,7 @@ def p_value(value: float | None) -> str:
         >>> p_value(0.03), p_value(1e-7)
         ('0.0300', '<0.0001')
     """
-    if value is None or math.isnan(value):
-        return MISSING
-    return "<0.0001" if value < 0.0001 else f"{value:.4f}"
+    return MISSING if value is None or math.isnan(value) else p_text(value)
 
 
 def count(value: float | None) -> str:

@@ -41,6 +41,8 @@ def experiment_data(
     if comparison.baseline != declared:
         said = f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it"
         comparison = replace(comparison, notes=(said, *comparison.notes))
+    if settings.outdated:
+        comparison = replace(comparison, notes=(settings.outdated, *comparison.notes))
     comparison = _with_warnings(comparison, runs)
     failures = [run.record for run in runs_read if run.record.status == "failed"]
     return ReportData(

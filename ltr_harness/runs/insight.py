@@ -17,7 +17,9 @@ from ltr_harness.errors import DataError
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.stats.intervals import t_interval
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.families import mean_intervals
+from ltr_harness.stats.method import Method
 
 _POINTS = 40
 
@@ -56,20 +58,22 @@ def permutation_importance(
         else np.ones(split.n_features, dtype=bool)
     )
     features = np.array(split.features)
-    effects = []
-    for column, name in enumerate(split.feature_names):
-        if not used[column]:
-            effects.append(FeatureEffect(name, 0.0, 0.0, 0.0))
-            continue
+    losses = np.zeros((split.n_queries, split.n_features))
+    for column in np.flatnonzero(used).tolist():
         kept = features[:, column].copy()
-        losses = np.zeros(split.n_queries)
         for repeat in range(repeats):
             rng = np.random.Generator(np.random.Philox(key=[seed, column * repeats + repeat]))
             features[:, column] = kept[rng.permutation(split.n_rows)]
-            losses += better * (before - binding.per_query(model.score(features))[0]) / repeats
+            losses[:, column] += better * (before - binding.per_query(model.score(features))[0]) / repeats
         features[:, column] = kept
-        low, high = t_interval(losses, confidence)
-        effects.append(FeatureEffect(name, float(np.nanmean(losses)), float(low), float(high)))
+    sample = Contributions.of(losses)
+    ends = mean_intervals(sample, Method(confidence=confidence))
+    effects = [
+        FeatureEffect(name, *facts)
+        for name, *facts in zip(
+            split.feature_names, *(part.tolist() for part in (sample.mean, *ends)), strict=True
+        )
+    ]
     return sorted(effects, key=lambda effect: -effect.loss)
 
 

@@ -4,23 +4,22 @@ This package knows nothing of runs, models or metrics. Everywhere, rows are quer
 whatever is tested side by side (model pairs x metrics); NaN is a query that is undefined there: it is left
 out of its column, never of the others.
 
-=================  ==========================================================================
-question           file
-=================  ==========================================================================
-where is the mean  ``intervals``: t, percentile and BCa bootstrap
-are two different  ``paired``: sign flips, paired t, Wilcoxon, sign, bootstrap; effect size …;
-                   ``skewness``: where a few queries decide
-of many, which     ``corrections``: Holm, BH, Bonferroni, max-T; ``families``: all of it
-users, not queries ``units``: cluster-robust means, and two of them apart; ``by_unit``: families of them
-looks without end  ``sequences``: p-values and intervals that hold at all times
-days that differ   ``between_windows``
-chance of the mix  ``adjustment``: regression on what is known of queries, effects of keys
-two periods        ``two_samples``: Welch, cluster-robust, over strata; profiles; bounded means
-several groups     ``several_samples``: Welch's analysis of variance; chi-squared of their shares
-within or mix      ``decomposition``: parts that changed, or only their shares
-drift              ``drift``: PSI with its threshold, Jensen-Shannon, Kolmogorov-Smirnov
-another seed       ``seeds``: agreement over seeds, methods over queries and seeds; ``over_seeds``: their families
-=================  ==========================================================================
+=====================  ======================================================================
+concept                file
+=====================  ======================================================================
+contribution           ``contributions``: what each independent unit adds to a mean, its error and skewness
+statistic, reference   ``reference``: the studentised mean without skewness, and sign flips
+family                 ``families``: p-values, intervals, equivalence, detectable differences
+strict test            ``betting``: bounded values, every distribution and every n
+seeds                  ``seeds``: agreement over seeds, methods over queries and seeds
+cheap labels           ``prediction_powered``
+power                  ``power``
+options                ``method``
+always-valid sequence  ``sequences``
+periods, windows       ``two_samples``, ``between_windows``, ``several_samples``, ``corrections``
+adjustment for mix     ``adjustment``, ``decomposition``
+drift                  ``drift``: PSI with its threshold, Jensen-Shannon, Kolmogorov-Smirnov
+=====================  ======================================================================
 
 Underneath: ``moments`` (n, mean, sd, skewness per column), ``resampling`` (the seeded draws, shared by all
 columns and exact, so that the same seed gives the same p-value on any machine and number of threads).

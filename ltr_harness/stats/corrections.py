@@ -7,13 +7,11 @@ does not make the family larger.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ltr_harness.stats.moments import Floats, moments
-from ltr_harness.stats.resampling import EXACT_UP_TO, SAME_SUM, all_flipped_sums, flipped_sums, on_grid
+from ltr_harness.stats.moments import Floats
 
 
 def bonferroni(p: ArrayLike) -> Floats:
@@ -75,86 +73,9 @@ def bh(p: ArrayLike) -> Floats:
     return _within_family(p, step_up)
 
 
-def uncorrected(p: ArrayLike) -> Floats:
-    """The p-values as they are, for one planned comparison.
-
-    Args:
-        p: (m,) p-values.
-    """
-    return _within_family(p, lambda family: family)
-
-
 def _within_family(p: ArrayLike, correct: Callable[[Floats], Floats]) -> Floats:
     """Applies `correct` to the p-values that are there, and keeps them at or below 1."""
     values = np.array(p, dtype=np.float64)
     tested = ~np.isnan(values)
     values[tested] = np.minimum(correct(values[tested]), 1.0)
     return values
-
-
-@dataclass(frozen=True, eq=False)
-class MaxT:
-    """Corrected p-values and the intervals that go with them, one per column.
-
-    Attributes:
-        p: (m,), corrected over the columns.
-        low, high: (m,), simultaneous intervals: all of them hold together with the given confidence.
-        critical: the |t| from which on a column is significant.
-    """
-
-    p: Floats
-    low: Floats
-    high: Floats
-    critical: float
-
-
-def max_t(d: Floats, *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0) -> MaxT:
-    """Randomisation over the whole family at once: how often does the *largest* t get this large by chance?
-
-    One random sign pattern flips the queries of all columns together, so comparisons that share a baseline or
-    resemble each other cost less than Holm charges. Per draw the largest |t| over the columns is kept;
-    p = (#{max |t*| >= |t|} + 1) / (draws + 1), and the interval is mean +- critical sd / sqrt(n) with the
-    same draws' quantile: the interval excludes 0 where p is below 1 - confidence. With at most 16 queries
-    that differ anywhere all sign patterns are enumerated (p = #/2**n).
-
-    Args:
-        d: (n, m) paired differences; NaN where undefined. The family is the columns with two values or more.
-        confidence: of the simultaneous intervals.
-        draws: random sign patterns.
-        seed: of the draws; the same seed gives the same numbers.
-
-    Source: P. Westfall, S. Young, Resampling-Based Multiple Testing (1993), single-step max-T.
-    """
-    sample = moments(d)
-    grid, unit = on_grid(d)
-    # Flipping signs changes neither n nor the sum of squares: |S| / sqrt(n sum(d**2)) is all t depends on.
-    # A single value has no t; as 0 it is never the largest, and leaves the others' as they are.
-    squares = (np.where(np.isnan(d), 0.0, d) ** 2).sum(axis=0)
-    scale = np.where(sample.n > 1, np.sqrt(sample.n * squares), 0.0)
-    freedom = np.maximum(sample.n - 1, 0)
-
-    def t_of(sums: Floats) -> Floats:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(scale > 0, np.minimum(np.abs(sums) * unit / scale, 1.0), 0.0)
-            t: Floats = share * np.sqrt(freedom / (1 - share**2))
-        return t
-
-    differing = grid[(grid != 0).any(axis=1)]
-    if len(differing) <= EXACT_UP_TO:
-        largest = t_of(all_flipped_sums(differing)).max(axis=1, initial=0.0)
-        added = 0  # the observed pattern is among all of them
-    else:
-        blocks = flipped_sums(grid, draws, seed)
-        largest = np.concatenate([t_of(sums).max(axis=1, initial=0.0) for sums in blocks])
-        added = 1
-    observed = t_of(grid.sum(axis=0))
-    largest.sort()
-    total = largest.size + added
-    reached = largest.size - np.searchsorted(largest, observed * (1 - SAME_SUM), side="left")
-    p = np.where(sample.n > 1, (reached + added) / total, np.nan)
-    # The smallest |t| whose p is below 1 - confidence.
-    allowed = int(np.ceil((1 - confidence) * total - 1e-9)) - 1 - added
-    critical = float(largest[largest.size - 1 - allowed]) if allowed >= 0 else np.inf
-    with np.errstate(invalid="ignore"):
-        reach = critical * sample.standard_error
-    return MaxT(p, sample.mean - reach, sample.mean + reach, critical)

@@ -13,42 +13,81 @@ from numbers import Integral, Real
 from typing import Any, Literal
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.wording import count_of
 
-Test = Literal["skew-adjusted", "permutation", "t", "bootstrap", "wilcoxon", "sign"]
-Correction = Literal["holm", "bh", "bonferroni", "max-t", "none"]
-Interval = Literal["skew-adjusted", "t", "bca", "percentile"]
+Test = Literal["skew-adjusted", "permutation", "t", "bootstrap", "bounded"]
+Correction = Literal["joint", "none"]
 
 TESTS: dict[Test, str] = {
     "skew-adjusted": "skewness-adjusted sign-flip test",
     "permutation": "sign-flip test",
     "t": "paired t test",
-    "bootstrap": "bootstrap test",
-    "wilcoxon": "Wilcoxon signed-rank test",
-    "sign": "sign test",
+    "bootstrap": "studentised bootstrap test",
+    "bounded": "betting test for bounded metrics",
 }
-CORRECTIONS: dict[Correction, str] = {
-    "holm": "Holm",
-    "bh": "Benjamini-Hochberg",
-    "bonferroni": "Bonferroni",
-    "max-t": "max-T",
-    "none": "no correction",
-}
-INTERVALS: dict[Interval, str] = {
-    "skew-adjusted": "skewness-adjusted",
-    "t": "t",
-    "bca": "BCa bootstrap",
-    "percentile": "percentile bootstrap",
-}
+CORRECTIONS: dict[Correction, str] = {"joint": "joint", "none": "no correction"}
 FLIPS = ("skew-adjusted", "permutation")
-"""The tests that flip signs, from which alone max-T can take its p-values."""
+"""The tests that flip signs."""
 
-CHOICES: Mapping[str, Mapping[Any, str]] = {
-    "test": TESTS,
-    "correction": CORRECTIONS,
-    "interval": INTERVALS,
+CHOICES: Mapping[str, Mapping[Any, str]] = {"test": TESTS, "correction": CORRECTIONS}
+
+RETIRED: Mapping[str, Mapping[str, str]] = {
+    "test": {"wilcoxon": "permutation", "sign": "permutation"},
+    "correction": {"holm": "joint", "bh": "joint", "bonferroni": "joint", "max-t": "joint"},
+    "interval": {"skew-adjusted": "", "t": "", "bca": "", "percentile": ""},
 }
+"""Options of version 0.2 and their successors; the interval belongs to the test and is no option of its own."""
+
+
+def refusal(option: str, value: object) -> Problem | None:
+    """What is wrong with an option of version 0.2, and its successor; None for what never was one.
+
+    Example:
+        >>> print(refusal("correction", "holm"))
+        correction: 'holm' was retired; use 'joint'
+    """
+    successor = RETIRED.get(option, {}).get(str(value), "" if option == "interval" else None)
+    if successor is None:
+        return None
+    return Problem(
+        option,
+        f"{value!r} was retired" + ("" if successor else ": the interval belongs to the test"),
+        cure=f"use {successor!r}" if successor else "leave it out",
+    )
+
+
+def successors(options: Mapping[str, Any]) -> dict[str, str]:
+    """The options of version 0.2 among these, and the choice that each is today; "" for none.
+
+    Example:
+        >>> successors({"test": "t", "correction": "holm", "interval": "bca"})
+        {'correction': 'joint', 'interval': ''}
+    """
+    return {
+        option: RETIRED[option][value]
+        for option, value in options.items()
+        if option in RETIRED and isinstance(value, str) and value in RETIRED[option]
+    }
+
+
+def method_of(options: Mapping[str, Any]) -> Method:
+    """The method that keywords of `compare` describe.
+
+    Args:
+        options: by the names of the fields.
+
+    Raises:
+        ConfigError: a choice that does not exist, or was retired.
+        UsageError: a keyword that does not exist.
+    """
+    known = [option.name for option in fields(Method)]
+    for name in options.keys() - set(known):
+        if problem := refusal(name, options[name]):
+            raise ConfigError(problem)
+        raise UsageError(f"compare() has no option {name!r}; {did_you_mean(name, known)}")
+    return Method(**options)
+
 
 _COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
     "ge": operator.ge,
@@ -86,8 +125,6 @@ class Method:
         test: what the p-value is: a key of `TESTS`.
         correction: for several models: a key of `CORRECTIONS`.
         confidence: of the intervals; 1 - confidence is the level of the tests.
-        interval: how the intervals are made: a key of `INTERVALS`. Those of differences are simultaneous where
-            `simultaneous` says so; under ``max-t`` they come from its own draws.
         margin: the largest difference that does not matter, in the metric's unit; None for none.
         draws: random sign patterns or resamples.
         seed: of those draws.
@@ -101,12 +138,16 @@ class Method:
     test: Test = field(
         default="skew-adjusted",
         metadata=_said(
-            "Paired test over queries; `permutation` flips the signs of differences, `skew-adjusted` allows for "
-            "their skewness as well."
+            "Paired test over queries, which the intervals belong to: `skew-adjusted` flips the signs of differences "
+            "and allows for their skewness, `permutation` flips signs alone, `bounded` holds in every world and asks "
+            "for thousands of queries."
         ),
     )
     correction: Correction = field(
-        default="holm", metadata=_said("Correction for the number of comparisons made at once.")
+        default="joint",
+        metadata=_said(
+            "`joint`: p-values and intervals hold for all comparisons of a family at once; or `none`."
+        ),
     )
     confidence: float = field(
         default=0.95,
@@ -115,13 +156,6 @@ class Method:
             "a number in [0.5, 1), such as 0.95",
             ge=0.5,
             lt=1,
-        ),
-    )
-    interval: Interval = field(
-        default="skew-adjusted",
-        metadata=_said(
-            "How intervals are made: from Student's t (`skew-adjusted`: allowing for skewness, and for all "
-            "comparisons of a family at once), or by resampling queries."
         ),
     )
     margin: float | None = field(
@@ -158,16 +192,7 @@ class Method:
     )
 
     def __post_init__(self) -> None:
-        problems = list(self._problems())
-        if self.correction == "max-t" and self.test in TESTS and self.test not in FLIPS:
-            problems.append(
-                Problem(
-                    "correction",
-                    f"max-t with test {self.test!r}",
-                    "test skew-adjusted or permutation: max-T takes its p-values from sign flips of the whole family",
-                )
-            )
-        problems += self._without_units()
+        problems = [*self._problems(), *self._without_units()]
         if problems:
             raise ConfigError(problems)
 
@@ -177,22 +202,17 @@ class Method:
             if option.name in CHOICES:
                 known = CHOICES[option.name]
                 if value not in known:
-                    cure = did_you_mean(str(value), known)
-                    yield Problem(option.name, f"unknown {option.name} {value!r}", cure=cure)
+                    yield refusal(option.name, value) or Problem(
+                        option.name, f"unknown {option.name} {value!r}", cure=did_you_mean(str(value), known)
+                    )
             elif not ((value is None and option.default is None) or _within(value, option)):
                 yield Problem(option.name, f"{value!r}", option.metadata["expected"])
 
     def _without_units(self) -> Iterator[Problem]:
-        """What does not know which queries belong together."""
-        if self.unit is None:
-            return
-        if self.test in TESTS and self.test not in (*FLIPS, "t"):
+        """What cannot be said of units of unlike size."""
+        if self.unit is not None and self.test in ("bootstrap", "bounded"):
             yield Problem(
                 "test", f"{self.test} with unit {self.unit!r}", "test skew-adjusted, permutation or t"
-            )
-        if self.interval in ("bca", "percentile"):
-            yield Problem(
-                "interval", f"{self.interval} with unit {self.unit!r}", "interval skew-adjusted or t"
             )
 
     @property
@@ -204,16 +224,14 @@ class Method:
         """One line for captions.
 
         Example:
-            >>> Method(test="t", correction="none", interval="t").describe()
-            'paired t test, no correction, 95 % intervals (t, each by itself)'
+            >>> Method(test="t", correction="none").describe()
+            'paired t test, no correction, 95 % intervals (each by itself)'
         """
         drawn = self.test in (*FLIPS, "bootstrap")
         test = self.test_text + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
-        interval = INTERVALS[self.interval]
-        if self.unit is not None and self.correction != "max-t":
-            interval += ", cluster-robust"
-        interval += ", of differences simultaneous" if self.simultaneous else ", each by itself"
-        return f"{test}, {CORRECTIONS[self.correction]}, {self.percent} % intervals ({interval})"
+        kind = "of differences simultaneous" if self.simultaneous else "each by itself"
+        correction = "joint over each family" if self.simultaneous else CORRECTIONS[self.correction]
+        return f"{test}, {correction}, {self.percent} % intervals ({kind})"
 
     @property
     def test_text(self) -> str:
@@ -223,11 +241,10 @@ class Method:
     @property
     def simultaneous(self) -> bool:
         """Whether the intervals of a family's differences hold all at once; else each holds by itself."""
-        bounded = self.correction in ("holm", "bonferroni") and self.interval == "skew-adjusted"
-        return bounded or self.correction == "max-t"
+        return self.correction == "joint"
 
     def level(self, family: int) -> float:
-        """The level of the first step of the correction, for a family of this many comparisons."""
+        """The level of one of so many comparisons by Bonferroni, which the joint draws undercut."""
         return self.alpha if self.correction == "none" else self.alpha / max(family, 1)
 
     @property

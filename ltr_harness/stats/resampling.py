@@ -48,12 +48,6 @@ def on_grid(values: Floats) -> tuple[Floats, Floats]:
     return grid, unit
 
 
-def slack(grid: Floats) -> Floats:
-    """(m,): by how much, in grid units, two sums of a column may differ and still count as equal."""
-    tolerance: Floats = len(grid) + SAME_SUM * np.abs(grid).sum(axis=0)
-    return tolerance
-
-
 def flipped_sums(grid: Floats, draws: int, seed: int) -> Iterator[Floats]:
     """Column sums under `draws` random sign patterns, one pattern for all columns, in blocks of draws.
 
@@ -136,37 +130,7 @@ def half_of_flipped_sums(grid: Floats) -> Floats:
     return all_flipped_sums(grid[:-1]) + (grid[-1] if len(grid) else 0.0)
 
 
-def bootstrap_means(values: Floats, draws: int, seed: int) -> Floats:
-    """Means of `draws` resamples of the queries, with replacement; the same resamples for all columns.
-
-    Columns with other undefined queries draw from their own defined ones.
-
-    Args:
-        values: (n, m), NaN where undefined.
-        draws: number of resamples.
-        seed: of the resamples.
-
-    Returns:
-        float64 (draws, m); NaN in a column without a defined value.
-    """
-    defined = ~np.isnan(values)
-    means = np.full((draws, values.shape[1]), np.nan)
-    patterns, group = np.unique(defined, axis=1, return_inverse=True)
-    for index in range(patterns.shape[1]):
-        columns = np.flatnonzero(group.reshape(-1) == index)
-        rows = np.flatnonzero(patterns[:, index])
-        if rows.size == 0:
-            continue
-        grid, unit = on_grid(values[np.ix_(rows, columns)])
-        start = 0
-        for counts in _resample_counts(rows.size, draws, seed):
-            stop = start + len(counts)
-            means[start:stop, columns] = (counts @ grid) * (unit / rows.size)
-            start = stop
-    return means
-
-
-def _resample_counts(n: int, draws: int, seed: int) -> Iterator[Floats]:
+def resample_counts(n: int, draws: int, seed: int) -> Iterator[Floats]:
     """How often each of n queries occurs in each resample: float64 (block, n)."""
     generator = np.random.PCG64(seed)
     for block in _blocks(_BLOCK_VALUES // n, draws):

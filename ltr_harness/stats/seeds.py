@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
+from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.moments import Floats, moments
 from ltr_harness.stats.paired import SMALLEST_P, TIE, paired_differences
 
@@ -76,6 +77,35 @@ class MethodDifference:
         return (
             float(stdtrit(self.freedom, 1 - alpha / 2) + stdtrit(self.freedom, power)) * self.standard_error
         )
+
+
+def weighted_difference(
+    parts: Sequence[MethodDifference | None],
+    samples: Sequence[Contributions],
+    j: int,
+    weights: Sequence[float],
+) -> MethodDifference | None:
+    """The weighted mean of independent differences; None where nothing is known of any one's seeds.
+
+    Args:
+        parts: of each data set; of one without seeds its queries alone count.
+        samples: of each data set, with the difference in column j.
+        j: that column.
+        weights: of the data sets.
+    """
+    if not any(parts):
+        return None
+    known = [
+        part or MethodDifference(float(own.mean[j]), float(own.error[j]), float(own.freedom[j]))
+        for part, own in zip(parts, samples, strict=True)
+    ]
+    terms = [(w * one.standard_error) ** 2 for w, one in zip(weights, known, strict=True)]
+    below = sum(term**2 / one.freedom for term, one in zip(terms, known, strict=True))
+    return MethodDifference(
+        sum(w * one.difference for w, one in zip(weights, known, strict=True)),
+        float(np.sqrt(sum(terms))),
+        sum(terms) ** 2 / below if below else sum(one.freedom for one in known),
+    )
 
 
 @dataclass(frozen=True)
@@ -203,20 +233,19 @@ def _freedom(queries: float, of_queries: int, terms: Sequence[tuple[float, int]]
         rest = queries + sum(one for one, _ in others)  # total - term may round to 0
         spread = queries**2 / of_queries + sum(one**2 / own for one, own in others)
         of_rest = rest**2 / spread if spread > 0 else np.inf
-        both_two = freedom == 1 and [own for _, own in others] == [1]
-        weight = _weight(freedom, of_rest, both_two)
-        inverse += min(weight * (term / total) ** 2, 1.0) / freedom
+        inverse += min(_weight(freedom, of_rest) * (term / total) ** 2, 1.0) / freedom
     return 1 / min(inverse, 1 / min(own for _, own in terms))
 
 
-def _weight(freedom: int, of_rest: float, both_two: bool) -> float:
+def _weight(freedom: int, of_rest: float) -> float:
     """By how much a side with few seeds counts more than in Satterthwaite's formula; 1 for many.
 
-    Large where the rest is known much better. The constants were chosen by simulation: coverage for 2 to 10 seeds
-    on each side, from no effect of the seeds to 100 times that of the queries (docs/statistics.md has the numbers).
+    Large where the rest is known much better. The constants were chosen by simulation: coverage for 2 to 10 seeds on
+    each side, of like and unlike spread, from no effect of the seeds to 100 times that of the queries
+    (docs/promises.md has the numbers).
     """
     better_known = max(1 - freedom / of_rest, 0.0)
-    return 1 + (2 if both_two else 8) / freedom**4 * better_known**4
+    return 1 + 8 / freedom**4 * better_known**4
 
 
 def _seed_means(one: Floats, other: Floats) -> tuple[Floats, Floats]:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, stdtr, stdtrit
 
+from ltr_harness.stats.contributions import correlation_within, satterthwaite
 from ltr_harness.stats.moments import Floats
 
 Codes = NDArray[np.integer]
@@ -122,7 +123,7 @@ class Influence:
                 totals, clusters, float(units / (units - 1) * (totals**2).sum()), float(units - 1), units
             )
         known = totals[counts > 0]
-        alike = correlation_within(known * n, influence, sizes)
+        alike = correlation_within(known * n, float((influence**2).sum()), sizes)
         freedom = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
         return cls(totals, clusters, float((known**2 / (1 - sizes / n)).sum()), freedom, units)
 
@@ -134,33 +135,6 @@ class Influence:
         units = max(self.units, other.units)
         product = float(self.totals[:shared] @ other.totals[:shared])
         return product * units / (units - 1) if units > 1 else 0.0
-
-
-def correlation_within(totals: Floats, off: Floats, sizes: Floats) -> float:
-    """Of two values of one unit, by the analysis of variance: 0 where they are no more alike than others."""
-    n, groups = off.size, sizes.size
-    if n == groups:
-        return 0.0
-    between = float((totals**2 / sizes).sum())
-    within = max(float((off**2).sum()) - between, 0.0) / (n - groups)
-    usual = (n - float((sizes**2).sum()) / n) / (groups - 1)
-    common = max((between / (groups - 1) - within) / usual, 0.0)
-    return common / (common + within) if common > 0 else 0.0
-
-
-def satterthwaite(sizes: Floats, variances: Floats) -> float:
-    """2 E(V)**2 / Var(V) of the CR2 variance V, where the units' sums are normal with these variances.
-
-    V is a quadratic form of the sums with the matrix Q = (I - 1 p') A (I - p 1'), p = sizes / N, A = diag(1 / (1 - p)).
-    """
-    p = sizes / sizes.sum()
-    a = 1 / (1 - p)
-    q, k = a * p, float((a * p**2).sum())
-    own = a - 2 * q + k
-    s0, s1, s2 = (float((variances * power).sum()) for power in (np.ones_like(q), q, q**2))
-    squares = k**2 * s0**2 + 2 * s2 * s0 + 2 * s1**2 - 4 * k * s1 * s0
-    squares += float((variances**2 * (own**2 - (k - 2 * q) ** 2)).sum())
-    return float((variances * own).sum()) ** 2 / squares
 
 
 def difference(
@@ -281,47 +255,6 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
         return 1.0, 0.0
     statistic = apart[used] @ np.linalg.pinv(covariance[np.ix_(used, used)], rcond=1e-9) @ apart[used]
     return float(chdtrc(used.sum() - 1, max(statistic, 0.0))), distance
-
-
-def betting_interval(values: Floats, confidence: float = 0.95) -> tuple[float, float]:
-    """An interval for the mean of values in [0, 1] that holds whatever their distribution.
-
-    Where nearly every query sits at 1, a t interval from the few others is far too narrow. This one asks, for
-    each candidate mean m, whether somebody betting against m on the queries in turn could have become rich:
-    the hedged capital process with predictable bets. Wider, and honest from the first query on.
-
-    Args:
-        values: (n,) in [0, 1].
-
-    Returns:
-        Lower and upper end.
-
-    Source: I. Waudby-Smith, A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86
-        (2024).
-    """
-    n = values.size
-    if n == 0:
-        return 0.0, 1.0
-    alpha = 1 - confidence
-    x = values[np.random.Generator(np.random.PCG64(0)).permutation(n)]  # order must not carry a trend
-    t = np.arange(1, n + 1)
-    mean = (0.5 + np.cumsum(x)) / (t + 1)
-    variance = (0.25 + np.cumsum((x - mean) ** 2)) / (t + 1)
-    before = np.concatenate(([0.25], variance[:-1]))
-    bets = np.sqrt(2 * np.log(2 / alpha) / (n * before))
-    m = np.linspace(0, 1, 501)
-    up, down = np.zeros_like(m), np.zeros_like(m)
-    up_most, down_most = up.copy(), down.copy()
-    with np.errstate(divide="ignore"):
-        for value, bet in zip(x, bets, strict=True):
-            up += np.log1p(np.minimum(bet, 0.5 / np.maximum(m, 1e-12)) * (value - m))
-            down += np.log1p(-np.minimum(bet, 0.5 / np.maximum(1 - m, 1e-12)) * (value - m))
-            np.maximum(up_most, up, out=up_most)
-            np.maximum(down_most, down, out=down_most)
-    kept = np.flatnonzero(np.maximum(up_most, down_most) < np.log(2 / alpha))
-    if kept.size == 0:
-        return float(values.mean()), float(values.mean())
-    return float(m[max(kept[0] - 1, 0)]), float(m[min(kept[-1] + 1, 500)])
 
 
 def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> tuple[float, Influence]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from typing import Any
 
 from ltr_harness.comparison import Comparison, compare
@@ -36,10 +37,11 @@ def assert_not_worse(
         by: how much worse is accepted, in the metric's unit: then the burden of proof is on the candidate
             (non-inferiority). Without it, only what is significantly worse fails.
         qrels: judgments, where the two are rankings.
-        **options: of `compare`, such as ``unit="user_id"``.
+        **options: of `compare`, such as ``unit="user_id"``, or ``test="bounded"``, which holds in every world.
 
     Returns:
-        The comparison, where it passes.
+        The comparison, where it passes. With `by`, a kind of query so rare that these may hold none, and that could
+        make it fail, is a `UserWarning`; pytest shows it and passes.
 
     Raises:
         AssertionError: it is worse, or its mean is undefined; the message has both means.
@@ -61,9 +63,12 @@ def assert_not_worse(
     result = compare(*entrants, metrics=[metric], baseline="baseline", **options)
     worse, sign = ("<", "-") if result.higher_is_better[result.primary] else (">", "+")
     condition = "baseline and significant" if by is None else f"baseline {sign} {by!r}"
-    failures = parse_gate(f"{result.primary} of candidate {worse} {condition}").failures(result)
+    gate = parse_gate(f"{result.primary} of candidate {worse} {condition}")
+    failures = gate.failures(result)
     if failures:
         raise AssertionError("\n".join(failures))
+    for line in gate.cautions(result):
+        warnings.warn(line, stacklevel=2)
     return result
 
 

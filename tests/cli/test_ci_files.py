@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
@@ -88,6 +90,49 @@ def test_nothing_in_a_name_breaks_the_files(ltr: Cli) -> None:
     assert "<b>" not in Path("s.md").read_text()
 
 
+RARE = (  # 1 - .05 ** (1 / 100) is 1 in 33.9, and .005 * 33.9 is .17
+    "A kind of query that makes up less than 1 in 34 of the traffic can be absent from these 100 queries. If there is "
+    "one and it differs by 0.17 in the other direction, the gate fails."
+)
+
+
+def write_alike(n: int) -> None:
+    """Two tables of n queries whose values differ by a thousandth, up as often as down."""
+    old = np.resize([0.4, 0.5, 0.6, 0.7], n)
+    for name, values in {"old": old, "new": old + np.resize([0.001, 0.001, -0.001, -0.001], n)}.items():
+        rows = [f"{query},{value:.4f}\n" for query, value in enumerate(values)]
+        Path(f"{name}.csv").write_text("query_id,mrr\n" + "".join(rows))
+
+
+def test_a_gate_that_a_rare_kind_of_query_could_turn_says_so_where_it_passes(ltr: Cli) -> None:
+    write_alike(100)
+    gate = "mrr < baseline - 0.005"
+    files = ("old.csv", "new.csv", "--fail-if", gate, "--fail-if", "mrr < baseline and significant")
+    code, out, err = ltr(*files, "--json", "--junit", "gates.xml", "--summary", "s.md")
+    assert code == 0
+    assert f"gate passed: {gate}\nnote: gate {gate!r}: new: {RARE}\ngate passed: mrr < baseline and" in err
+    assert err.count("A kind of query") == 1  # that nothing was shown is not turned by anything
+    assert [held["cautions"] for held in json.loads(out)["gates"]] == [[f"new: {RARE}"], []]
+    margin, significant = Xml.parse("gates.xml").getroot().findall("testcase")
+    assert margin.findtext("system-out") == f"new: {RARE}"
+    assert significant.find("system-out") is None
+    assert f"- ✅ mrr &lt; baseline - 0.005\n    - new: {RARE}\n" in Path("s.md").read_text()
+    code, _, err = ltr(*files[:2], "--fail-if", "mrr < baseline - 0.5")  # the most that a query can lose is 1
+    assert (code, err) == (0, "gate passed: mrr < baseline - 0.5\n")
+
+
+def test_a_strict_gate_takes_thousands_of_queries_and_no_rare_kind_turns_it(ltr: Cli) -> None:
+    gate = ("--strict", "--fail-if", "mrr < baseline - 0.02")
+    write_alike(100)
+    code, _, err = ltr("old.csv", "new.csv", *gate)
+    assert (code, "cannot be excluded" in err) == (3, True)
+    write_alike(4000)
+    code, out, err = ltr("old.csv", "new.csv", *gate)
+    assert (code, err) == (0, "gate passed: mrr < baseline - 0.02\n")
+    assert "betting test for bounded metrics" in out
+    assert ltr("old.csv", "new.csv", "--test", "bounded", *gate[1:])[:2] == (code, out)
+
+
 def test_misuse(ltr: Cli) -> None:
     code, _, err = ltr(*FILES, "--junit", "gates.xml")
     assert (code, "--junit without --fail-if; its test cases are the gates" in err) == (2, True)
@@ -115,7 +160,9 @@ def test_worse_is_worse_in_either_direction(metric: str) -> None:
     assert (
         assert_not_worse(ev["better"], ev["live"], metric, draws=200).paired("candidate").verdict == "better"
     )
-    assert assert_not_worse(ev["better"], ev["live"], metric, by=0.0, draws=200)
+    unknown = nullcontext() if metric == "ndcg@5" else pytest.warns(UserWarning, match="has no known bounds")
+    with unknown:
+        assert assert_not_worse(ev["better"], ev["live"], metric, by=0.0, draws=200)
     assert assert_not_worse(ev["live"], ev["live"], metric, draws=200)
     name, sign = re.escape(metric), "<" if metric.startswith("ndcg") else ">"
     with pytest.raises(AssertionError, match=rf"candidate: {name} .* {sign} baseline baseline .* p = "):
@@ -125,7 +172,8 @@ def test_worse_is_worse_in_either_direction(metric: str) -> None:
 def test_with_a_margin_the_candidate_has_to_show_it() -> None:
     ev = evaluations("mrr")
     few = {name: one.frame().head(6).reset_index() for name, one in ev.items()}  # type: ignore[attr-defined]
-    assert assert_not_worse(few["live"], few["live"], "mrr", by=0.01)
+    with pytest.warns(UserWarning, match="can be absent from these 6 queries"):
+        assert assert_not_worse(few["live"], few["live"], "mrr", by=0.01)
     assert assert_not_worse(few["worse"], few["live"], "mrr")  # six queries show nothing,
     with pytest.raises(
         AssertionError, match=r"candidate: mrr < baseline baseline - 0\.01 cannot be excluded"
@@ -133,6 +181,16 @@ def test_with_a_margin_the_candidate_has_to_show_it() -> None:
         assert_not_worse(few["worse"], few["live"], "mrr", by=0.01)  # and so not this either
     with pytest.raises(UsageError, match="by=-1; expected a number of at least 0"):
         assert_not_worse(few["live"], few["live"], "mrr", by=-1)
+
+
+def test_what_a_rare_kind_of_query_could_turn_is_a_warning(ltr: Cli) -> None:
+    write_alike(100)
+    with pytest.warns(UserWarning, match=re.escape(RARE)) as said:
+        assert_not_worse("new.csv", "old.csv", "mrr", by=0.005)
+    assert Path(said[0].filename).name == Path(__file__).name  # the caller's line
+    assert_not_worse("new.csv", "old.csv", "mrr")  # shows nothing, and warns of nothing
+    write_alike(4000)
+    assert_not_worse("new.csv", "old.csv", "mrr", by=0.02, test="bounded")
 
 
 def test_one_model_on_each_side() -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ltr_harness import evaluate, load_run, run_experiment
+from ltr_harness import compare, evaluate, load_run, run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.commands.compare import command
 from ltr_harness.cli.ending import run_command
+from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Method
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -293,6 +296,22 @@ def test_tables_that_cannot_be_read_are_named(ltr: Cli, tmp_path: Path, name: st
         (("runs/tiny", "--baseline", "god"), "no model 'god' to serve as the baseline; did you mean 'good'?"),
         (("runs/tiny", "-m", "ndcg(ties=id)@2"), "ties=id orders tied documents by document id"),
         (("runs/tiny", "--test", "tt"), "unknown test 'tt'"),
+        (("runs/tiny", "--test", "sign"), "test: 'sign' was retired; use 'permutation'"),
+        (("runs/tiny", "--correction", "max-t"), "correction: 'max-t' was retired; use 'joint'"),
+        (
+            ("runs/tiny", "--interval", "bca"),
+            "interval: 'bca' was retired: the interval belongs to the test; leave it out",
+        ),
+        (("runs/tiny", "--strict", "--test", "t"), "--strict with --test t; --strict is --test bounded"),
+        (
+            ("runs/tiny", "--strict", "-m", "dcg@2"),
+            "dcg@2: test bounded, and the bounds of its values are not known; expected a metric of the harness whose "
+            "values lie within bounds, such as ndcg@10; leave the metric out, or use test skew-adjusted",
+        ),
+        (
+            ("runs/tiny", "--strict", "--unit", "user_id"),
+            "test: bounded with unit 'user_id'; expected test skew-adjusted, permutation or t",
+        ),
         (
             ("fine.txt", "data.txt", "--data", "data.txt"),
             "data.txt:1: the line has 4 fields, like all",
@@ -368,6 +387,20 @@ def test_tables_of_another_tool(ltr: Cli, tmp_path: Path) -> None:
     assert ltr(*tables, "--convention", "ir_measures", "--fail-if", gate)[0] == 0
     code, _, err = ltr("fine.txt", "--data", "data.txt", "-m", "ndcg@3", "--convention", "ranx")
     assert (code, "convention='ranx' is about tables, and none is given" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"test": "wilcoxon"}, "test: 'wilcoxon' was retired; use 'permutation'"),
+        ({"correction": "holm"}, "correction: 'holm' was retired; use 'joint'"),
+        ({"interval": "bca"}, "interval: 'bca' was retired: the interval belongs to the test; leave it out"),
+        ({"intervall": "bca"}, "compare() has no option 'intervall'"),
+    ],
+)
+def test_python_refuses_the_same(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        compare({"a": {}, "b": {}}, **options)
 
 
 def test_every_option_of_a_method_is_an_option_of_the_command() -> None:

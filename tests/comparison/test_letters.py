@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.letters import _shared, letters
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.skewness import skew_adjusted
 
 
 def models(shifts: Sequence[float], n: int = 60, higher: bool = True) -> Comparison:
@@ -41,15 +42,19 @@ def test_best_first_also_where_lower_is_better() -> None:
 
 
 def test_what_the_queries_may_lack_goes_with_the_letters() -> None:
-    """60 queries hold none of what is rarer than 1 in 20.5 in 5 % of cases: such a query would have to differ by
-    20.5 times the mean difference, which is more than any can."""
+    """60 queries hold none of what is rarer than 1 in 15.2 in 5 / 3 % of cases, the level of each of three pairs. Of
+    two models, 5 % count: such a query would have to differ by 20.5 times the mean difference."""
     found = models([0.0, 0.1, 0.5], n=60).letters()
-    assert found.note.startswith(
-        "m01 and m00: 60 queries may hold none of a kind that is rarer than 1 in 21; "
+    head = "m01 and m00: A kind of query that makes up less than 1 in 15 of the traffic can be absent from these 60"
+    assert found.note.startswith(head)
+    assert found.note.endswith(
+        "The metric has no known bounds, so whether they share a letter if there is one cannot be told."
     )
-    assert found.note.endswith(" the other way, they would share a letter")
-    least = float(found.note.partition("differ by ")[2].partition(" ")[0])
-    assert least == pytest.approx(0.1 / (1 - 0.05 ** (1 / 60)), rel=0.2)
+    values = {one.name: one.per_query("ndcg@10") for one in models([0.0, 0.1], n=60).entrants}
+    bounded = letters(values, Method(), higher_is_better=True, bounds=(-3.0, 4.0))
+    least = float(bounded.note.partition("differs by ")[2].partition(" ")[0])
+    assert least == pytest.approx((values["m01"] - values["m00"]).mean() / (1 - 0.05 ** (1 / 60)), rel=0.03)
+    assert letters(values, Method(), higher_is_better=True, bounds=(0.0, 1.0)).note == ""
     assert models([0.0, 0.0], n=60).letters().note == "", "nothing differs that could be brought together"
 
 
@@ -62,10 +67,10 @@ def test_a_common_letter_if_and_only_if_not_different(shifts: list[float]) -> No
     values = {one.name: one.per_query("ndcg@10") for one in comparison.entrants}
     pairs = list(combinations(found.groups, 2))
     d = np.stack([values[one] - values[other] for one, other in pairs], axis=1)
-    reach = np.array([np.ptp(np.concatenate([values[one], values[other]])) for one, other in pairs])
-    tested = skew_adjusted(d, reach, draws=1000, together=True)
-    for (one, other), p in zip(pairs, tested.p, strict=True):
+    family = outcomes(Contributions.of(d), comparison.method)
+    for (one, other), p, high in zip(pairs, family.p_corrected, family.high, strict=True):
         assert bool(set(found.groups[one]) & set(found.groups[other])) == (not p < 0.05)
+        assert (p < 0.05) == (high < 0 or p < 0.05)
 
 
 def test_a_model_may_differ_from_its_neighbour_alone() -> None:
@@ -97,7 +102,9 @@ def test_near_variants_beside_rankers_of_another_kind(runs: int) -> None:
             [rng.normal(0, 0.005, (100, 8)), rng.normal(0, 0.15, (100, 2))], axis=1
         )
         method = Method(draws=1000)
-        found = letters(dict(zip("abcdefghij", values.T, strict=True)), method, higher_is_better=True)
+        found = letters(
+            dict(zip("abcdefghij", values.T, strict=True)), method, higher_is_better=True, bounds=(0.0, 1.0)
+        )
         wrong += len({letter for group in found.groups.values() for letter in group}) > 1
     assert wrong / runs <= 0.06 + (0.06 if runs < 1000 else 0)  # Tukey's test with one variance: 17 to 23 %
 

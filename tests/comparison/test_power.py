@@ -68,19 +68,19 @@ def test_what_is_said_of_units_and_arms() -> None:
 
 def test_whose_differences_have_a_spread() -> None:
     old = [0.25, 0.5, 0.75, 1.0]
-    comparison = compare(tables(old=old, same=old, new=[0.5, 0.5, 1.0, 1.0]), test="t", interval="t")
+    comparison = compare(tables(old=old, same=old, new=[0.5, 0.5, 1.0, 1.0]), test="t")
     found = spreads(comparison)
     assert list(found) == ["new"]
     assert (found["new"].n, found["new"].freedom, found["new"].queries_per_draw) == (4, None, 1.0)
     assert found["new"].variance == pytest.approx(4 * 0.125**2 / 3)  # 1/4 0 1/4 0 about 1/8
-    assert found["new"].adjusted == {False}
+    assert not found["new"].adjusted
     for models, said in (
         (tables(old=old), "is the only model"),
         (tables(old=old, same=old), "no model differs from old in mrr"),
         (tables(old=[0.5], new=[1.0]), "no model differs from old in mrr"),  # by one query nobody knows
     ):
         with pytest.raises(UsageError, match=said):
-            spreads(compare(models, test="t", interval="t"))
+            spreads(compare(models, test="t"))
 
 
 def test_two_queries_of_two_users() -> None:
@@ -112,22 +112,51 @@ def test_what_is_needed_and_the_curve_around_it() -> None:
 
 
 def test_the_level_is_that_of_the_first_step() -> None:
-    assert level_text(Method(correction="holm"), 1) == "level 5 %"
-    assert level_text(Method(correction="holm"), 2) == "level 2.5 % (the first of 2 by Holm)"
+    assert level_text(Method(), 1) == "level 5 %"
+    assert level_text(Method(), 2) == (
+        "level 2.5 % (of 2 comparisons, by Bonferroni; the joint draws ask for less)"
+    )
     assert level_text(Method(correction="none"), 2) == "level 5 %"
 
 
-def test_few_queries_and_lopsided_ones_are_said() -> None:
+def test_a_few_queries_that_differ_are_said() -> None:
     old = np.linspace(0, 0.5, 60)
     given = {
         name: pd.DataFrame({"query_id": np.arange(60).astype(str), "mrr": values})
         for name, values in (("old", old), ("new", old + np.where(np.arange(60) < 3, 0.5, 0.0)))
     }
-    found = planned(compare(given, test="t", interval="t"), 0.2, [0.8])
-    assert found.notes == (
-        "new: with fewer than 50 queries the test may find less than is planned",
-        "new: a few large differences make most of the spread; what they will be in other queries is hardly known, and "
-        "the plan is rough",
-    )
+    found = planned(compare(given, test="t"), 0.2, [0.8])
+    assert found.notes == ("new: 3 of 60 queries differ and tell the spread roughly: 80% may take 72 to 456",)
+    need = found.plans[0].needs[0]
+    assert need.draws == pytest.approx(
+        7.85 * 19, rel=0.06
+    )  # (1.96 + .84)**2 (1 / .05 - 1): they gain .5 or nothing
     assert found.level == 0.05
-    assert planned(compare(given, test="t", interval="t"), 0.01, [0.8], models=5).level == 0.01
+    assert planned(compare(given, test="t"), 0.01, [0.8], models=5).level == 0.01
+    many = {
+        name: pd.DataFrame({"query_id": np.arange(400).astype(str), "mrr": values})
+        for name, values in (("old", np.full(400, 0.5)), ("new", 0.5 + 0.1 * np.sin(np.arange(400))))
+    }
+    assert planned(compare(many), 0.02, [0.8]).notes == ()
+
+
+def test_the_strict_test_has_its_own_number() -> None:
+    """Half-widths of 1.3 to 2.5 times those of t take their square in queries, and more where n is small."""
+    rng = np.random.default_rng(4)
+    given = {
+        name: pd.DataFrame({"query_id": np.arange(500).astype(str), "mrr": values})
+        for name, values in (
+            ("old", np.full(500, 0.5)),
+            ("new", 0.5 + rng.normal(0, 0.15, 500).clip(-0.5, 0.5)),
+        )
+    }
+    found = planned(compare(given), 0.02, [0.8])
+    need = found.plans[0].needs[0]
+    assert need.draws is not None
+    assert need.bounded is not None
+    assert 1.5 < need.bounded / need.draws < 2.5
+    assert found.said(found.plans[0], need).endswith(
+        f"; the strict test (`test: bounded`) takes {need.bounded:,} queries."
+    )
+    strict = planned(compare(given, test="bounded"), 0.02, [0.8]).plans[0].needs[0]
+    assert (strict.draws, strict.bounded) == (need.bounded, None)

@@ -54,7 +54,7 @@ def test_defaults_are_those_of_the_documentation(write: Write, in_folder: Path, 
     assert (compare.baseline, compare.test, compare.correction, compare.confidence) == (
         "trees",
         "skew-adjusted",
-        "holm",
+        "joint",
         0.95,
     )
     assert experiment.metrics.primary == NDCG(k=10)
@@ -250,7 +250,13 @@ def test_the_resolved_yaml_is_complete_stable_and_loads_as_the_same_experiment(
     experiment = load_experiment(write(small), ["models.trees.params={learning_rate: 1e-05, num_leaves: 9}"])
     text = resolved_yaml(experiment)
     assert resolved_yaml(experiment) == text
-    for said in ("patience: 50", "regroup: false", "learning_rate: 1.0e-05", "correction: holm", "ascending"):
+    for said in (
+        "patience: 50",
+        "regroup: false",
+        "learning_rate: 1.0e-05",
+        "correction: joint",
+        "ascending",
+    ):
         assert (said in text) == (said != "ascending")
     again = load_experiment(write(text, "other/folder/experiment.yaml"))
     assert again == experiment

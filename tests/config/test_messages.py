@@ -39,7 +39,7 @@ models:
   c: {ranker: feature}
   d: {ranker: lightgbm, rounds: 5.5}
   e:
-compare: {baseline: z, confidence: 95, test: wilcoxn}
+compare: {baseline: z, confidence: 95, test: permutaton}
 """
 
 
@@ -69,7 +69,7 @@ def test_every_problem_of_every_section_comes_at_once_in_the_order_of_the_file(m
         "exp.yaml:22:5: models.e is null; expected a mapping such as {ranker: lightgbm, …}",
         "exp.yaml:23:21: there is no model 'z'",
         "exp.yaml:23:36: compare.confidence is 95; expected a number >= 0.5 and < 1",
-        "exp.yaml:23:46: compare.test is 'wilcoxn'; did you mean 'wilcoxon'?",
+        "exp.yaml:23:46: compare.test is 'permutaton'; did you mean 'permutation'?",
     ]
     assert len(found) == len(expected), "\n".join(found)
     for message, start in zip(found, expected, strict=True):
@@ -153,7 +153,7 @@ def changed(small: str, old: str, new: str) -> str:
         ("models:\n", "models: {}\nmodells:\n", "exp.yaml:6:9: models is empty; expected at least one model"),
         ("chance: {ranker: random}", "chance: random", "exp.yaml:8:11: models.chance is 'random'; expected a mapping"),
         ("models:", "compare: {baseline: tree}\nmodels:", "exp.yaml:6:21: there is no model 'tree'; did you mean 'trees'?"),
-        ("models:", "compare: {correction: max-t, test: t}\nmodels:", "exp.yaml:6:10: compare: correction: max-t with test 't'; expected test skew-adjusted or permutation: max-T takes its p-values from sign flips"),
+        ("models:", "compare: {unit: user_id, test: bounded}\nmodels:", "exp.yaml:6:10: compare: test: bounded with unit 'user_id'; expected test skew-adjusted, permutation or t"),
         ("ranker: random", "ranker: random, rounds: 9", "exp.yaml:8:36: models.chance.rounds: ranker 'random' is not trained in rounds; leave it out"),
         (
             "{ranker: lightgbm}",

@@ -85,20 +85,55 @@ RUNS = 300
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("users", "share"), [(200, 0.5), (2000, 0.5), (3000, 0.9), (10_000, 0.9)])
-def test_intervals_that_are_told_cover(size: str, users: int, share: float) -> None:
-    """95 +- 1.5 % over all measures with an interval; and how many have none, so that refusing is no way out."""
-    random = np.random.default_rng(users)
-    covered: dict[str, list[bool]] = {}
+def test_the_intervals_of_an_experiment_cover(size: str, users: int, share: float) -> None:
+    """All of an experiment's intervals at once in 95 % of experiments; and every measure has one."""
+    random, covered = np.random.default_rng(users), []
     for _ in range(RUNS if users < 10_000 else RUNS // 4):
-        for d in compared(random, size, users, {"A": share, "B": 1 - share}).differences:
-            if d.difference.p == d.difference.p:
-                covered.setdefault(d.measure, []).append(d.difference.low <= 0 <= d.difference.high)
-    for measure, hits in covered.items():
-        noise = 3 * (0.05 * 0.95 / len(hits)) ** 0.5
-        assert np.mean(hits) >= 0.935 - noise, measure
-    assert {"ndcg@10", "click"} <= {*covered}
-    if share == 0.5 or (users == 10_000 and size != "pareto"):
-        assert {"buy", "dwell"} <= {*covered}
+        found = compared(random, size, users, {"A": share, "B": 1 - share}).differences
+        assert not any(np.isnan(d.difference.p) for d in found)
+        covered.append(all(d.difference.low <= 0 <= d.difference.high for d in found))
+    assert np.mean(covered) >= 0.935 - 3 * (0.05 * 0.95 / len(covered)) ** 0.5
+
+
+WORLDS: dict[str, Callable[[np.random.Generator], tuple[Floats, Floats]]] = {
+    "unlike spread, 60 v 60": lambda random: (
+        np.exp(random.normal(-0.045, 0.3, 60)),
+        np.exp(random.normal(-0.5, 1.0, 60)),
+    ),
+    "unlike spread, 100 v 100": lambda random: (
+        np.exp(random.normal(-0.045, 0.3, 100)),
+        np.exp(random.normal(-0.5, 1.0, 100)),
+    ),
+    "exponential, 100 v 20": lambda random: (random.exponential(size=100), random.exponential(size=20)),
+    "one buyer in 100, 9,000 v 1,000": lambda random: (
+        (random.random(9000) < 0.01).astype(np.float64),
+        (random.random(1000) < 0.01).astype(np.float64),
+    ),
+}
+"""Control and arm of equal means."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", WORLDS)
+def test_arms_of_unlike_spread(world: str) -> None:
+    """1,000 experiments: 2.4 to 7.4 % false verdicts, and a line about rare kinds beside each.
+
+    Version 0.2.0 told 8.7 and 9.8 % false ones where spreads are unlike, without a line, and nothing of the last two.
+    """
+    random, wrong = np.random.default_rng(8), 0
+    for _ in range(1000):
+        control, other = WORLDS[world](random)
+        config = configured({"A": control.size, "B": other.size}, online=["value"])
+        table = pd.DataFrame({"online:value": np.concatenate((control, other)), "metric:ndcg@10": 0.5})
+        table["arm"] = pd.Categorical.from_codes(np.repeat([0, 1], [control.size, other.size]), ["A", "B"])
+        found = compared_arms(table, cut(None, len(table), config), config, 1.0)
+        assert found is not None
+        _, d = found.differences
+        assert (d.verdict != "not distinguishable") == (not d.difference.low <= 0 <= d.difference.high)
+        if d.verdict != "not distinguishable":
+            wrong += 1
+            assert any("A kind of" in note for note in found.notes)
+    assert wrong / 1000 <= 0.08
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def two(n: int, m: int | None = None) -> list[str]:
 # ---- numbers ----------------------------------------------------------------------------------------------
 
 
-def test_by_query_it_is_welchs_t(experiment: Callable[..., ArmComparison]) -> None:
+def test_by_query_it_is_near_welchs_t(experiment: Callable[..., ArmComparison]) -> None:
     random = np.random.default_rng(0)
     a, b = random.random(40), 0.1 + 0.8 * random.random(40)
     found = experiment(two(40), [*a, *b])
@@ -61,8 +61,23 @@ def test_by_query_it_is_welchs_t(experiment: Callable[..., ArmComparison]) -> No
     assert (d.mean, d.control) == pytest.approx((b.mean(), a.mean()))
     assert d.difference.value == pytest.approx(b.mean() - a.mean())
     assert d.relative == pytest.approx(b.mean() / a.mean() - 1)
-    assert (d.difference.p, d.difference.low, d.difference.high) == pytest.approx((oracle.pvalue, low, high))
+    # 10,000 draws in place of t's table
+    assert (d.difference.p, d.difference.low, d.difference.high) == pytest.approx(
+        (oracle.pvalue, low, high), abs=0.01
+    )
     assert (found.unit, d.n_queries, d.difference.n) == ("query", 40, 80)
+
+
+def test_three_against_three_by_hand(experiment: Callable[..., ArmComparison]) -> None:
+    """About the means that would make the arms equal, 4 v 4, the differences are -3, -2, -1 and 1, 2, 3.
+
+    Of 64 sign patterns only the two with one sign throughout an arm and the other in the other reach T of 6 / 6.
+    """
+    d = of(experiment(two(3), [0.1, 0.2, 0.3, 0.5, 0.6, 0.7]))
+    assert d.difference.value == pytest.approx(0.4)
+    assert d.difference.error == pytest.approx((2 * 0.01 / 3) ** 0.5)
+    assert d.difference.p == 2 / 64
+    assert d.difference.low > 0
 
 
 def test_a_user_counts_once_however_often_she_asks(experiment: Callable[..., ArmComparison]) -> None:
@@ -70,7 +85,10 @@ def test_a_user_counts_once_however_often_she_asks(experiment: Callable[..., Arm
     values = random.random(40)
     once = experiment(two(20), values)
     ten = experiment(
-        np.repeat(two(20), 10), np.repeat(values, 10), USERS, cluster=np.repeat(np.arange(40), 10).astype(str)
+        np.repeat(two(20), 10),
+        np.repeat(values, 10),
+        USERS,
+        cluster=np.char.zfill(np.repeat(np.arange(40), 10).astype(str), 2),
     )
     assert of(ten).difference.p == pytest.approx(of(once).difference.p, rel=1e-6)
     assert of(ten).difference.low == pytest.approx(of(once).difference.low)
@@ -103,8 +121,9 @@ def test_what_users_did_stands_beside_the_metric(experiment: Callable[..., ArmCo
     words = [d.verdict for d in found.differences]
     assert words == ["not distinguishable", "better", "worse", "higher"]
     assert found.verdict == (
-        "B is not distinguishable from A at ndcg@10: +0.0000 [-0.0197, +0.0197], p = 1 after Bonferroni over 4 tests. "
-        "Better at queries with click (+0.2500); worse at queries with hide (+0.2500); higher at dwell (+7.5000)."
+        "B is not distinguishable from A at ndcg@10: +0.0000 [-0.0229, +0.0229], p = 1.0000 after joint correction "
+        "over 4 tests. Better at queries with click (+0.2500); worse at queries with hide (+0.2500); higher "
+        "at dwell (+7.5000)."
     )
 
 
@@ -116,10 +135,14 @@ def test_all_measures_of_all_arms_are_one_family(experiment: Callable[..., ArmCo
     found = experiment(
         arms, values, {**ARMS, "columns": {"online": ["dwell"]}}, **{"online:dwell": random.random(300)}
     )
-    raw = [d.difference.p for d in found.differences]
-    assert [d.p_corrected for d in found.differences] == pytest.approx([min(1, 4 * p) for p in raw])
-    assert found.family == "Bonferroni over 4 tests"
+    raw, p = ([f(d) for d in found.differences] for f in (lambda d: d.difference.p, lambda d: d.p_corrected))
+    assert all(one <= together <= min(1, 4 * one + 0.002) for one, together in zip(raw, p, strict=True))
+    assert found.family == "joint correction over 4 tests"
+    for d in found.differences:
+        outside = not d.difference.low <= 0 <= d.difference.high
+        assert outside == (d.p_corrected < 0.05) == (d.verdict != "not distinguishable")
     spent = experiment(arms, values, {**ARMS, "compare": {"correct": "spending"}})
+    assert spent.family == "Bonferroni over 2 tests, for all looks (asymptotically)"
     assert of(spent).p_corrected == pytest.approx(min(1, of(spent).difference.p * 2 * math.pi**2 / 6))
 
 
@@ -131,7 +154,45 @@ def test_a_sequence_holds_at_every_look(experiment: Callable[..., ArmComparison]
     assert of(once).verdict == "better"
     assert of(always).difference.value == of(once).difference.value
     assert of(always).difference.low < of(once).difference.low
-    assert of(always).p_corrected > 10 * of(once).p_corrected
+    assert of(always).p_corrected > of(once).p_corrected
+    assert always.family.endswith("for all looks (asymptotically)")
+
+
+@pytest.mark.parametrize("how", ["bonferroni", "spending", "sequence"])
+def test_verdict_p_and_interval_say_one_thing(how: str, experiment: Callable[..., ArmComparison]) -> None:
+    random = np.random.default_rng(14)
+    words = set()
+    for shift in np.linspace(0, 0.9, 13):
+        values = random.exponential(size=120) + np.repeat([0, shift], 60)
+        found = experiment(two(60), values, {**ARMS, "compare": {"correct": how}, "columns": {"online": ["dwell"]}},
+                           **{"online:dwell": 4 * random.random(120) - 2 * np.repeat([0, shift], 60)})  # fmt: skip
+        for d in found.differences:
+            sign = "" if d.difference.low <= 0 <= d.difference.high else "+" if d.difference.low > 0 else "-"
+            word = {"": "not distinguishable", "+": "better", "-": "worse"}[sign]
+            if d.measure == "dwell":
+                word = {"better": "higher", "worse": "lower"}.get(word, word)
+            assert d.verdict == word
+            assert (d.p_corrected < 0.05) == bool(sign)
+            words.add(word)
+    assert len(words) > 1
+
+
+def test_what_a_rare_kind_of_user_could_change_is_said(experiment: Callable[..., ArmComparison]) -> None:
+    """A kind that 1 in 21 has may be absent from 60 queries; how long a dwell time can be is not known."""
+    values = np.tile([0.49, 0.5, 0.51], 40) + np.repeat([0, 0.02], 60)
+    (note,) = (n for n in experiment(two(60), values).notes if "A kind of" in n)
+    assert note.startswith(
+        "ndcg@10 of B: A kind of query that makes up less than 1 in 21 of the traffic can be absent"
+    )
+    (note,) = (
+        n
+        for n in experiment(
+            two(60), np.tile(0.5, 120), {**ARMS, "columns": {"online": ["dwell"]}}, **{"online:dwell": values}
+        ).notes
+        if "A kind of" in n
+    )
+    assert "dwell of B" in note
+    assert "no known bounds" in note
 
 
 # ---- no verdict -------------------------------------------------------------------------------------------
@@ -222,14 +283,16 @@ def test_queries_without_an_arm_and_labels_that_are_too_young(
     assert none.verdict == "No verdict on the arms: no query is old enough for its labels."
 
 
-@pytest.mark.parametrize("n", [1, 2, 9])
-def test_a_few_units_are_too_few(n: int, experiment: Callable[..., ArmComparison]) -> None:
-    found = experiment(two(n), np.random.default_rng(9).random(2 * n))
+def test_one_unit_is_too_few(experiment: Callable[..., ArmComparison]) -> None:
+    found = experiment(two(1), np.random.default_rng(9).random(2))
     d = of(found)
     assert d.verdict == "too little to tell"
     assert np.isnan([d.difference.p, d.difference.low, d.difference.high, d.p_corrected]).all()
     assert found.verdict == "B has too little data to tell it from A at ndcg@10."
     assert any("too few queries decide ndcg@10" in note for note in found.notes)
+    d = of(experiment(two(2), [0.1, 0.2, 0.8, 0.9]))
+    assert (d.difference.p, d.verdict) == (2 / 16, "not distinguishable")
+    assert d.difference.low < 0 < d.difference.high
 
 
 def test_a_measure_that_an_arm_never_has(experiment: Callable[..., ArmComparison]) -> None:
@@ -240,16 +303,18 @@ def test_a_measure_that_an_arm_never_has(experiment: Callable[..., ArmComparison
         d = of(found, name)
         assert (d.verdict, d.n_queries) == ("too little to tell", 0 if name == "dwell" else 30)
         assert np.isnan(d.p_corrected)
-    assert found.family == "Bonferroni over 1 test"
+    assert found.family == "joint correction over 1 test"
 
 
-def test_a_rare_purchase_in_a_small_arm_is_too_few(experiment: Callable[..., ArmComparison]) -> None:
+def test_a_rare_purchase_in_a_small_arm(experiment: Callable[..., ArmComparison]) -> None:
+    """90 of 9,000 and 10 of 1,000: the arms are equal, and the interval reaches further up, where buyers may lack."""
     bought = np.zeros(10_000)
-    bought[[*range(90), *range(9000, 9010)]] = 1  # 90 of 9,000 and 10 of 1,000: t would be wrong by a third
+    bought[[*range(90), *range(9000, 9010)]] = 1
     shares = {"arms": {**ARMS["arms"], "shares": {"A": 9, "B": 1}}}
-    assert of(experiment(two(9000, 1000), bought, shares)).verdict == "too little to tell"
-    often = np.tile([0.0, 0.0, 0.0, 1.0], 2500)
-    assert of(experiment(two(9000, 1000), often, shares)).verdict == "not distinguishable"
+    d = of(experiment(two(9000, 1000), bought, shares))
+    assert d.verdict == "not distinguishable"
+    assert d.difference.value == pytest.approx(0, abs=1e-12)
+    assert d.difference.high > 1.2 * -d.difference.low > 0
 
 
 # ---- what the log and the configuration hold ----------------------------------------------------------------

@@ -475,7 +475,10 @@ def test_the_sequence_goes_on_where_the_last_run_ended(query_table: Table, tmp_p
         so_far, each = running[at], [c.value for c in own[: at + 1] if c]
         assert so_far is not None
         assert so_far.value == pytest.approx(np.mean(each))
-    assert "and the mean of all windows on record after each of them; window 12 on record" in found[-1].family
+    assert (
+        "and, asymptotically, the mean of all windows on record after each of them; window 12 on record"
+        in found[-1].family
+    )
     assert "all windows on record up to" in found[-1].alerts[-1].text
     first = next(at for at, r in enumerate(found) if r.windows[0].running_alert)
     assert not any(

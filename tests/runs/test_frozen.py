@@ -93,12 +93,14 @@ def test_history_ends_in_the_best_round(runs: dict[str, Run]) -> None:
 
 
 def test_they_compare_as_they_did(runs: dict[str, Run], expected: dict[str, Any]) -> None:
-    """By the method that was the default when they were stored."""
+    """By the default of when they were stored: sign flips, with the intervals that belong to the t test today."""
     wanted = expected["pair"]
-    found = compare(*runs.values(), baseline=wanted["other"], test="permutation", interval="t")
-    [pair] = [p for p in found.pairs if p.model == wanted["model"] and p.metric == found.primary]
+    flips, t = (
+        compare(*runs.values(), baseline=wanted["other"], test=test).paired(wanted["model"])
+        for test in ("permutation", "t")
+    )
     for name, value in wanted.items():
-        now = getattr(pair, name)
+        now = getattr(t if name.startswith("ci_") else flips, name)
         assert now == (value if isinstance(value, str) else pytest.approx(value, abs=1e-9)), name
 
 
@@ -129,6 +131,8 @@ def test_the_report_is_made_from_them(
     assert "distinguishable" in capsys.readouterr().out
     document = json.loads((copy / "report" / "report.json").read_text())
     assert {run["model"] for run in document["runs"]} == {run.record.model for run in find_runs(folder)}
+    assert (document["test"], document["correction"]) == ("permutation", "joint")
+    assert document["notes"][0] == "compare: correction 'holm' is 'joint' now"
 
 
 def test_a_record_from_tomorrow_says_so(folder: Path, tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import stdtrit
 
-from ltr_harness.stats.corrections import holm
-from ltr_harness.stats.families import Outcome, of_one_sign, outcomes
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.families import Outcome, outcomes
 from ltr_harness.stats.method import Method
+from ltr_harness.stats.seeds import MethodDifference
 
 SD = 0.1
 """Of each difference; half of its variance is shared, as by models that have one baseline."""
@@ -20,7 +22,7 @@ def differences(rng: np.random.Generator, n: int, models: int) -> np.ndarray:
 
 
 def family(d: np.ndarray, method: Method) -> Outcome:
-    return outcomes(d, np.full(d.shape[1], 1.0), [slice(0, d.shape[1])], method)
+    return outcomes(Contributions.of(d), method, ranges=np.full(d.shape[1], 10.0))
 
 
 RUNS = [40, pytest.param(1000, marks=pytest.mark.slow)]
@@ -57,44 +59,73 @@ def test_any_false_equivalence_among_nine(runs: int) -> None:
 
 
 @pytest.mark.long
-def test_equivalence_and_interval_agree() -> None:
+@pytest.mark.parametrize("test", ["skew-adjusted", "permutation", "t", "bootstrap", "bounded"])
+@pytest.mark.parametrize("correction", ["joint", "none"])
+def test_p_interval_equivalence_and_estimate_are_one_fact(test: str, correction: str) -> None:
+    """Of 0.2's pairs 54 in 1,000 contradicted themselves in small samples, and 3 to 16 % of skewed ones with `t`."""
     rng = np.random.default_rng(8)
-    for interval in ("skew-adjusted", "t"):
-        method = Method(
-            margin=0.015, interval=interval, correction="bonferroni" if interval != "t" else "none"
-        )
-        for _ in range(5):
-            found = family(differences(rng, 400, 3), method)
-            inside = (found.low > -0.015) & (found.high < 0.015)
-            near = np.abs(found.p_equivalence - 0.05) < 0.01  # one is from draws, the other from Student's t
-            assert (inside == (found.p_equivalence < 0.05))[~near].all()
+    method = Method(test=test, correction=correction, margin=0.1, draws=200)  # type: ignore[arg-type]
+    for _ in range(60):
+        d = np.clip(np.exp(rng.normal(0, 1, (int(rng.integers(2, 60)), 3))) - rng.choice([1.0, 1.6]), -5, 5)
+        d = np.where(rng.random(d.shape) < rng.choice([0.0, 0.8]), 0.0, d) * rng.choice([0.01, 0.2])
+        found, mean = family(d, method), d.mean(axis=0)
+        outside = (found.low > 0) | (found.high < 0)
+        assert (outside == (found.p_corrected < 0.05)).all()
+        assert (((found.low > -0.1) & (found.high < 0.1)) == (found.p_equivalence < 0.05)).all()
+        assert ((found.low <= mean) & (mean <= found.high)).all()
 
 
-@pytest.mark.long
-def test_a_difference_that_holm_finds_is_not_contradicted_by_its_interval() -> None:
-    rng, method, touched = np.random.default_rng(2), Method(draws=1000), 0
-    for _ in range(30):
-        d = differences(rng, 200, 6)
-        d[:, :5] += 0.05
-        d[:, 5] += 0.016
-        found = family(d, method)
-        assert found.p_corrected.tolist() == holm(found.p).tolist()
-        significant = found.p_corrected < 0.05
-        assert not ((found.low < 0) & (found.high > 0))[significant].any()
-        touched += int((found.low[significant] == 0).sum())
-    assert touched  # found by a later step: its interval ends at 0
+def test_a_model_with_the_higher_mean_is_never_worse() -> None:
+    """Version 0.2 took the side from the interval's middle: a gain of .0192, "worse", with p = .016."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        d = np.where(rng.random((50, 1)) < 0.04, -0.48, 0.02) + np.abs(rng.normal(0, 0.01, (50, 1)))
+        found = family(d, Method(draws=200))
+        if found.p_corrected[0] < 0.05:
+            assert (found.low[0] > 0) == (d.mean() > 0)
+
+
+def test_more_losers_never_make_a_gain_surer() -> None:
+    """D15: 100 queries gain .01, and a verdict; in 0.2 there was none until 8 of them lost .02."""
+    gains = np.full((100, 1), 0.01) + 0.001 * np.sin(np.arange(100))[:, None]
+    mixed = gains.copy()
+    mixed[:8] = -0.02
+    assert family(gains, Method()).p_corrected[0] <= family(mixed, Method()).p_corrected[0] < 0.05
+
+
+def test_bets_ask_for_more_and_hold_everywhere() -> None:
+    """1 % of 100 queries lose .6: a gate at a margin of .005 is not passed by bets whatever these 100 are."""
+    d = np.full((100, 1), 0.001)
+    strict = outcomes(Contributions.of(d), Method(test="bounded", margin=0.005), ranges=np.array([1.0]))
+    plain = outcomes(Contributions.of(d), Method(margin=0.005))
+    assert plain.p_equivalence[0] < 0.05 < strict.p_equivalence[0]
+    assert strict.low[0] < -0.005
 
 
 @pytest.mark.parametrize("test", ["skew-adjusted", "permutation", "bootstrap"])
 def test_hundreds_of_models_can_be_better(test: str) -> None:
-    """200 of 300 draws' smallest p, 1/301, is above 0.05: nobody could be better, whatever the models."""
+    """One model of fifty, with 300 draws: p-values of a family come from its draws, not from their number times m."""
     rng = np.random.default_rng(1)
     d = rng.normal(0, SD, (60, 50))
     d[:, 0] += 0.2
-    found = family(d, Method(test=test, draws=300, interval="t"))
+    found = family(d, Method(test=test, draws=300))  # type: ignore[arg-type]
     assert found.p_corrected[0] < 0.05
-    assert found.p[0] < 1 / 301
     assert found.p_corrected[1:].min() > 0.05
+
+
+@pytest.mark.slow
+def test_a_family_costs_at_most_two_points_of_power_against_holm() -> None:
+    """Nine models of which three are better, 200 queries."""
+    from ltr_harness.stats.corrections import holm
+
+    rng, joint, stepped = np.random.default_rng(3), 0, 0
+    for _ in range(1000):
+        d = differences(rng, 200, 9)
+        d[:, :3] += 0.02
+        joint += int((family(d, Method(draws=1000)).p_corrected[:3] < 0.05).sum())
+        each = family(d, Method(correction="none", draws=1000)).p
+        stepped += int((holm(each)[:3] < 0.05).sum())
+    assert (stepped - joint) / 3000 <= 0.02
 
 
 def test_undefined_columns_are_no_members() -> None:
@@ -106,36 +137,61 @@ def test_undefined_columns_are_no_members() -> None:
     assert with_it.detectable[[0, 2]] == pytest.approx(without.detectable)
 
 
-def test_intervals_end_at_zero_where_a_later_step_found_a_difference() -> None:
-    low, high = of_one_sign(
-        np.array([-1.0, -3.0, -1.0, 1.0, -2.0]),
-        np.array([3.0, 1.0, 3.0, 2.0, 2.0]),
-        np.array([True, True, False, True, True]),
-    )
-    assert low.tolist() == [0, -3, -1, 1, -2]
-    assert high.tolist() == [3, 0, 3, 2, 2]
-
-
-def test_a_family_that_the_draws_are_enough_for_is_not_drawn_again() -> None:
-    d = 0.5 + np.random.default_rng(1).normal(0, 0.1, (40, 1))
-    few = Method(test="permutation", draws=200, interval="t")
-    assert family(d, few).p.tolist() == [1 / 201]
-    assert family(d, Method(test="permutation", draws=100, interval="t", confidence=0.99)).p.tolist() == [
-        1 / 201
-    ]
-
-
 def test_intervals_hold_together_or_each_by_itself() -> None:
     """Of two alike columns, at 97.5 % where they are simultaneous and at 95 % where they are not."""
-    d = np.tile(np.where(np.arange(200) % 2, 1.0, -1.0)[:, None], 2)
-    error = 1 / np.sqrt(199)
-    for correction, quantile in (("holm", stats.t.ppf(0.9875, 199)), ("none", stats.t.ppf(0.975, 199))):
-        found = family(d, Method(correction=correction, draws=2000))
-        assert found.high == pytest.approx(np.full(2, quantile * error), rel=0.04)
+    d = np.random.default_rng(5).choice([-1.0, 1.0], (200, 2))
+    error = np.sqrt(1 / 199)
+    same = d[:, [0, 0]]  # one comparison twice costs nothing
+    for columns, correction, level in ((d, "joint", 0.0127), (same, "joint", 0.025), (d, "none", 0.025)):
+        found = family(columns, Method(correction=correction))  # type: ignore[arg-type]
+        reach = stats.t.ppf(1 - level, 199) * error
+        assert found.high - columns.mean(axis=0) == pytest.approx(np.full(2, reach), rel=0.04)
 
 
 def test_no_p_of_equivalence_is_above_one() -> None:
     d = np.array([[0.9], [1.0], [1.1], [1.0]])
-    for options in ({"test": "t", "interval": "t"}, {}):
-        method = Method(correction="none", margin=0.01, **options)
+    for test in ("t", "skew-adjusted", "bounded"):
+        method = Method(test=test, correction="none", margin=0.01)  # type: ignore[arg-type]
         assert family(d, method).p_equivalence.tolist() == [1.0]
+
+
+METHODS = MethodDifference(difference=0.2, standard_error=0.1, freedom=1.0)
+P = 1 - 2 / np.pi * np.arctan(2)  # two errors off 0, of Cauchy's distribution: .295
+NARROW = MethodDifference(difference=0.2, standard_error=1e-3, freedom=50.0)
+
+
+def with_seeds(methods: MethodDifference, **options: object) -> tuple[Outcome, Outcome]:
+    """Two columns with a mean of .2: what is tested over queries, and with what seeds add to the first."""
+    d = 0.2 + np.array([[0.01], [-0.01], [0.02], [-0.02]] * 10) * np.array([1.0, -1.0])
+    method = Method(test="t", **options)  # type: ignore[arg-type]
+    return family(d, method), outcomes(Contributions.of(d), method, seeds=[methods, None])
+
+
+def test_what_seeds_add_to_each() -> None:
+    """Of two p-values the larger, of two intervals the hull."""
+    trained, found = with_seeds(METHODS, correction="none")
+    reach = 0.1 * stdtrit(1, 0.975)
+    assert (found.p[0], found.p_corrected[0]) == pytest.approx((P, P))
+    assert (found.low[0], found.high[0]) == pytest.approx((0.2 - reach, 0.2 + reach))
+    assert found.detectable[0] == pytest.approx(METHODS.detectable(0.05))
+    for name in ("p", "p_corrected", "low", "high", "detectable"):
+        assert getattr(found, name)[1] == getattr(trained, name)[1]
+    trained, found = with_seeds(NARROW, correction="none")
+    for name in ("p", "low", "high", "detectable"):
+        assert getattr(found, name) == pytest.approx(getattr(trained, name), rel=0.1)
+
+
+def test_what_seeds_add_to_a_family() -> None:
+    _, found = with_seeds(METHODS)
+    reach = 0.1 * stdtrit(1, 1 - 0.025 / 2)
+    assert found.p_corrected[0] == pytest.approx(2 * P)
+    assert (found.low[0], found.high[0]) == pytest.approx((0.2 - reach, 0.2 + reach))
+    assert found.detectable[0] == pytest.approx(METHODS.detectable(0.025))
+
+
+@pytest.mark.parametrize(
+    ("correction", "margin", "expected"), [("none", 0.4, P), ("joint", 0.4, 2 * P), ("none", 0.1, 1.0)]
+)
+def test_equivalence_over_seeds(correction: str, margin: float, expected: float) -> None:
+    _, found = with_seeds(METHODS, correction=correction, margin=margin)
+    assert found.p_equivalence[0] == pytest.approx(expected)

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ltr_harness.stats.by_unit import outcomes_by_unit, seeds_by_unit
+from ltr_harness.stats.betting import bounded_means
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import moments
-from ltr_harness.stats.over_seeds import with_seeds
-from ltr_harness.stats.paired import detectable_difference
 from ltr_harness.stats.power import Spread
 from ltr_harness.stats.seeds import VarianceComponents, method_difference, variance_components
-from ltr_harness.stats.units import unit_means
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -52,7 +51,7 @@ WORLDS: dict[str, tuple[Draw, float, float]] = {
 
 def found(d: np.ndarray, method: Method, units: np.ndarray | None = None) -> bool:
     """Whether a difference is called better, as `contrasts` has it."""
-    one = outcomes_by_unit(d[:, None], np.array([1.0]), [slice(0, 1)], method, units)
+    one = outcomes(Contributions.of(d[:, None], units), method)
     return bool(one.p_corrected[0] < method.alpha and one.low[0] >= 0)
 
 
@@ -103,6 +102,99 @@ def test_a_plan_from_400_queries(world: str) -> None:
     assert abs(there / 800 - 0.8) < 0.045
 
 
+def few_differ(rng: np.random.Generator, n: int, share: float, difference: float) -> np.ndarray:
+    """Zeros, and normal values of sd .1 / sqrt(share) about difference / share."""
+    return np.where(rng.random(n) < share, rng.normal(difference / share, SD / np.sqrt(share), n), 0.0)
+
+
+def spread_of(d: np.ndarray) -> Spread:
+    """As `comparison.power` takes it from a pilot."""
+    sample = moments(d)
+    kurtosis = float(stats.kurtosis(d, fisher=False))
+    return Spread(
+        float(sample.sd) ** 2,
+        n=d.size,
+        differing=float(np.mean(d != 0)),
+        mean=float(sample.mean),
+        kurtosis=kurtosis,
+    )
+
+
+def test_ties_by_hand() -> None:
+    """1 in 20 differs: a mean of D is 20 D among those, and adds 19 D**2 to the variance of .01."""
+    spread = Spread(0.01, differing=0.05)
+    n = spread.needed(0.025, alpha=0.05, power=0.8)
+    plain = Spread(0.01 + 19 * 0.025**2).needed(0.025, alpha=0.05, power=0.8)
+    assert n == plain
+    assert n is not None
+    assert n > 2 * (Spread(0.01).needed(0.025, alpha=0.05, power=0.8) or 0)
+    assert spread.detectable(140, alpha=0.05, power=0.8) == np.inf  # 7 queries differ
+    # a pilot whose mean was .025 has that variance already
+    seen = Spread(0.01 + 19 * 0.025**2, differing=0.05, mean=0.025)
+    assert seen.needed(0.025, alpha=0.05, power=0.8) == n
+
+
+def test_how_well_a_pilot_knows_the_spread() -> None:
+    """Chi-squared of 400 degrees of freedom where values are normal, of 20 where their kurtosis is 41."""
+    for kurtosis, freedom in ((3.0, 400), (41.0, 20)):
+        low, high = Spread(0.01, n=400, kurtosis=kurtosis).extremes()
+        assert low.variance == pytest.approx(0.01 * freedom / stats.chi2.ppf(0.95, freedom))
+        assert high.variance == pytest.approx(0.01 * freedom / stats.chi2.ppf(0.05, freedom))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("share", "ratio", "high"),
+    [(0.3, 0.05, 0.84), (0.3, 0.1, 0.84), (0.05, 0.05, 0.84), (0.05, 0.1, 0.86), (0.05, 0.25, 1.0)],
+)
+def test_the_plan_where_few_queries_differ(share: float, ratio: float, high: float) -> None:
+    """77 to 83 %, and more where fewer than 40 differ; version 0.2.0 delivered 43 % in the last."""
+    rng, method = np.random.default_rng(31), Method(draws=500)
+    n = spread_of(few_differ(rng, 400_000, share, 0.0)).needed(ratio * SD, alpha=0.05, power=0.8)
+    assert n is not None
+    assert (
+        0.76 <= np.mean([found(few_differ(rng, n, share, ratio * SD), method) for _ in range(1000)]) <= high
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "pilot"), [(0.05, 200), (0.05, 1000), (0.3, 200)])
+def test_the_range_holds_what_is_needed(share: float, pilot: int) -> None:
+    """In 9 of 10 pilots, of which the smallest has 10 queries that differ."""
+    rng, held = np.random.default_rng(32), 0
+    true = spread_of(few_differ(rng, 400_000, share, 0.0)).needed(SD / 10, alpha=0.05, power=0.8)
+    assert true is not None
+    for _ in range(400):
+        ends = spread_of(few_differ(rng, pilot, share, SD / 10)).extremes()
+        low, high = (end.needed(SD / 10, alpha=0.05, power=0.8) or 10**9 for end in ends)
+        held += low <= true <= high
+    assert held >= 0.86 * 400
+
+
+@pytest.mark.parametrize(
+    ("sd", "n", "ratio"), [(0.05, 200, 5.3), (0.05, 1000, 2.5), (0.15, 200, 2.0), (0.15, 1000, 1.4)]
+)
+def test_how_wide_bets_are(sd: float, n: int, ratio: float) -> None:
+    """Half-widths over those of t, as simulated; what is found in half of all samples is one of them."""
+    strict, plain = (
+        Spread(sd**2, width=1.0, strict=one).detectable(n, alpha=0.05, power=0.5) for one in (True, False)
+    )
+    assert strict / plain == pytest.approx(ratio, rel=0.06)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sd", "difference"), [(0.05, 0.02), (0.05, 0.005), (0.15, 0.02), (0.15, 0.05)])
+def test_the_plan_for_bets(sd: float, difference: float) -> None:
+    """At least 80 %: bets count their best moment, and the plan only their last."""
+    n = Spread(sd**2, width=1.0, strict=True).needed(difference, alpha=0.05, power=0.8)
+    assert n is not None
+    rng, there, one = np.random.default_rng(33), 0, np.ones(1)
+    for run in range(300):
+        sample = Contributions.of(rng.normal(difference, sd, (n, 1)))
+        there += bounded_means(sample, -one, one, 0.05, run)[0][0] < 0.05
+    assert 0.76 <= there / 300 <= 0.92
+
+
 def clustered(rng: np.random.Generator, n_units: int) -> tuple[np.ndarray, np.ndarray]:
     """Correlation .3 within units of some ten queries, of lognormal sizes."""
     sizes = np.maximum(rng.lognormal(np.log(10), 0.5, n_units).astype(int), 1)
@@ -114,7 +206,7 @@ def clustered(rng: np.random.Generator, n_units: int) -> tuple[np.ndarray, np.nd
 def units_found(difference: float, runs: int) -> tuple[int, float]:
     rng, method = np.random.default_rng(13), Method(draws=500, unit="user_id")
     d, units = clustered(rng, 3000)
-    means = unit_means(d[:, None], units)
+    means = Contributions.of(d[:, None], units)
     spread = Spread(float(means.error[0]) ** 2 * 3000, n=3000, freedom=float(means.freedom[0]))
     n = spread.needed(difference, alpha=0.05, power=0.8)
     assert n is not None
@@ -152,9 +244,7 @@ def seeds_found(seeds: int, between: float, runs: int) -> tuple[int, float]:
     for _ in range(runs):
         one, other = drawn() + rng.normal(0, SD, n) + difference, drawn()
         d = (one.mean(axis=0) - other.mean(axis=0))[:, None]
-        families = [slice(0, 1)]
-        trained = outcomes_by_unit(d, np.array([1.0]), families, method, None)
-        both = with_seeds(trained, seeds_by_unit([method_difference(one, other)], d, None), families, method)
+        both = outcomes(Contributions.of(d), method, seeds=[method_difference(one, other)])
         there += bool(both.p[0] < 0.05 and both.low[0] >= 0)
     return n, there / runs
 
@@ -176,7 +266,7 @@ def test_at_hand_it_says_what_a_comparison_says() -> None:
     d = one.mean(axis=0) - other.mean(axis=0)
     plain = Spread(float(d.var(ddof=1)), n=200)
     assert plain.detectable(200, alpha=0.05, power=0.9) == pytest.approx(
-        float(detectable_difference(d, alpha=0.05, power=0.9))
+        (stats.t.ppf(0.975, 199) + stats.norm.ppf(0.9)) * d.std(ddof=1) / np.sqrt(200)
     )
     method = method_difference(one, other)
     assert method is not None
@@ -202,7 +292,7 @@ def test_lopsided_differences_take_more_where_losses_are_rare_and_less_where_gai
     n = [one.needed(0.01, alpha=0.05, power=0.8) or 0 for one in (gains, Spread(0.1**2), gains.mirrored())]
     assert n == sorted(n)
     assert n[0] < n[1] < n[2]
-    plain = Spread(0.1**2, skewness=-2.0, adjusted=frozenset({False}))  # no t reaches further to one side
+    plain = Spread(0.1**2, skewness=-2.0, adjusted=False)  # no t reaches further to one side
     assert n[1] < (plain.needed(0.01, alpha=0.05, power=0.8) or 0) < n[2]
 
 
@@ -250,7 +340,7 @@ def test_how_many_errors_a_lopsided_difference_takes() -> None:
     """c - Z (1 - a c / 2) with Z = -z + a (z**2 - 1) / 6; a is the skewness over the root of n, and at most .1."""
     c, z = stats.t.ppf(0.975, 99), stats.norm.ppf(0.9)
     for skewness, a in ((-0.8, -0.08), (0.5, 0.05), (3.0, 0.1)):
-        spread = Spread(variance=0.04, n=100, skewness=skewness, adjusted=frozenset({False}))
+        spread = Spread(variance=0.04, n=100, skewness=skewness, adjusted=False)
         expected = c - (-z + a * (z**2 - 1) / 6) * (1 - a * c / 2)
         assert spread.detectable(100, alpha=0.05, power=0.9) == pytest.approx(0.02 * expected)
 
@@ -266,7 +356,7 @@ def test_just_as_many_draws_as_are_there_are_enough() -> None:
 
 def test_two_draws_are_two_queries_also_where_seeds_count() -> None:
     components = VarianceComponents(0.01, 100, 0.01, (1e-3,), (1e-4,), (3,))
-    spread = Spread(variance=0.01 + 1e-4 / 3, n=100, adjusted=frozenset({False}), seeds=components)
+    spread = Spread(variance=0.01 + 1e-4 / 3, n=100, adjusted=False, seeds=components)
     methods = components.at(2, (3,))
     assert methods.freedom >= 1
     expected = replace(methods, freedom=1.0).detectable(0.05, 0.8)  # two draws have one
@@ -277,7 +367,7 @@ def test_what_seeds_add_comes_on_top_of_the_units_variance() -> None:
     """Units make the variance of a query fourfold; the seeds' part of the error stays what it is."""
     components = VarianceComponents(0.01, 100, 0.01, (1e-3,), (1e-4,), (3,))
     of_query = 0.01 + 1e-4 / 3
-    spread = Spread(variance=4 * of_query, n=100, adjusted=frozenset({False}), seeds=components)
+    spread = Spread(variance=4 * of_query, n=100, adjusted=False, seeds=components)
     methods = components.at(100, (3,))
     both = replace(methods, standard_error=np.sqrt(methods.standard_error**2 + 3 * of_query / 100))
     assert methods.freedom < 99

@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import t as t_distribution
 from scipy.stats import ttest_ind
 
-from ltr_harness.stats.intervals import t_interval
+from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.moments import Floats
-from ltr_harness.stats.paired import paired_t_p
 from ltr_harness.stats.seeds import _freedom, method_difference, seed_agreement
 
 
@@ -64,6 +63,11 @@ def world(
     return sides[0], sides[1]
 
 
+def t_interval(d: np.ndarray) -> tuple[float, float]:
+    reach = float(t_distribution.ppf(0.975, d.size - 1)) * float(d.std(ddof=1)) / d.size**0.5
+    return float(d.mean()) - reach, float(d.mean()) + reach
+
+
 def covers(seeds: tuple[int, int], of_seeds: float, together: float, worlds: int) -> tuple[float, float]:
     """Shares of the intervals that hold the true difference, 0: of the methods, and of the trained models."""
     rng = np.random.default_rng(11)
@@ -74,7 +78,7 @@ def covers(seeds: tuple[int, int], of_seeds: float, together: float, worlds: int
         assert found is not None
         low, high = found.interval()
         methods += low <= 0 <= high
-        low, high = map(float, t_interval(one.mean(axis=0) - other.mean(axis=0)))
+        low, high = t_interval(one.mean(axis=0) - other.mean(axis=0))
         models += low <= 0 <= high
     return methods / worlds, models / worlds
 
@@ -105,7 +109,7 @@ def test_two_seeds_on_each_side_by_hand() -> None:
     total = of_queries + 2 * of_seeds
     assert found.standard_error == pytest.approx(np.sqrt(total))
     of_rest = (of_queries + of_seeds) ** 2 / (of_queries**2 / 3 + of_seeds**2)
-    weight = 1 + 2 * (1 - 1 / of_rest) ** 4  # 2 and not 8: the other side has two seeds as well
+    weight = 1 + 8 * (1 - 1 / of_rest) ** 4
     assert 1 / found.freedom == pytest.approx(
         (of_queries / total) ** 2 / 3 + 2 * weight * (of_seeds / total) ** 2
     )
@@ -144,8 +148,8 @@ def test_seeds_that_change_nothing_leave_the_t_test_over_queries() -> None:
     found = method_difference(np.tile(one, (3, 1)), np.tile(other, (2, 1)))
     assert found is not None
     assert found.freedom == pytest.approx(49)
-    assert found.p() == pytest.approx(float(paired_t_p(one - other)))
-    assert found.interval() == pytest.approx([float(end) for end in t_interval(one - other)])
+    assert found.p() == pytest.approx(float(Contributions.of((one - other)[:, None]).t_p[0]))
+    assert found.interval() == pytest.approx(t_interval(one - other))
 
 
 def test_nothing_is_known_of_seeds_from_one_each_or_from_one_query() -> None:

@@ -41,7 +41,8 @@ def command(
 
     prepared = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
     job, plan = prepared.job, prepared.plan
-    notes: dict[str, None] = {}
+    outdated = job.experiment.compare.outdated
+    notes = dict.fromkeys([outdated] if outdated else [])
     for fold in job.folds:
         notes |= dict.fromkeys(fold.train.notes)
         for split, facts in fold.facts.items():

@@ -135,11 +135,14 @@ def command(
     )
     comparison, cheap = _with_cheap_labels(comparison, compared)
     failures = _failures(conditions, comparison)
+    cautions = {gate.text: gate.cautions(comparison) for gate in conditions}
     complete = [run for run in compared.runs if run.record.status == "complete"]
     failed = [run.record for run in compared.runs if run.record.status == "failed"]
     data = ReportData(comparison, complete, failed, None, compared.title)
     if as_json:
-        held = [{"gate": gate, "failures": lines} for gate, lines in failures.items()]
+        held = [
+            {"gate": gate, "failures": lines, "cautions": cautions[gate]} for gate, lines in failures.items()
+        ]
         _say_json(data, {"gates": held, **cheap})
     else:
         _show(data)
@@ -147,10 +150,10 @@ def command(
         from ltr_harness.report import write_report
 
         say(f"report: {write_report(data, output)}", err=as_json)
-    files.write(data, failures)
+    files.write(data, failures, cautions)
     for note in (*notes, *compared.notes):
         say(f"note: {note}", err=True)
-    _refuse_failures(failures)
+    _refuse_failures(failures, cautions)
     return 0
 
 
@@ -186,11 +189,13 @@ def _with_cheap_labels(comparison: Comparison, compared: ComparedInputs) -> tupl
     return noted, {"cheap_labels": json_value(powered)}
 
 
-def _refuse_failures(failures: Mapping[str, Sequence[str]]) -> None:
-    """Raises GateError where a gate fails; those that pass are named."""
+def _refuse_failures(failures: Mapping[str, Sequence[str]], cautions: Mapping[str, Sequence[str]]) -> None:
+    """Raises GateError where a gate fails; those that pass are named, with what the queries may lack."""
     for gate, lines in failures.items():
         if not lines:
             say(f"gate passed: {gate}", err=True)
+        for line in cautions[gate]:
+            say(f"note: gate {gate!r}: {line}", err=True)
     problems = [Problem(f"gate {gate!r}", line) for gate, lines in failures.items() for line in lines]
     if problems:
         raise GateError(problems)

@@ -62,7 +62,7 @@ Exit 2: results that must not be compared, or nothing to plan with.
     help="Sessions of two interleaved rankers; --difference is above one half.",
 )
 @click.option("--ab-test", is_flag=True, help="Units of an A/B test; --sd is of the measure over units.")
-@options.method_options("test", "correction", "confidence", "interval", "unit")
+@options.method_options("test", "correction", "confidence", "unit")
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a page there.")
 @click.option("--format", "formats", default="html,md,json,svg", show_default=True, help="What -o writes.")
 @options.as_json
@@ -155,7 +155,7 @@ def _typed(
     given: dict[str, Any],
 ) -> PowerPlan:
     """From a standard deviation, typed or of votes."""
-    from ltr_harness.comparison.power import check_test, from_spread, level_text
+    from ltr_harness.comparison.power import from_spread, level_text
     from ltr_harness.stats.power import Spread
 
     models = given.pop("models") or 1
@@ -177,11 +177,10 @@ def _typed(
             Spread(variance=2 * sd**2),
             difference,
             powers,
-            f"difference of two arms, t test, {text}",
+            f"difference of two arms, {method.test_text}, {text}",
             level,
             "unit in each arm",
         )
-    check_test(method)
     about = f"{method.test_text}, {text}"
     return from_spread("differences", Spread(variance=sd**2), difference, powers, about, level, "query")
 

@@ -8,14 +8,16 @@ that do not have the shares they were to have: what broke the shares may have mo
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.cautions import rare_kind
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import codes_of
 from ltr_harness.monitoring.analysis.arm_words import sentence, units_in_words, withheld
@@ -26,17 +28,16 @@ from ltr_harness.monitoring.config import Arms, MonitorConfig
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.results.answers import Interval
 from ltr_harness.monitoring.results.arms import Arm, ArmComparison, ArmDifference
-from ltr_harness.stats.corrections import bonferroni, holm
+from ltr_harness.stats.contributions import Contributions, WeightedSum
+from ltr_harness.stats.families import Outcome, outcomes
+from ltr_harness.stats.method import Method
+from ltr_harness.stats.reference import hall, normal_of_t, t_of_normal, unhall
 from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
 from ltr_harness.stats.several_samples import same_shares_p, sample_ratio_p
-from ltr_harness.stats.units import UnitMeans, unit_means, units_apart
 from ltr_harness.wording import count_of, plural
 
 _AT_MOST = 20  # arms: a column with more is no arm
-_LOPSIDED = (
-    0.2  # skewness of a difference, beyond which 95 % intervals cover less than 93.5 % (simulated in tests)
-)
-_UNITS = 10  # of an arm, likewise
+_UNITS = 10_000  # so many have their own sign in the draws
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -96,15 +97,15 @@ def compared_arms(
     ratio_p = sample_ratio_p(np.bincount(assigned.arm[first], minlength=len(names)), shares)
     drift_p = same_shares_p(assigned.arm[first], assigned.window[first])
     why = withheld(arms, assigned.several, unit, ratio_p, drift_p)
-    tested = _differences(production, assigned, config)
-    tests = sum(not np.isnan(one.difference.p) for one, _ in tested)
-    family = f"{config.compare.correct.capitalize()} over {count_of(tests, 'test')}"
-    differences = _corrected(tested, config, spent, bool(why))
-    few = dict.fromkeys(one.measure for one, _ in tested if np.isnan(one.difference.p))
+    measures = _measures(production, config)
+    differences, family = _tested(measures, assigned, config, spent)
+    if why:
+        differences = [dataclasses.replace(one, verdict="withheld") for one in differences]
+    assigned.notes.extend(_unseen(differences, measures, arms, config))
+    few = dict.fromkeys(one.measure for one in differences if np.isnan(one.difference.p))
     if few:
         assigned.notes.append(
-            f"too few {units_in_words(unit)} decide {', '.join(few)} to tell the arms apart: wait for more, give the "
-            "smaller arm a larger share, or cap the largest values"
+            f"too few {units_in_words(unit)} decide {', '.join(few)} to tell the arms apart"
         )
     return ArmComparison(
         column=config.arms.column,
@@ -209,16 +210,27 @@ def _of_one_arm(all_of_them: _Assigned) -> _Assigned:
 
 @dataclass(frozen=True, eq=False)
 class _Measure:
-    """One column of numbers per query; good is 1 where more of it is better, -1 where less is, 0 where nobody says."""
+    """One column of numbers per query.
+
+    Attributes:
+        good: 1 where more of it is better, -1 where less is, 0 where nobody says.
+        width: how far apart two of its values can be; infinite where it has no bounds.
+    """
 
     name: str
     values: Floats
     good: int
+    width: float
+
+    def word(self, higher: bool) -> str:
+        if not self.good:
+            return "higher" if higher else "lower"
+        return "better" if higher == (self.good > 0) else "worse"
 
 
 def _measures(production: pd.DataFrame, config: MonitorConfig) -> list[_Measure]:
     measures = [
-        _Measure(name, values, 1 if metric.higher_is_better else -1)
+        _Measure(name, values, 1 if metric.higher_is_better else -1, metric.bounds[1] - metric.bounds[0])
         for metric, (name, values) in zip(
             config.resolved_metrics, columns_of(production, "metric").items(), strict=True
         )
@@ -229,78 +241,110 @@ def _measures(production: pd.DataFrame, config: MonitorConfig) -> list[_Measure]
                 f"queries with {name}",
                 (n > 0).astype(np.float64),
                 -1 if name in config.relevance.negative else 1,
+                1.0,
             )
             for name, n in columns_of(production, "event").items()
         ]
-    return measures + [_Measure(name, v, 0) for name, v in columns_of(production, "online").items()]
+    return measures + [_Measure(name, v, 0, np.inf) for name, v in columns_of(production, "online").items()]
 
 
-def _differences(
-    production: pd.DataFrame, assigned: _Assigned, config: MonitorConfig
-) -> list[tuple[ArmDifference, int]]:
-    """Of every arm and measure, before correction, with what is good."""
-    measures = _measures(production, config)
+def _tested(
+    measures: Sequence[_Measure], assigned: _Assigned, config: MonitorConfig, spent: float
+) -> tuple[list[ArmDifference], str]:
+    """Every measure of every arm as one family, and the family in words."""
     values = np.column_stack([m.values[assigned.rows] for m in measures])
-    means: list[UnitMeans] = []
-    defined = []
-    for at in range(len(assigned.names)):
-        own = assigned.arm == at
-        units = np.unique(assigned.unit[own], return_inverse=True)[1]
-        means.append(unit_means(values[own], units))
-        defined.append((~np.isnan(values[own])).sum(axis=0))
-    looks = np.unique(assigned.window).size
-    tested = []
-    for at, name in enumerate(assigned.names[1:], start=1):
-        apart = units_apart(means[at], means[0])
-        for j, measure in enumerate(measures):
-            control = float(means[0].mean[j])
-            difference = _difference(apart, j, int(defined[at][j] + defined[0][j]), looks, config)
-            one = ArmDifference(
-                arm=name,
+    columns = [(arm, measure) for arm in assigned.names[1:] for measure in measures]
+    of_arm = np.repeat(np.arange(1, len(assigned.names)), len(measures))
+    values, group, control = np.tile(values, len(assigned.names) - 1), _groups(assigned), assigned.arm == 0
+    ours = np.where(assigned.arm[~control, None] == of_arm, values[~control], np.nan)
+    apart = WeightedSum(
+        (Contributions.of(ours, group[~control]), Contributions.of(values[control], group[control])),
+        (1.0, -1.0),
+    )
+    known = np.flatnonzero((apart.units > 1) & (apart.error > 0))
+    found = Outcome.unknown(len(columns))
+    tests = count_of(known.size, "test")
+    if config.compare.correct in ("spending", "sequence"):
+        found.put(known, _at_all_looks(apart.columns(known), assigned, config, spent))
+        family = f"Bonferroni over {tests}, for all looks (asymptotically)"
+    else:
+        found.put(known, outcomes(apart.columns(known), Method(confidence=config.compare.confidence)))
+        family = f"joint correction over {tests}"
+    mean, before = (part.mean for part in apart.parts)
+    n, n_before = (part.n.astype(np.int64) for part in apart.parts)
+    differences = []
+    for j, (arm, measure) in enumerate(columns):
+        word = "too little to tell"
+        if not np.isnan(found.p[j]):
+            significant = found.p_corrected[j] < config.compare.alpha
+            word = measure.word(bool(apart.mean[j] > 0)) if significant else "not distinguishable"
+        differences.append(
+            ArmDifference(
+                arm=arm,
                 measure=measure.name,
-                mean=float(means[at].mean[j]),
-                control=control,
-                difference=difference,
-                relative=difference.value / control if control else float("nan"),
-                p_corrected=float("nan"),
-                n_queries=int(defined[at][j]),
-                verdict="",
+                mean=float(mean[j]),
+                control=float(before[j]),
+                difference=Interval(
+                    float(apart.mean[j]),
+                    float(found.low[j]),
+                    float(found.high[j]),
+                    float(found.p[j]),
+                    float(apart.error[j]),
+                    int(n[j] + n_before[j]),
+                    float(apart.freedom[j]),
+                ),
+                relative=float(apart.mean[j] / before[j]) if before[j] else float("nan"),
+                p_corrected=float(found.p_corrected[j]),
+                n_queries=int(n[j]),
+                verdict=word,
             )
-            tested.append((one, measure.good))
-    return tested
-
-
-def _difference(apart: UnitMeans, j: int, n: int, looks: int, config: MonitorConfig) -> Interval:
-    """One difference; without interval and p where too few units decide it, as t would be wrong."""
-    value, error, freedom = float(apart.mean[j]), float(apart.error[j]), float(apart.freedom[j])
-    if not (abs(apart.skewness[j]) <= _LOPSIDED and apart.units[j] >= _UNITS and error > 0):
-        return Interval(value, n=n)
-    p = apart.p()[j]
-    low, high = (float(ends[j]) for ends in apart.interval(config.compare.confidence, adjusted=False))
-    if config.compare.correct == "sequence":
-        seen = np.array(float(looks))
-        p = always_valid_p(ndtri(p / 2), seen, TIGHTEST, config.compare.alpha, "change")
-        reach = float(always_valid_reach(seen, TIGHTEST, 1 - config.compare.confidence)) * error
-        low, high = value - reach, value + reach
-    return Interval(value, low, high, float(p), error, n, freedom)
-
-
-def _corrected(
-    tested: list[tuple[ArmDifference, int]], config: MonitorConfig, spent: float, no_verdict: bool
-) -> list[ArmDifference]:
-    """With p-values over all arms and measures, and a word each."""
-    correct = holm if config.compare.correct == "holm" else bonferroni
-    share = spent if config.compare.correct == "spending" else 1.0  # a sequence holds at all looks already
-    p = np.minimum(correct([one.difference.p for one, _ in tested]) / share, 1.0)
-    done = []
-    for (one, good), corrected in zip(tested, p.tolist(), strict=True):
-        word = "not distinguishable"
-        if np.isnan(corrected):
-            word = "too little to tell"
-        elif corrected <= config.compare.alpha:
-            up = one.difference.value > 0
-            word = ("higher" if up else "lower") if not good else "better" if up == (good > 0) else "worse"
-        done.append(
-            dataclasses.replace(one, p_corrected=corrected, verdict="withheld" if no_verdict else word)
         )
-    return done
+    return differences, family
+
+
+def _groups(assigned: _Assigned) -> Codes:
+    """(n,): whose each query is; of very many units those of one arm are joined by chance, and stay independent."""
+    unit = np.unique(assigned.unit, return_inverse=True)[1]
+    most, n = _UNITS // len(assigned.names), int(unit.max(initial=-1)) + 1
+    if n <= _UNITS:
+        return unit
+    joined = np.random.Generator(np.random.PCG64(0)).permutation(n) % most
+    return joined[unit] + most * assigned.arm
+
+
+def _at_all_looks(apart: WeightedSum, assigned: _Assigned, config: MonitorConfig, spent: float) -> Outcome:
+    """p-values and intervals that may be looked at after every window, for large numbers of units."""
+    m, level = apart.mean.size, 1 - config.compare.confidence
+    z = normal_of_t(hall(apart.mean / apart.error, apart.lean), apart.freedom)
+    if config.compare.correct == "sequence":
+        looks = np.array(float(np.unique(assigned.window).size))
+        p = always_valid_p(z, looks, TIGHTEST, config.compare.alpha / m, "change")
+        critical, p_corrected = always_valid_reach(looks, TIGHTEST, level / m), m * p
+    else:
+        p = 2 * ndtr(-z)
+        critical, p_corrected = np.array(ndtri(1 - level * spent / (2 * m))), m * p / spent
+    reach = t_of_normal(critical, apart.freedom)
+    low, high = (apart.mean - unhall(side * reach, apart.lean) * apart.error for side in (1, -1))
+    nothing = np.full(m, np.nan)
+    return Outcome(p, np.minimum(p_corrected, 1.0), nothing, low, high, nothing)
+
+
+def _unseen(
+    differences: Sequence[ArmDifference],
+    measures: Sequence[_Measure],
+    arms: Sequence[Arm],
+    config: MonitorConfig,
+) -> list[str]:
+    """One line for the verdicts that a kind of unit, absent from an arm, could change."""
+    width = {measure.name: measure.width for measure in measures}
+    units = {arm.name: arm.n_units for arm in arms}
+    method = Method(confidence=config.compare.confidence, unit=config.columns.cluster_id)
+    lines: dict[str, list[str]] = {}
+    for one in differences:
+        if one.verdict in ("better", "worse", "higher", "lower"):
+            n = min(units[one.arm], arms[0].n_units)
+            line = rare_kind(
+                n, abs(one.difference.value), width[one.measure], method, family=len(differences)
+            )
+            lines.setdefault(line, []).append(f"{one.measure} of {one.arm}")
+    return [f"{', '.join(names)}: {line.removesuffix('.')}" for line, names in lines.items() if line]

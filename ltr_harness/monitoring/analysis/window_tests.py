@@ -18,12 +18,10 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
 from ltr_harness.monitoring.results.answers import Change, Interval, Window
 from ltr_harness.monitoring.results.history import PastWindow
+from ltr_harness.stats.betting import bounded_means
+from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.corrections import bonferroni, holm
-from ltr_harness.stats.two_samples import (
-    Sample,
-    betting_interval,
-    mean_estimate,
-)
+from ltr_harness.stats.two_samples import Sample, mean_estimate
 
 _SATURATED = 15  # with fewer queries off the ceiling, a t interval is a guess
 _BETTING_AT_MOST = 20_000  # queries; beyond, 15 of them off the ceiling move nothing
@@ -93,7 +91,9 @@ def _bounded(values: NDArray[np.float64], config: MonitorConfig) -> tuple[float,
     off = min(np.count_nonzero(values < high), np.count_nonzero(values > low))
     if off >= _SATURATED or not 0 < values.size <= _BETTING_AT_MOST or (low, high) != (0.0, 1.0):
         return None
-    return betting_interval(np.clip(values, 0.0, 1.0), config.compare.confidence)
+    sample, bounds = Contributions.of(values[:, None]), (np.array([low]), np.array([high]))
+    _, _, below, above = bounded_means(sample, *bounds, 1 - config.compare.confidence, 0)
+    return float(below[0]), float(above[0])
 
 
 def _counts(hours: NDArray[np.int64]) -> dict[str, int]:
@@ -198,7 +198,7 @@ def corrected(
         )
     words = f"{np.count_nonzero(~np.isnan(p))} tests: the whole period, its windows and their trailing means"
     if rule == "sequence":
-        words += ", and the mean of all windows on record after each of them"
+        words += ", and, asymptotically, the mean of all windows on record after each of them"
     if rule in ("bonferroni", "holm"):
         words += "; the period at half of alpha, the others at the other half, and at all of it once the period moved"
     else:

@@ -49,7 +49,10 @@ def _differences(arms: ArmComparison, result: MonitorResult) -> Table:
         f"Every arm of {arms.column} against {arms.control}: means over queries.",
         columns,
         rows,
-        notes=(f"Welch's t by {arms.unit}. {arms.family}: all measures of all arms.",),
+        notes=(
+            f"The test of `compare`, by {arms.unit}. {arms.family[:1].upper()}{arms.family[1:]}: p corrected and "
+            "the intervals hold for all measures of all arms.",
+        ),
     )
 
 

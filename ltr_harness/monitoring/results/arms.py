@@ -29,7 +29,8 @@ class ArmDifference:
     Attributes:
         measure: a metric, `queries with <event>`, or a column of `columns.online`: means over queries.
         mean, control: of the arm, and of the control.
-        difference: with an interval and a p-value that go by units; NaN where too few of them decide.
+        difference: with an interval for all measures and arms at once, and its own p-value, by units; both NaN where
+            no two units differ.
         relative: the difference as a share of the control's mean.
         p_corrected: over all measures and arms.
         n_queries: of the arm, with a value.

@@ -91,12 +91,6 @@ def _styled(text: str) -> Text:
     return tuple(styled)
 
 
-_UNSEEN = (
-    " Where nearly all differences have one sign it is at least the probability that these queries hold none of a "
-    "rare kind that would make up for them."
-)
-
-
 def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
     method = data.comparison.method
     label = data.confidence_label
@@ -106,25 +100,23 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
         "several seeds, of such samples of queries and seeds together. Without them it knows nothing of other seeds. "
         "Intervals of "
         f"means hold each by itself, those of differences "
-        f"{'all at once within their family' if method.simultaneous else 'each by itself as well'}; none of a "
-        "mean leaves 0 to 1 where no value does.",
+        f"{'all at once within their family' if method.simultaneous else 'each by itself as well'}.",
     }
     if data.rivals:
         terms |= {
             "Difference": f"Mean over queries of model minus {data.baseline}, both on the same query, averaged "
             "over seeds first. Its interval is narrower than two separate intervals suggest: queries that are "
             "hard are hard for both.",
-            "p": "How often a difference at least this large would appear if the two models were exchangeable "
-            f"on every query ({method.test_text}). It is never 0, and says nothing about how large the "
-            "difference is." + (_UNSEEN if method.test == "skew-adjusted" else ""),
+            "p": "How often a difference at least this far from 0 would appear if the true one were 0 "
+            f"({method.test_text}). It is never 0, and says nothing about how large the "
+            "difference is.",
             corrected_label(
                 method.correction
             ): "The same after allowing for the number of models tested; the "
             f"primary metric and the others are separate families: {data.comparison.family}.",
-            "Verdict": f"better or worse: corrected p below {method.alpha:g} and an interval that excludes 0. "
-            "equivalent: the interval lies inside a margin declared beforehand, allowing for the number of models. "
-            "not distinguishable: neither, "
-            "which is not the same as equal.",
+            "Verdict": f"better or worse: corrected p below {method.alpha:g}, which is the same as an interval without "
+            "0. equivalent: the interval lies inside a margin declared beforehand, allowing for the number of models. "
+            "not distinguishable: neither, which is not the same as equal.",
             "Effect": "d_z, mean of the differences over their standard deviation; with thousands of queries "
             "nearly every difference is significant, and this says whether it matters.",
             "Detectable": "The smallest true difference these queries would have shown with 80 % probability, tested "

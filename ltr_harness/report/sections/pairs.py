@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.stats.method import FLIPS
 
 
 def section(data: ReportData) -> list[Block]:
@@ -29,11 +28,10 @@ def section(data: ReportData) -> list[Block]:
         Heading("All pairs"),
         Paragraph(
             f"Models that share a letter do not differ at {data.primary}: {method.test_text} on the paired "
-            f"differences of all {pairs} pairs, {data.confidence_label} confidence for all of them together "
-            f"({'max-T' if method.test in FLIPS else 'Holm'}), over the {letters.n:,} queries with a value for "
-            "every model. Sharing a letter does not prove equality."
+            f"differences of all {pairs} pairs, {data.confidence_label} confidence for all of them jointly, "
+            f"over the {letters.n:,} queries with a value for every model. Sharing a letter does not prove equality."
         ),
-        *([Paragraph(f"{letters.note}.")] if letters.note else []),
+        *([Paragraph(letters.note)] if letters.note else []),
         Table(
             name="all_pairs",
             caption=f"Letters at {data.primary}; two models without a common one differ.",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from ltr_harness.comparison.rare import rare_difference
+from ltr_harness.comparison.cautions import rare_kind
 from ltr_harness.comparison.slices import SMALLEST, SliceResult
 from ltr_harness.report.blocks import (
     Badge,
@@ -41,8 +41,8 @@ def section(data: ReportData) -> list[Block]:
     blocks: list[Block] = [
         Heading("Slices"),
         Paragraph(
-            f"The same paired differences at {data.primary} within parts of the query set. The {n} intervals hold all "
-            f"together with {data.confidence_label} confidence, and p is corrected over all of them (max-T), so a part "
+            f"The same paired differences at {data.primary} within parts of the query set. The {n} intervals hold "
+            f"jointly with {data.confidence_label} confidence, and so do their p-values, so a part "
             "may be picked out after looking. A part that is not distinguishable is small more often than equal."
         ),
         _chart(data, results),
@@ -56,13 +56,14 @@ def section(data: ReportData) -> list[Block]:
 def _shaky(data: ReportData, results: Sequence[SliceResult]) -> list[Block]:
     """Which verdicts a rare kind of query, of which a part may hold none, could turn round."""
     comparison = data.comparison
-    level = comparison.method.alpha / max(sum(result.n >= SMALLEST for result in results), 1)
-    names = []
-    for result in results:
-        if result.verdict in ("better", "worse"):
-            largest = comparison.largest_difference(result.model)
-            if not math.isnan(rare_difference(result.n, abs(result.difference), largest, level)):
-                names.append(f"{result.model} on {label_of(result.attribute)} {result.label}")
+    width, method = comparison.value_range(), replace(comparison.method, correction="joint")
+    family = sum(result.n >= SMALLEST for result in results)
+    names = [
+        f"{result.model} on {label_of(result.attribute)} {result.label}"
+        for result in results
+        if result.verdict in ("better", "worse")
+        and rare_kind(result.n, abs(result.difference), width, method, family=family)
+    ]
     if not names:
         return []
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
@@ -107,7 +108,7 @@ def _table(data: ReportData, attribute: str, file: str, results: Sequence[SliceR
             Column("Baseline", "metric"),
             Column("Mean", "metric"),
             Column(f"Difference [{data.confidence_label} simultaneous]", "difference"),
-            Column("p (max-T)", "p"),
+            Column("joint p", "p"),
             Column("Verdict"),
         ),
         rows=tuple(rows),

@@ -31,8 +31,8 @@ TONES: dict[str, Tone] = {
 
 
 def corrected_label(correction: Correction) -> str:
-    """How the corrected p-value is headed: ``p (Holm)``."""
-    return f"p ({CORRECTIONS[correction]})"
+    """How the corrected p-value is headed."""
+    return "joint p" if correction == "joint" else f"p ({CORRECTIONS[correction]})"
 
 
 def section(data: ReportData) -> list[Block]:

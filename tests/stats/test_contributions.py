@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import ttest_ind
+from scipy.stats import t, ttest_ind
 
-from ltr_harness.stats.by_unit import outcomes_by_unit
-from ltr_harness.stats.intervals import t_interval
+from ltr_harness.stats.contributions import Contributions, WeightedSum
+from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.paired import detectable_difference, sign_flip_p
-from ltr_harness.stats.units import unit_means, unit_totals, units_apart
+
+BY_USER = Method(draws=500, unit="user")
+
+
+def t_interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float]:
+    n = len(values)
+    reach = t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n)
+    return values.mean() - reach, values.mean() + reach
 
 
 def drawn(sizes: str, n_units: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -34,8 +40,8 @@ def covered(sizes: str, n_units: int, samples: int) -> tuple[float, float]:
     by_unit = by_query = 0
     for _ in range(samples):
         values, units = drawn(sizes, n_units, rng)
-        low, high = unit_means(values[:, None], units).interval(0.95, adjusted=True)
-        by_unit += bool(low[0] < 0 < high[0])
+        found = outcomes(Contributions.of(values[:, None], units), BY_USER)
+        by_unit += bool(found.low[0] < 0 < found.high[0])
         low, high = t_interval(values)
         by_query += bool(low < 0 < high)
     return by_unit / samples, by_query / samples
@@ -45,27 +51,27 @@ def test_units_of_one_size_are_their_means() -> None:
     """Then the mean of all values is that of the units' means, and its error theirs."""
     values = np.random.default_rng(1).normal(size=(60, 3))
     units = np.arange(60) % 6
-    found = unit_means(values, units)
+    found = Contributions.of(values, units)
     means = np.stack([values[units == unit].mean(axis=0) for unit in range(6)])
     assert found.mean == pytest.approx(means.mean(axis=0))
     assert found.error == pytest.approx(means.std(axis=0, ddof=1) / np.sqrt(6))
     assert found.freedom == pytest.approx(5.0)
-    assert np.stack(found.interval(0.95, adjusted=False)) == pytest.approx(np.stack(t_interval(means)))
+    ends = outcomes(found, Method(test="t", correction="none"))
+    expected = [t_interval(column) for column in means.T]
+    assert np.stack([ends.low, ends.high], axis=1) == pytest.approx(np.array(expected))
 
 
 def test_a_unit_for_each_query_is_no_unit() -> None:
     values = np.random.default_rng(2).normal(size=(25, 2))
-    found = unit_means(values, np.arange(25))
+    found = Contributions.of(values, np.arange(25))
     assert found.error == pytest.approx(values.std(axis=0, ddof=1) / 5)
     assert found.design_effect == pytest.approx(1.0)
-    assert unit_totals(values, np.arange(25)) == pytest.approx(values)
-    assert found.detectable(0.02) == pytest.approx(detectable_difference(values, alpha=0.02))
+    assert found.sums == pytest.approx(values)
+    assert found.lean == pytest.approx(Contributions.of(values).lean)
 
 
 def test_error_and_degrees_of_freedom_are_those_of_the_matrices() -> None:
     """CR2 with symmetric square roots of I - H, and Satterthwaite for exchangeable values."""
-    from ltr_harness.stats.two_samples import correlation_within, satterthwaite
-
     rng = np.random.default_rng(3)
     sizes = np.array([3, 7, 1, 12, 5])
     units = np.repeat(np.arange(5), sizes)
@@ -79,31 +85,26 @@ def test_error_and_degrees_of_freedom_are_those_of_the_matrices() -> None:
         adjust = vectors @ np.diag(roots**-0.5) @ vectors.T
         variance += (adjust @ off[own]).sum() ** 2 / n**2
         loads.append((np.eye(n) - hat)[:, own] @ adjust @ np.ones(own.size) / n)
-    found = unit_means(values[:, None], units)
+    found = Contributions.of(values[:, None], units)
     assert float(found.error[0]) == pytest.approx(np.sqrt(variance))
-    alike = correlation_within(np.bincount(units, off), off, sizes.astype(np.float64))
+    totals = np.bincount(units, off)
+    within = ((off**2).sum() - (totals**2 / sizes).sum()) / (n - 5)
+    usual = (n - (sizes**2).sum() / n) / 4
+    common = ((totals**2 / sizes).sum() / 4 - within) / usual  # the analysis of variance
+    alike = common / (common + within)
     working = np.where(units[:, None] == units, alike, 0.0) + (1 - alike) * np.eye(n)
     roots = np.linalg.eigvalsh(np.array(loads) @ working @ np.array(loads).T)
     expected = roots.sum() ** 2 / (roots**2).sum()
     assert 0 < alike < 1
     assert float(found.freedom[0]) == pytest.approx(expected)
-    assert satterthwaite(sizes.astype(np.float64), sizes * (1 + (sizes - 1) * alike)) == pytest.approx(
-        expected
-    )
 
 
 def test_flips_move_whole_units() -> None:
     """Four users, each with both of its differences alike: 2 of 16 patterns reach the sum, however many queries."""
     d = np.repeat([0.1, 0.2, 0.3, 0.4], 2)[:, None]
-    found = outcomes_by_unit(
-        d,
-        np.array([np.inf]),
-        [slice(0, 1)],
-        Method(test="permutation", unit="user"),
-        np.repeat(np.arange(4), 2),
-    )
-    assert found.p.tolist() == [2 / 16]
-    assert sign_flip_p(d).tolist() == [2 / 256]
+    flips = Method(test="permutation", unit="user")
+    assert outcomes(Contributions.of(d, np.repeat(np.arange(4), 2)), flips).p.tolist() == [2 / 16]
+    assert outcomes(Contributions.of(d), Method(test="permutation")).p.tolist() == [2 / 256]
 
 
 @pytest.mark.long
@@ -111,9 +112,9 @@ def test_flips_move_whole_units() -> None:
 def test_the_mean_is_that_of_all_queries_and_scales(labels: list[int], factor: float) -> None:
     units = np.unique(labels, return_inverse=True)[1]
     values = np.sin(np.arange(len(labels)) + 1.0)[:, None]
-    found, scaled = unit_means(values, units), unit_means(factor * values, units)
+    found, scaled = Contributions.of(values, units), Contributions.of(factor * values, units)
     assert float(found.mean[0]) == pytest.approx(float(values.mean()))
-    assert float(np.nanmean(unit_totals(values, units))) == pytest.approx(float(values.mean()))
+    assert float(found.sums.sum() / found.n[0]) == pytest.approx(float(values.mean()))
     if np.unique(units).size > 1:
         assert float(scaled.error[0]) == pytest.approx(factor * float(found.error[0]), rel=1e-6)
         assert float(scaled.freedom[0]) == pytest.approx(float(found.freedom[0]), rel=1e-6)
@@ -121,10 +122,10 @@ def test_the_mean_is_that_of_all_queries_and_scales(labels: list[int], factor: f
 
 
 def test_a_single_unit_has_no_error_and_undefined_queries_are_left_out() -> None:
-    found = unit_means(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 0, 1]))
+    found = Contributions.of(np.array([[1.0], [2.0], [np.nan]]), np.array([0, 0, 1]))
     assert (found.mean.tolist(), found.units.tolist()) == ([1.5], [1])
-    assert np.isnan([found.error[0], found.freedom[0], found.p()[0], found.equivalence_p(1.0)[0]]).all()
-    assert np.isnan(unit_totals(np.array([[1.0], [np.nan]]), np.array([0, 1]))[1, 0])
+    told = outcomes(found, Method(margin=1.0))
+    assert np.isnan([found.error[0], found.t_p[0], told.p[0], told.p_equivalence[0], told.low[0]]).all()
 
 
 @pytest.mark.long
@@ -153,87 +154,100 @@ def test_equal_models_are_called_different_in_one_case_of_twenty(sizes: str, n_u
     called = 0
     for _ in range(1500):
         values, units = drawn(sizes, n_units, rng)
-        found = outcomes_by_unit(
-            values[:, None], np.array([np.inf]), [slice(0, 1)], Method(draws=500, unit="user"), units
-        )
+        found = outcomes(Contributions.of(values[:, None], units), BY_USER)
         called += bool(found.p[0] < 0.05 and not found.low[0] < 0 < found.high[0])
     assert called / 1500 <= 0.065
 
 
 def test_seeds_add_to_the_variance_of_units() -> None:
     """Ten units of ten queries, two seeds a side: the error is that of the units and what seeds add, as by query."""
-    from ltr_harness.stats.by_unit import seeds_by_unit
-    from ltr_harness.stats.seeds import method_difference
+    from ltr_harness.comparison.contrasts import Contrast, over_seeds
+    from ltr_harness.comparison.result import Entrant
 
     rng = np.random.default_rng(7)
     units = np.repeat(np.arange(10), 10)
     base = rng.normal(0, 0.1, 100)
     one = base + rng.normal(0, 0.1, 10)[units] + rng.normal(0, 0.02, (2, 1)) + rng.normal(0, 0.02, (2, 100))
     other = base + rng.normal(0, 0.02, (2, 1)) + rng.normal(0, 0.02, (2, 100))
-    d = (one.mean(axis=0) - other.mean(axis=0))[:, None]
-    by_query = method_difference(one, other)
-    (by_unit,) = seeds_by_unit([by_query], d, units)
+    ids = np.arange(100).astype(str)
+    cell = Contrast(
+        *(
+            Entrant(name, ids, {"mrr": values}, ("1", "2"), {"mrr": True}, seeded=True)
+            for name, values in (("one", one), ("other", other))
+        ),
+        "mrr",
+    )
+    d = cell.differences()[:, None]
+    by_query = over_seeds(cell, Contributions.of(d), 0)
+    sample = Contributions.of(d, units)
+    by_unit = over_seeds(cell, sample, 0)
     assert by_query is not None
     assert by_unit is not None
     seeds = by_query.standard_error**2 - float(d.var(ddof=1)) / 100
-    assert by_unit.standard_error**2 == pytest.approx(float(unit_means(d, units).error[0]) ** 2 + seeds)
+    assert by_unit.standard_error**2 == pytest.approx(float(sample.error[0]) ** 2 + seeds)
     assert by_unit.standard_error > by_query.standard_error
     assert by_unit.freedom <= 9
-    assert seeds_by_unit([by_query], d, None) == [by_query]
 
 
 def test_two_means_apart_are_welchs_where_every_query_is_a_unit() -> None:
     random = np.random.default_rng(3)
     one, other = random.exponential(size=(30, 1)), random.exponential(size=(90, 1))
-    apart = units_apart(unit_means(one, np.arange(30)), unit_means(other, np.arange(90)))
+    apart = WeightedSum((Contributions.of(one), Contributions.of(other)), (1.0, -1.0))
     oracle = ttest_ind(one[:, 0], other[:, 0], equal_var=False)
-    assert (apart.p()[0], apart.freedom[0]) == pytest.approx((oracle.pvalue, oracle.df))
-    low, high = apart.interval(0.95, adjusted=False)
-    assert (low[0], high[0]) == pytest.approx(oracle.confidence_interval(0.95))
-    assert apart.design_effect[0] == pytest.approx(1.0)
+    found = outcomes(apart, Method(test="t"))
+    assert (found.p[0], apart.freedom[0]) == pytest.approx((oracle.pvalue, oracle.df))
+    assert (found.low[0], found.high[0]) == pytest.approx(oracle.confidence_interval(0.95))
 
 
 def test_a_difference_is_skewed_by_unequal_numbers_of_skewed_units() -> None:
     """Poisson counts have mean = variance = third moment: 1 / sqrt(n) (n1 - n0) … of the difference, by hand."""
     random = np.random.default_rng(4)
-    small, large = (
-        unit_means(random.poisson(1, (n, 1)).astype(float), np.arange(n)) for n in (2_000, 18_000)
-    )
+    small, large = (Contributions.of(random.poisson(1, (n, 1)).astype(float)) for n in (2_000, 18_000))
     by_hand = (1 / 2_000**2 - 1 / 18_000**2) / (1 / 2_000 + 1 / 18_000) ** 1.5
-    assert units_apart(small, large).skewness[0] == pytest.approx(by_hand, rel=0.15)
-    assert units_apart(large, small).skewness[0] == pytest.approx(-by_hand, rel=0.15)
-    assert units_apart(small, small).skewness[0] == 0.0
+
+    def lean(one: Contributions, other: Contributions) -> float:
+        return float(WeightedSum((one, other), (1.0, -1.0)).lean[0])
+
+    assert lean(small, large) == pytest.approx(by_hand, rel=0.15)
+    assert lean(large, small) == pytest.approx(-by_hand, rel=0.15)
+    assert lean(small, small) == 0.0
 
 
-def test_equivalence_of_two_units_by_hand() -> None:
-    """A mean of .5 with an error of .5 and one degree of freedom, Cauchy's: one or three errors off the margin."""
-    one = unit_means(np.array([[1.0], [1.0], [0.0], [0.0]]), np.array([0, 0, 1, 1]))
-    assert one.equivalence_p(1.0) == pytest.approx([1 / 4])
-    assert one.equivalence_p(2.0) == pytest.approx([1 / 2 - np.arctan(3) / np.pi])
-    assert one.equivalence_p(0.5) == pytest.approx([1 / 2])
+def test_each_sample_has_its_own_skewness() -> None:
+    """Version 0.2 took both arms for alike: the skewness of the one with the larger variance counted for the other."""
+    skewed = Contributions.of(np.array([[0.0], [0.0], [0.0], [4.0]]))
+    even = Contributions.of(np.array([[0.0], [4.0], [0.0], [4.0]]))
+    third = (3 * (-1) ** 3 + 3**3) / 4**3 * (4 / 3) ** 1.5  # sum of cubes over n**3, small-sample factor
+    variance = (3 * 1 + 9) / 3 / 4 + 16 / 3 / 4
+    apart = WeightedSum((skewed, even), (1.0, -1.0))
+    assert apart.lean[0] == pytest.approx(third / variance**1.5)
 
 
 def test_two_units_tested_by_hand() -> None:
     d, units = np.array([[1.0], [1.0], [0.0], [0.0]]), np.array([0, 0, 1, 1])
-    method = Method(test="t", interval="t", correction="none", margin=1.0, confidence=0.5, unit="user_id")
-    found = outcomes_by_unit(d, np.array([1.0]), [slice(0, 1)], method, units)
+    method = Method(test="t", correction="none", margin=1.0, confidence=0.5, unit="user_id")
+    found = outcomes(Contributions.of(d, units), method)
     assert (found.p[0], found.p_corrected[0]) == pytest.approx((0.5, 0.5))  # one error off 0
     assert (found.low[0], found.high[0]) == pytest.approx((0.0, 1.0))  # half lies within one error
-    assert found.p_equivalence[0] == pytest.approx(2 * 0.25)
+    assert found.p_equivalence[0] == pytest.approx(
+        2 * 0.25
+    )  # Cauchy's distribution, one error off the margin
+    wide = outcomes(Contributions.of(d, units), Method(test="t", margin=2.0))
+    assert wide.p_equivalence[0] == pytest.approx(2 * (1 / 2 - np.arctan(3) / np.pi))
 
 
 def test_units_alike_have_no_error() -> None:
-    one = unit_means(np.full((4, 1), 0.5), np.array([0, 0, 1, 1]))
-    assert [float(part[0]) for part in (one.mean, one.error, one.freedom, one.skewness)] == [0.5, 0, 1, 0]
+    one = Contributions.of(np.full((4, 1), 0.5), np.array([0, 0, 1, 1]))
+    assert [float(part[0]) for part in (one.mean, one.error, one.freedom, one.lean)] == [0.5, 0, 1, 0]
     assert (one.units.tolist(), np.isnan(one.design_effect[0])) == ([2], True)
 
 
 def test_intervals_go_by_units_of_unlike_sizes() -> None:
-    """The t interval of the units' totals would be another one."""
+    """Three users with 3, 1 and 1 queries: r = D - n mean = .75, -.5, -.25, each over 1 - n / 5."""
     d, units = np.array([[1.0], [0.5], [0.75], [0.0], [0.25]]), np.array([0, 0, 0, 1, 2])
-    method = Method(test="t", interval="t", correction="none", unit="user_id")
-    found, means = outcomes_by_unit(d, np.array([1.0]), [slice(0, 1)], method, units), unit_means(d, units)
-    assert (found.low, found.high) == means.interval(0.95, adjusted=False)
-    totals = t_interval(unit_totals(d, units)[:, 0], 0.95)
-    assert found.low[0] != pytest.approx(float(totals[0]))
-    assert found.detectable.tolist() == means.detectable(0.05).tolist()
+    sample = Contributions.of(d, units)
+    error = np.sqrt(0.75**2 / 0.4 + 0.5**2 / 0.8 + 0.25**2 / 0.8) / 5
+    assert sample.error[0] == pytest.approx(error)
+    found = outcomes(sample, Method(test="t", correction="none", unit="user_id"))
+    reach = t.ppf(0.975, sample.freedom[0]) * error
+    assert (found.low[0], found.high[0]) == pytest.approx((0.5 - reach, 0.5 + reach))

@@ -1,0 +1,113 @@
+"""Means of bounded values, strictly: bets that hold in every world and at every n.
+
+For each candidate mean m somebody bets against it on one value after the other and never stakes more than he has. If m
+is the mean, his capital exceeds 1 / alpha at any time with probability alpha at most (Ville's inequality), whatever the
+distribution within its bounds. The interval is every m against which no bettor became so rich.
+
+Source: I. Waudby-Smith, A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86 (2024): the
+hedged capital process with predictable plug-in bets.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ltr_harness.compiled import compiled
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.moments import Floats
+
+_SMALLEST_P = float(np.finfo(np.float64).tiny)
+_STEPS = 50  # of the bisection: 2**-50 of the range
+
+
+def bounded_means(
+    sample: Contributions, lowest: Floats, highest: Floats, alpha: float, seed: int, margin: float = 0.0
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """p-values of a mean of 0 and of one beyond the margin, and intervals, of columns of independent values.
+
+    Args:
+        sample: m columns whose units have one value each.
+        lowest: (m,) bounds of the values.
+        highest: (m,)
+        alpha: of each interval.
+        seed: of the order in which values are bet on, which must not carry a trend.
+        margin: the p-value against "at least so far from 0"; 1 without one.
+
+    Returns:
+        (m,) p, p of equivalence, lower and upper ends.
+
+    Example:
+        >>> d = Contributions.of(np.full((400, 1), 0.1))
+        >>> p, _, low, high = bounded_means(d, np.array([-1.0]), np.array([1.0]), 0.05, seed=0)
+        >>> bool(p[0] < 0.05), bool(0 < low[0] < 0.1 < high[0])
+        (True, True)
+    """
+    m = sample.mean.size
+    p, inside = np.ones((2, m))
+    low, high = np.array(lowest, dtype=np.float64), np.array(highest, dtype=np.float64)
+    for j in range(m):
+        values = sample.sums[sample.counts[:, j] > 0, j]
+        width = highest[j] - lowest[j]
+        if not np.isfinite(width) or width <= 0 or not values.size:
+            continue
+        order = np.random.Generator(np.random.PCG64(seed)).permutation(values.size)
+        x = np.clip((values[order] - lowest[j]) / width, 0.0, 1.0)
+        mean = float(x.mean())
+        bets = _bets(x, alpha)
+        wanted = np.log(2 / alpha)
+        low[j] += width * _end(x, bets, mean, wanted, True)
+        high[j] = lowest[j] + width * _end(x, bets, mean, wanted, False)
+        null = -lowest[j] / width
+        if mean != null:
+            p[j] = _p(x, bets, null, null < mean)
+        if abs(mean - null) < margin / width:
+            sides = (null - margin / width, True), (null + margin / width, False)
+            inside[j] = max(_p(x, bets, edge, below) for edge, below in sides)
+    return p, inside, low, high
+
+
+def _p(x: Floats, bets: Floats, m: float, below: bool) -> float:
+    """Two-sided p-value of a mean of m by bets on one above it, or below."""
+    if not 0 <= m <= 1:
+        return _SMALLEST_P
+    return float(np.clip(2 * np.exp(-_log_capital(x, bets, m, below)), _SMALLEST_P, 1.0))
+
+
+def _bets(x: Floats, alpha: float) -> Floats:
+    """(n,) stakes, each from the values before it."""
+    n = x.size
+    t = np.arange(1, n + 1)
+    mean = (0.5 + np.cumsum(x)) / (t + 1)
+    variance = (0.25 + np.cumsum((x - mean) ** 2)) / (t + 1)
+    before = np.concatenate(([0.25], variance[:-1]))
+    return np.asarray(np.sqrt(2 * np.log(2 / alpha) / (n * before)))
+
+
+@compiled
+def _log_capital(x: Floats, bets: Floats, m: float, below: bool) -> float:
+    """Log of the most capital that bets on a mean above m, or below it, ever had."""
+    capital = most = 0.0
+    for value, bet in zip(x, bets):  # noqa: B905  # numba has no strict
+        if below:
+            stake = min(bet, 0.5 / max(m, 1e-12))
+            capital += np.log1p(stake * (value - m))
+        else:
+            stake = min(bet, 0.5 / max(1 - m, 1e-12))
+            capital += np.log1p(-stake * (value - m))
+        most = max(most, capital)
+    return most
+
+
+def _end(x: Floats, bets: Floats, mean: float, wanted: float, below: bool) -> float:
+    """The mean furthest from the sample's against which the capital stays at or below what is wanted."""
+    far = 0.0 if below else 1.0
+    if _log_capital(x, bets, far, below) <= wanted:
+        return far
+    near = mean
+    for _ in range(_STEPS):
+        middle = (far + near) / 2
+        if _log_capital(x, bets, middle, below) > wanted:
+            far = middle
+        else:
+            near = middle
+    return far

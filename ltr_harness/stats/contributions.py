@@ -1,0 +1,281 @@
+"""Independent units and what each adds to a mean: the one form in which every comparison is tested.
+
+A unit is what chance draws as a whole: a query, a user with all his queries, a day, a session. With S_g the sum of a
+unit's values and n_g their number, the estimate is the mean of all values, sum S_g / sum n_g, and its error comes from
+what the units add: r_g = S_g - mean n_g. Where every query is its own unit, that is the usual mean and its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from ltr_harness.stats.moments import Floats
+
+Codes = NDArray[np.integer]
+
+_ROUNDING = 1e-13  # of a value: what means of equal values may differ by
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """What G independent units add to the means of m columns.
+
+    Attributes:
+        sums: (G, m) sum of a unit's values; 0 where it has none.
+        counts: (G, m) how many values those are.
+        squares: (m,) sum of all squared values, from which the correlation within units is estimated.
+
+    Example:
+        Two users who agree with themselves: two numbers, however many queries.
+
+        >>> users = np.array([0, 0, 1, 1])
+        >>> one = Contributions.of(np.array([[1.0], [1.0], [0.0], [0.0]]), users)
+        >>> one.mean.tolist(), one.error.tolist(), one.freedom.round(6).tolist(), one.design_effect.tolist()
+        ([0.5], [0.5], [1.0], [3.0])
+    """
+
+    sums: Floats
+    counts: Floats
+    squares: Floats
+
+    @classmethod
+    def of(cls, values: Floats, units: Codes | None = None) -> Contributions:
+        """From (n, m) values, NaN where undefined, and (n,) codes >= 0 of their units; None: each row is its own."""
+        defined = ~np.isnan(values)
+        filled = np.where(defined, values, 0.0)
+        squares = np.square(filled).sum(axis=0)
+        counts = defined.astype(np.float64)
+        if units is None:
+            return cls(filled, counts, squares)
+        codes = np.unique(units, return_inverse=True)[1].reshape(-1)
+        size = int(codes.max(initial=-1)) + 1
+
+        def added(columns: Floats) -> Floats:
+            totals = [np.bincount(codes, column, minlength=size) for column in columns.T]
+            return np.stack(totals, axis=1) if totals else np.empty((size, 0))
+
+        return cls(added(filled), added(counts), squares)
+
+    def columns(self, which: NDArray[np.integer] | slice) -> Contributions:
+        """Some of the columns."""
+        return Contributions(self.sums[:, which], self.counts[:, which], self.squares[which])
+
+    def centred(self) -> Contributions:
+        """The same units about their own mean, whose estimate is 0."""
+        return Contributions(self.off, self.counts, self.squares - self.n * np.nan_to_num(self.mean) ** 2)
+
+    @cached_property
+    def n(self) -> Floats:
+        """(m,): values."""
+        return np.asarray(self.counts.sum(axis=0))
+
+    @cached_property
+    def units(self) -> NDArray[np.int64]:
+        """(m,): units that have a value."""
+        return np.asarray(np.count_nonzero(self.counts, axis=0), dtype=np.int64)
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether no unit has more than one value."""
+        return bool(self.counts.max(initial=0.0) <= 1)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """(m,): of all values; NaN where there is none."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.sums.sum(axis=0) / self.n)
+
+    @cached_property
+    def off(self) -> Floats:
+        """(G, m): what each unit adds beyond the mean of its values; 0 throughout where all values are equal."""
+        off = self.sums - self.counts * np.nan_to_num(self.mean)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            own = np.where(self.counts > 0, self.sums / self.counts, np.nan)
+        highest, lowest = (
+            np.fmax.reduce(own, axis=0, initial=-np.inf),
+            np.fmin.reduce(own, axis=0, initial=np.inf),
+        )
+        with np.errstate(invalid="ignore"):
+            off[:, highest - lowest <= _ROUNDING * np.abs(highest)] = 0.0
+        return off
+
+    @cached_property
+    def weights(self) -> Floats:
+        """(G, m): by which squares are multiplied in the variance, 1 / (1 - n_g / n) (CR2)."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(self.counts < self.n, 1 / (1 - self.counts / self.n), 0.0)
+
+    @cached_property
+    def error(self) -> Floats:
+        """(m,): standard error of the mean, sqrt(sum r_g**2 / (1 - n_g / n)) / n; NaN with fewer than two units.
+
+        Source: R. Bell, D. McCaffrey, Survey Methodology 28 (2002).
+        """
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = np.sqrt((self.weights * self.off * self.off).sum(axis=0)) / self.n
+        return np.where(self.units > 1, error, np.nan)
+
+    @cached_property
+    def third(self) -> Floats:
+        """(m,): third cumulant of the mean, sum r_g**3 / n**3 (G / (G - 1))**1.5."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            small = (self.units / (self.units - 1)) ** 1.5
+            return np.asarray((self.off * self.off * self.off).sum(axis=0) / self.n**3 * small)
+
+    @cached_property
+    def lean(self) -> Floats:
+        """(m,): skewness of the mean."""
+        return lean_of(self.error**2, self.third)
+
+    @cached_property
+    def freedom(self) -> Floats:
+        """(m,): degrees of freedom of the error: units - 1, or Satterthwaite's where units are of unlike size.
+
+        Source: G. Imbens, M. Kolesar, Review of Economics and Statistics 98 (2016).
+        """
+        if self.even:
+            return np.asarray(np.maximum(self.units - 1.0, 1.0))
+        return np.array([self._freedom(j) for j in range(self.sums.shape[1])], dtype=np.float64)
+
+    @cached_property
+    def freedom_of_sizes(self) -> Floats:
+        """(m,): likewise for values without correlation, so by sizes alone: no flip of a unit's signs changes it."""
+        if self.even:
+            return self.freedom
+        sizes = [column[column > 0] for column in self.counts.T]
+        return np.array([satterthwaite(own, own) if own.size > 1 else 1.0 for own in sizes])
+
+    @cached_property
+    def t_p(self) -> Floats:
+        """(m,): two-sided p-values of Student's t test against 0, never 0."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            t = np.where(self.mean == 0, 0.0, np.abs(self.mean) / self.error)
+        p = np.maximum(2 * stdtr(self.freedom, -t), np.finfo(np.float64).tiny)
+        return np.where(self.units > 1, p, np.nan)
+
+    @cached_property
+    def design_effect(self) -> Floats:
+        """(m,): variance of the mean as a multiple of what independent values would have."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.error**2 / (self._spread / (self.n - 1) / self.n))
+
+    @property
+    def _spread(self) -> Floats:
+        """(m,): sum of squared values about the mean."""
+        return np.maximum(self.squares - self.n * np.nan_to_num(self.mean) ** 2, 0.0)
+
+    def _freedom(self, j: int) -> float:
+        there = self.counts[:, j] > 0
+        sizes, off = self.counts[there, j], self.off[there, j]
+        total = float(self._spread[j])
+        if sizes.size < 2:
+            return 1.0
+        alike = correlation_within(off, total, sizes)
+        return satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
+
+
+def lean_of(variance: Floats, third: Floats) -> Floats:
+    """Skewness from a variance and a third cumulant; 0 where nothing varies."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(variance > 0, third / variance**1.5, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSum:
+    """A weighted sum of the means of independent samples: a single mean, data sets, one arm less the other.
+
+    Attributes:
+        parts: the samples, with the same columns.
+        factors: by which their means are multiplied.
+
+    Example:
+        >>> low, high = (Contributions.of(np.array([[v], [v + 0.2]])) for v in (0.1, 0.5))
+        >>> apart = WeightedSum((high, low), (1.0, -1.0))
+        >>> apart.mean.round(9).tolist(), apart.error.round(6).tolist()
+        ([0.4], [0.141421])
+    """
+
+    parts: tuple[Contributions, ...]
+    factors: tuple[float, ...] = (1.0,)
+
+    def columns(self, which: NDArray[np.integer] | slice) -> WeightedSum:
+        """Some of the columns."""
+        return WeightedSum(tuple(part.columns(which) for part in self.parts), self.factors)
+
+    @cached_property
+    def mean(self) -> Floats:
+        """(m,): the estimate."""
+        return self._sum([part.mean for part in self.parts], 1)
+
+    @cached_property
+    def error(self) -> Floats:
+        """(m,): its standard error."""
+        return np.sqrt(self._sum([part.error**2 for part in self.parts], 2))
+
+    @cached_property
+    def lean(self) -> Floats:
+        """(m,): its skewness, each sample's own."""
+        return lean_of(self.error**2, self._sum([part.third for part in self.parts], 3))
+
+    @cached_property
+    def freedom(self) -> Floats:
+        """(m,): Satterthwaite's degrees of freedom."""
+        return self._together([part.freedom for part in self.parts])
+
+    @cached_property
+    def freedom_of_sizes(self) -> Floats:
+        """(m,): likewise from those of the samples' sizes."""
+        return self._together([part.freedom_of_sizes for part in self.parts])
+
+    @cached_property
+    def units(self) -> NDArray[np.int64]:
+        """(m,): of the smallest sample."""
+        return np.asarray(np.min([part.units for part in self.parts], axis=0))
+
+    def _together(self, each: Sequence[Floats]) -> Floats:
+        if len(each) == 1:
+            return each[0]
+        terms = [(f * part.error) ** 2 for f, part in zip(self.factors, self.parts, strict=True)]
+        below = [term**2 / freedom for term, freedom in zip(terms, each, strict=True)]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            freedom = sum(terms) ** 2 / sum(below)
+        return np.where(np.isnan(freedom), sum(each), freedom)
+
+    def _sum(self, terms: Sequence[Floats], power: int) -> Floats:
+        return np.asarray(sum(factor**power * term for factor, term in zip(self.factors, terms, strict=True)))
+
+
+def correlation_within(totals: Floats, squares: float, sizes: Floats) -> float:
+    """Of two values of one unit, by the analysis of variance: 0 where they are no more alike than others.
+
+    Shapes: `totals` (units,) sums of values about their mean, whose squares add up to `squares`, `sizes` (units,).
+    """
+    n, groups = float(sizes.sum()), sizes.size
+    if n == groups:
+        return 0.0
+    between = float((totals**2 / sizes).sum())
+    within = max(squares - between, 0.0) / (n - groups)
+    usual = (n - float((sizes**2).sum()) / n) / (groups - 1)
+    common = max((between / (groups - 1) - within) / usual, 0.0)
+    return common / (common + within) if common > 0 else 0.0
+
+
+def satterthwaite(sizes: Floats, variances: Floats) -> float:
+    """2 E(V)**2 / Var(V) of the CR2 variance V, where the units' sums are normal with these variances.
+
+    V is a quadratic form of the sums with the matrix Q = (I - 1 p') A (I - p 1'), p = sizes / n, A = diag(1 / (1 - p)).
+    """
+    p = sizes / sizes.sum()
+    a = 1 / (1 - p)
+    q, k = a * p, float((a * p**2).sum())
+    own = a - 2 * q + k
+    s0, s1, s2 = (float((variances * power).sum()) for power in (np.ones_like(q), q, q**2))
+    squares = k**2 * s0**2 + 2 * s2 * s0 + 2 * s1**2 - 4 * k * s1 * s0
+    squares += float((variances**2 * (own**2 - (k - 2 * q) ** 2)).sum())
+    return float((variances * own).sum()) ** 2 / squares
