@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +14,11 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.ranker import (
     Facts,
-    FittedModel,
+    FieldsModel,
     Ranker,
     Training,
     as_matrix,
     categorical_problems,
-    read_model,
 )
 from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
@@ -73,7 +71,7 @@ class FeatureRanker(Ranker):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FeatureModel(FittedModel):
+class FeatureModel(FieldsModel):
     """A column's values, negated where low ones come first; minus infinity where missing.
 
     Example:
@@ -82,7 +80,7 @@ class FeatureModel(FittedModel):
         [-2.0, -inf, -1.0]
     """
 
-    FILE: ClassVar[str] = "model.json"
+    ranker: ClassVar[str] = "feature"
     feature: str
     column: Count
     n_features: int
@@ -97,18 +95,3 @@ class FeatureModel(FittedModel):
         scores = -values if self.ascending else values
         scores[np.isnan(scores)] = -np.inf
         return scores
-
-    def save(self, folder: Path) -> str:
-        content = {
-            "ranker": "feature",
-            "feature": self.feature,
-            "column": self.column,
-            "n_features": self.n_features,
-            "ascending": self.ascending,
-        }
-        (Path(folder) / self.FILE).write_text(json.dumps(content) + "\n")
-        return self.FILE
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> Self:
-        return read_model(cls, folder, cls.FILE)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,12 +14,11 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.ranker import (
     Facts,
-    FittedModel,
+    FieldsModel,
     Ranker,
     Training,
     as_matrix,
     categorical_problems,
-    read_model,
 )
 from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
@@ -90,7 +88,7 @@ class LinearRanker(Ranker):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LinearModel(FittedModel):
+class LinearModel(FieldsModel):
     """sum of weight * (value - centre); a missing value adds nothing.
 
     Example:
@@ -99,7 +97,7 @@ class LinearModel(FittedModel):
         [0.0, 0.0]
     """
 
-    FILE: ClassVar[str] = "model.json"
+    ranker: ClassVar[str] = "linear"
     columns: tuple[Count, ...]
     weights: tuple[float, ...]
     centre: tuple[float, ...]
@@ -117,18 +115,3 @@ class LinearModel(FittedModel):
         values[np.isnan(values)] = 0
         scores: NDArray[np.float64] = (values * np.array(self.weights)).sum(axis=1)
         return scores
-
-    def save(self, folder: Path) -> str:
-        content = {
-            "ranker": "linear",
-            "columns": self.columns,
-            "weights": self.weights,
-            "centre": self.centre,
-            "n_features": self.n_features,
-        }
-        (Path(folder) / self.FILE).write_text(json.dumps(content) + "\n")
-        return self.FILE
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> Self:
-        return read_model(cls, folder, cls.FILE)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, read_model
+from ltr_harness.rankers.ranker import Facts, FieldsModel, Ranker, Training
 from ltr_harness.stored import Count
 
 
@@ -38,7 +37,7 @@ class RandomRanker(Ranker):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RandomModel(FittedModel):
+class RandomModel(FieldsModel):
     """Uniform scores in [0, 1).
 
     Example:
@@ -47,17 +46,9 @@ class RandomModel(FittedModel):
         True
     """
 
-    FILE: ClassVar[str] = "model.json"
+    ranker: ClassVar[str] = "random"
     seed: Count
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
         # a counter-based generator: the same stream on every machine, and row i never depends on how many follow
         return np.random.Generator(np.random.Philox(seed=self.seed)).random(len(np.asarray(features)))
-
-    def save(self, folder: Path) -> str:
-        (Path(folder) / self.FILE).write_text(json.dumps({"ranker": "random", "seed": self.seed}) + "\n")
-        return self.FILE
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> Self:
-        return read_model(cls, folder, cls.FILE)

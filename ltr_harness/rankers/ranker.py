@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -361,22 +362,25 @@ def model_file(folder: Path, name: str) -> Path:
         ) from None
 
 
-def read_model(model: type[T], folder: Path, name: str) -> T:
-    """A model that is kept as JSON of its fields.
+class FieldsModel(FittedModel):
+    """A model that is stored as JSON of its own fields, beside the name of its ranker."""
 
-    Args:
-        model: The class of the model.
-        folder: The folder that a run was stored in.
-        name: The name of the model's file in it.
+    FILE: ClassVar[str] = "model.json"
+    ranker: ClassVar[str]
 
-    Raises:
-        DataError: as `model_file`, or it holds something else.
-    """
-    path = model_file(folder, name)
-    try:
-        return read_stored(model, path.parent, path.name)
-    except ValueError as problem:
-        raise DataError(f"{path}: is not a stored model ({problem})") from None
+    def save(self, folder: Path) -> str:
+        shared = {one.name for one in fields(FittedModel)}
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in shared}
+        (Path(folder) / self.FILE).write_text(json.dumps({"ranker": self.ranker, **own}) + "\n")
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        path = model_file(folder, cls.FILE)
+        try:
+            return read_stored(cls, path.parent, path.name)
+        except ValueError as problem:
+            raise DataError(f"{path}: is not a stored model ({problem})") from None
 
 
 @contextmanager
