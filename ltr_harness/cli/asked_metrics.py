@@ -42,11 +42,7 @@ class Asked(NamedTuple):
     typed: Mapping[Metric, str]
 
     def names(self, evaluated: Sequence[Metric]) -> dict[str, str]:
-        """Canonical name to the name that was typed, where they differ.
-
-        Args:
-            evaluated: the metrics in their order, with everything fixed that they took from the data.
-        """
+        """Canonical name to the name that was typed, where they differ."""
         pairs = zip(self.metrics, map(str, evaluated), strict=True)
         return {name: text for metric, name in pairs if (text := self.typed.get(metric, name)) != name}
 
@@ -66,10 +62,6 @@ def tools_named(typed: Sequence[str]) -> tuple[str, ...]:
 
 def asked(texts: Sequence[str], relevant: float | None = None) -> Asked:
     """The metrics named, the first of which decides; those of the search preset where none is named.
-
-    Args:
-        texts: as given on the command line.
-        relevant: lowest relevant grade of the binary metrics that name none.
 
     Raises:
         MetricError: every name that is no metric.

@@ -39,11 +39,6 @@ class Files(NamedTuple):
     ) -> None:
         """Write the files, whether the gates pass or not.
 
-        Args:
-            data: what was compared.
-            failures: gate to what fails in it; empty where it passes.
-            cautions: gate that passes to what could make it fail.
-
         Raises:
             UsageError: a file cannot be written.
         """
@@ -64,11 +59,6 @@ class Files(NamedTuple):
 def taken(given: dict[str, Any], gates: Sequence[str], interleaving: bool) -> Files:
     """The options' values, taken out of what the command was given.
 
-    Args:
-        given: its options.
-        gates: as typed.
-        interleaving: whether a log of votes is looked at, which has no gates.
-
     Raises:
         UsageError: no gate to write of, or no comparison.
     """
@@ -84,11 +74,6 @@ def as_junit(
     verdict: str, failures: Mapping[str, Sequence[str]], cautions: Mapping[str, Sequence[str]] = _NONE
 ) -> bytes:
     """One test case for each gate; what fails in it is its failure.
-
-    Args:
-        verdict: of the comparison; the suite's output.
-        failures: gate to what fails in it.
-        cautions: gate to what could make it fail; the test case's output.
 
     Example:
         >>> print(as_junit("a is better", {"mrr < 0.4": []}).decode().splitlines()[2].strip())
@@ -120,13 +105,7 @@ def as_junit(
 def as_markdown(
     data: ReportData, failures: Mapping[str, Sequence[str]], cautions: Mapping[str, Sequence[str]] = _NONE
 ) -> str:
-    """The report's verdict with its table, and each gate with what fails in it.
-
-    Args:
-        data: what was compared.
-        failures: gate to what fails in it.
-        cautions: gate to what could make it fail.
-    """
+    """The report's verdict with its table, and each gate with what fails in it."""
     from ltr_harness.report import markdown
     from ltr_harness.report.blocks import Page, Section
     from ltr_harness.report.sections import verdict

@@ -25,13 +25,7 @@ _BINARY = (".parquet", ".pq", ".arrow", ".feather")
 
 
 def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[OpenedTable]:
-    """The files, opened, if they are tables whose rows can be copied into files of this suffix; else none.
-
-    Args:
-        reader: of the files.
-        files: what is divided.
-        suffix: of the parts, such as ``.csv.gz``.
-    """
+    """The files, opened, if they are tables whose rows can be copied into files of this suffix; else none."""
     from ltr_harness.readers.csv import Csv
 
     if not isinstance(reader, Csv | Parquet):
@@ -53,11 +47,7 @@ def copy_rows(
 ) -> None:
     """Write the rows of each part's queries, in the order of the files; all parts appear whole, or none.
 
-    Args:
-        tables: the files that the dataset was read from.
-        dataset: their rows.
-        parts: part to its queries, int64 (n_queries of the part,).
-        paths: part to its file.
+    Shapes: `parts` (n_queries of the part,).
 
     Raises:
         DataError: the files differ in their columns.

@@ -86,11 +86,6 @@ def made_reader(name: str, options: Sequence[str] = ()) -> Reader:
 def read_files(paths: Sequence[Path], reader_name: str | None, options: Sequence[str] = ()) -> RankingDataset:
     """Files as one dataset, through the cache.
 
-    Args:
-        paths: files, in the order in which their rows follow each other.
-        reader_name: the format; guessed from the files if None.
-        options: of the reader, each ``key=value``.
-
     Raises:
         DataError: as the reader says.
     """
@@ -104,11 +99,6 @@ def read_splits(
     paths: Sequence[Path], reader_name: str | None, options: Sequence[str]
 ) -> dict[str, RankingDataset]:
     """Each file as a split of its own, by ``name=file`` or by the file's name.
-
-    Args:
-        paths: files, each by itself or as ``name=file``.
-        reader_name: the format; guessed from the files if None.
-        options: of the reader, each ``key=value``.
 
     Raises:
         DataError: every problem of every file.

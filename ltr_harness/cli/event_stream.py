@@ -17,12 +17,7 @@ from ltr_harness.wording import printable, without_commands
 
 
 class EventStream:
-    """Errors become events too, and end the command with their exit code, so that stderr holds nothing else.
-
-    Args:
-        command: whose events these are.
-        quiet: problems and the end only.
-    """
+    """Errors become events too, and end the command with their exit code, so that stderr holds nothing else."""
 
     def __init__(self, command: str, quiet: bool) -> None:
         self._command = command

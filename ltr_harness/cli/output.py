@@ -23,13 +23,7 @@ class Notes(logging.Handler):
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print, also where the terminal knows no more than ASCII.
-
-    Args:
-        text: one line or several; whatever in it a terminal or a build server would obey becomes an escape.
-        err: to stderr.
-        nl: end the line.
-    """
+    """Print, also where the terminal knows no more than ASCII."""
     stream = sys.stderr if err else sys.stdout
     shown = without_commands(printable(text, lines=True))
     encoding = stream.encoding or "utf-8"

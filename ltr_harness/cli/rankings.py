@@ -138,10 +138,6 @@ def load_rankings(source: RankingSource) -> Rankings:
 def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
     """The rankings by cheap labels of many queries, and by the labels of some of them.
 
-    Args:
-        cheap: labels of another hand, in the form of the `data` or the `qrels`; scores are of its rows.
-        source: of the labels that count.
-
     Raises:
         UsageError: the options do not go together.
         DataError: every problem of every file; with data, rows that have no cheap labels.

@@ -22,16 +22,7 @@ def compared(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Compare each input by itself, then all of them, and print that.
-
-    Args:
-        inputs: experiments' folders or saved comparisons.
-        metrics: as on the command line; the first decides.
-        method: of all comparisons.
-        given: the other options: baseline, common queries, ``NAME=WEIGHT`` by commas, and what does not go with this.
-        output: folder of a page.
-        as_json: print JSON.
-    """
+    """Compare each input by itself, then all of them, and print that."""
     from ltr_harness.comparison import compare
     from ltr_harness.comparison.data_sets import across_data_sets
     from ltr_harness.report import write_report

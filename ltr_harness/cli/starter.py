@@ -33,12 +33,6 @@ def guessed_columns(
 ) -> tuple[dict[str, Any], list[str]]:
     """Which column of a table is the query, the label, the document and the position: options, and what to say.
 
-    Args:
-        columns: names, in the file's order.
-        numeric: those that hold numbers, as counts of events do.
-        given: options that the user set.
-        place: what messages call the file.
-
     Raises:
         DataError: no column looks like the query or the label, and none was given.
     """
@@ -80,10 +74,6 @@ def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
     """Columns of a table that look like categories: few different texts, which do not begin as numbers and times do.
 
     At most a tenth as many texts as queries: the words that were searched for are not a kind of document.
-
-    Args:
-        reader: of the table, with its roles; one that lists its features is believed.
-        path: of a file.
     """
     if reader.features is not None or reader.categorical:
         return ()
@@ -116,14 +106,7 @@ def read_anyway(reader: Reader, files: Sequence[str]) -> tuple[RankingDataset, b
 def data_section(
     reader_name: str, options: Mapping[str, Any], files: Mapping[str, Sequence[Path]], home: Path
 ) -> list[str]:
-    """The lines under ``data:``, for splits of absolute paths, in a file that stands in the folder `home`.
-
-    Args:
-        reader_name: the format.
-        options: of the reader.
-        files: split to absolute paths.
-        home: the folder of the experiment file.
-    """
+    """The lines under ``data:``, for splits of absolute paths, in a file that stands in the folder `home`."""
     folder = Path(os.path.commonpath([path.parent for paths in files.values() for path in paths]))
     inside = {
         split: quoted([path.relative_to(folder).as_posix() for path in paths])
@@ -150,15 +133,7 @@ def starter(
     *,
     max_grade: bool = True,
 ) -> str:
-    """The experiment file, commented.
-
-    Args:
-        name: of the experiment.
-        data: lines of the `data` section, indented.
-        train: the training rows; None for the synthetic set.
-        baseline: the options of the cheapest model, which sorts by a feature; None where no feature can.
-        max_grade: write the top of the scale; a rule of relevance says it itself.
-    """
+    """The experiment file, commented."""
     top = 4.0 if train is None else float(train.labels.max())
     whole = train is None or bool(np.all(train.labels == np.floor(train.labels)))
     exponential = whole and top <= LARGEST_EXPONENTIAL

@@ -55,13 +55,7 @@ def grade_scale(record: Record) -> float | None:
 
 
 def on_scale_of(record: Record, metrics: Sequence[Metric], judgments: Judgments) -> list[Metric]:
-    """The metrics with a highest grade where they ask for one: the run's, or the largest label.
-
-    Args:
-        record: of the run.
-        metrics: as asked for; the run's primary metric where there are none.
-        judgments: of the rows that are evaluated.
-    """
+    """The metrics with a highest grade where they ask for one: the run's, or the largest label."""
     from ltr_harness.metrics import parse_metric
 
     scale = grade_scale(record) or max(float(judgments.labels.max()), 1.0)
@@ -83,11 +77,6 @@ def evaluated_by(
     runs: Sequence[Run], wanted: Sequence[Metric], keep: Sequence[str] = ()
 ) -> tuple[Sequence[Run], list[str]]:
     """The runs by these metrics, those that are not stored computed from the stored scores; and their names.
-
-    Args:
-        runs: complete ones are evaluated, the others passed on.
-        wanted: metrics.
-        keep: names of stored metrics to have as well.
 
     Raises:
         MetricError: the labels are outside a metric's domain, or it needs what is not stored.

@@ -34,13 +34,7 @@ def print_means(comparison: Comparison) -> None:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:
-    """Names to the left, numbers to the right, one line per row whatever the width: for eyes and for grep.
-
-    Args:
-        head: the columns' names.
-        rows: a text for each column.
-        left: places of the columns of words, from 0.
-    """
+    """Names to the left, numbers to the right, one line per row whatever the width: for eyes and for grep."""
     shown = [[printable(cell) for cell in row] for row in (head, *rows)]
     for line in text_table(shown[0], shown[1:], left):
         say(line)

@@ -92,8 +92,7 @@ class Measure:
     def overall(self, order: NDArray[np.int64]) -> float:
         """Summed query after query, as trec_eval does it: another order could print another last digit.
 
-        Args:
-            order: int64 (n_queries,), places of the queries in the order in which they are summed.
+        Shapes: `order` (n_queries,).
         """
         each = self.values if self.summed is None else self.summed
         values = [value for value in each[order].tolist() if not math.isnan(value)]
@@ -137,13 +136,7 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 def completed(
     measures: Mapping[str, tuple[str, ...]], loaded: Rankings, relevant: float
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """The measures, those that are our metrics with every grade they depend on in their names; and notes.
-
-    Args:
-        measures: as printed, to the metrics behind each.
-        loaded: the rankings, for the grades that occur.
-        relevant: the lowest grade that counts as relevant.
-    """
+    """The measures, those that are our metrics with every grade they depend on in their names; and notes."""
     complete: dict[str, tuple[str, ...]] = {}
     notes: list[str] = []
     for name, cutoffs in measures.items():
@@ -164,15 +157,7 @@ def lines(
     complete: bool = False,
     per_query: bool = False,
 ) -> Iterator[str]:
-    """The lines that trec_eval would print for this ranking.
-
-    Args:
-        scored: the ranking.
-        measures: from `asked`.
-        relevant: the lowest grade that counts as relevant (trec_eval's ``-l``).
-        complete: queries that the ranking lacks count (its ``-c``).
-        per_query: every query first (its ``-q``).
-    """
+    """The lines that trec_eval would print for this ranking."""
     computed = list(_measures(scored, measures, relevant, complete))
     queries = [str(query) for query in scored.judgments.groups.ids.tolist()]
     order = np.array(sorted(range(len(queries)), key=lambda at: queries[at].encode()))
@@ -271,9 +256,7 @@ def _count(name: str, scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray
 def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The best precision at or after the rank where a share of the relevant documents is reached.
 
-    Args:
-        scored: rankings and their judgments.
-        is_relevant: bool (n_rows,).
+    Shapes: `is_relevant` (n_rows,).
 
     Returns:
         float64 (11, n_queries), for recall 0.0, 0.1, … 1.0; 0 where the ranking never gets there.

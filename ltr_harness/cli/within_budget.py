@@ -71,14 +71,6 @@ def say_best(
 ) -> None:
     """Print the best candidate within the budget beside the best of all.
 
-    Args:
-        paths: of runs and of experiments' folders.
-        rows: labelled; the runs' test split if None.
-        metrics: the first decides; the runs' primary one if there are none.
-        limit: the budget as it was written, and the documents in a list.
-        trust: whether code that a run names may be executed.
-        as_json: as JSON.
-
     Raises:
         GateError: no candidate is within the budget.
         UsageError: the budget is none, or the runs cannot be compared.

@@ -36,14 +36,6 @@ def compare_entrants(
     The p-values of the models at the primary metric are one family and carry the verdict; those at all other
     metrics together are another.
 
-    Args:
-        entrants: the models, each with its per-query values.
-        metrics: canonical names that all entrants have.
-        primary: one of them; the first if none is named.
-        baseline: a model's name; the first if none is named.
-        method: test, correction and intervals; the defaults of `Method` if none is given.
-        notes: what a reader must know already, before the warnings made here.
-
     Raises:
         NotComparableError: they differ in K, definition, labels or queries; the whole list.
         DataError: infinite values, the first query of each model and metric; or the test is ``bounded`` and a

@@ -29,11 +29,7 @@ def configuration(record: Record) -> Mapping[str, Any]:
 
 
 def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
-    """What a reader must know of the budgets; nothing where no model was tuned.
-
-    Args:
-        records: model, as the comparison calls it, to its finished runs.
-    """
+    """What a reader must know of the budgets; nothing where no model was tuned."""
     tuned = {name: [one.tuning for one in own if one.tuning is not None] for name, own in records.items()}
     tuned = {name: facts for name, facts in tuned.items() if facts}
     if not tuned:

@@ -128,11 +128,6 @@ class CheapLabels:
 def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreement: Agreement) -> CheapLabels:
     """What cheap labels of more queries add to a comparison by human labels, at its primary metric.
 
-    Args:
-        comparison: by human labels.
-        cheap: the same models by cheap labels, over the same queries and more.
-        agreement: of the labels.
-
     Raises:
         UsageError: a test, a correction or units that this is not known for.
         NotComparableError: a query of the comparison has no cheap labels.
@@ -185,10 +180,7 @@ def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreemen
 def agreement_of(human: Judgments, cheap: Judgments, rows: NDArray[np.int64]) -> Agreement:
     """How far labels agree.
 
-    Args:
-        human: the human labels.
-        cheap: the cheap ones.
-        rows: int64 (n human rows,), where each stands among the cheap; -1 where it does not.
+    Shapes: `rows` (n human rows,).
     """
     both = rows >= 0
     if human.judged is not None:
@@ -212,10 +204,6 @@ def rows_among(human: Judgments, cheap: Judgments) -> NDArray[np.int64]:
     """int64 (n human rows,): where each human-labelled row stands among the cheap; -1 where it does not.
 
     By document where rows have names, else by their place in the query, if it has as many rows in both.
-
-    Args:
-        human: the human labels.
-        cheap: the cheap ones.
     """
     place = {str(query): number for number, query in enumerate(cheap.groups.ids.tolist())}
     starts, wide = human.groups.boundaries, cheap.groups.boundaries

@@ -27,10 +27,6 @@ FOREIGN = "foreign:"
 def differences(entrants: Sequence[Entrant], metrics: Iterable[str] | None = None) -> list[Problem]:
     """Every reason why these results must not be compared; empty where they may be.
 
-    Args:
-        entrants: the results; the others are held against the first.
-        metrics: the metrics to compare; without them, all have to have the same.
-
     Example:
         >>> def entrant(name, metric):
         ...     return Entrant(name, np.array(["q1"]), {metric: np.ones((1, 1))}, ("1",), {metric: True})

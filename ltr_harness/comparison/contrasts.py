@@ -38,11 +38,7 @@ def contrast(
 ) -> tuple[Paired, ...]:
     """All contrasts of all families, one after the other.
 
-    Args:
-        families: contrasts whose p-values are corrected together, family by family.
-        directions: metric to whether higher is better.
-        method: test, correction and intervals.
-        units: (n_queries,) codes of the units that queries belong to; None where every query is its own.
+    Shapes: `units` (n_queries,).
     """
     cells = [cell for family in families for cell in family]
     if not cells:

@@ -49,11 +49,6 @@ class Gathered:
 def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | None = None) -> Gathered:
     """Entrants from anything `compare` accepts.
 
-    Args:
-        inputs: what is compared.
-        convention: the tool whose names the columns of tables are; None where they are ours.
-        unit: a column of tables that says which queries belong together.
-
     Raises:
         DataError: a table without query ids or metrics, or a path that is neither run nor table.
         NotComparableError: runs of one model contradict each other.

@@ -100,11 +100,6 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
     Interleaving errs in ways of its own (H. Oosterhuis, M. de Rijke, SIGIR 2020): it stands beside a metric, not in
     its place.
 
-    Args:
-        log: a path or a table with the columns `session_id`, `team` and `click`, and `user_id` where users are known;
-            rows without a team count for nobody, such as items that both rankers put on top.
-        confidence: of the interval.
-
     Raises:
         DataError: missing columns, sessions or counts, or not exactly two teams.
 

@@ -43,12 +43,7 @@ def letters(
 ) -> Letters:
     """See `Comparison.letters`: paired differences of all pairs over the queries defined for every model.
 
-    Args:
-        per_query: model to its float64 (n_queries,) values, one order of queries for all; NaN where undefined.
-        method: whose level the groups have.
-        higher_is_better: the metric's direction.
-        bounds: the lowest and highest value that it can have.
-        units: (n_queries,) codes of whom each query belongs to; None where every query is its own.
+    Shapes: `per_query` (n_queries,), `units` (n_queries,).
     """
     models = list(per_query)
     values = np.stack(list(per_query.values()), axis=1)

@@ -63,13 +63,6 @@ def from_table(
 ) -> Entrant:
     """One entrant from a table with ``query_id`` (column or index) and one column per metric.
 
-    Args:
-        table: one row per query; a frame of pandas, Polars, Arrow or whatever Arrow reads as one.
-        name: of the model, for messages too.
-        convention: the tool whose names the columns are; None where they are ours.
-        notes: what was renamed or left out is added to them.
-        unit: a column that says which queries belong together, and is no metric whatever its name.
-
     Raises:
         DataError: no query or no query ids, a query or a metric twice, no metric at all, text for numbers.
         UsageError: a convention that is not known.
@@ -238,9 +231,7 @@ def _semicolon(text: str) -> str:
 def text_ids(ids: NDArray[Any], name: str = "query_id") -> NDArray[np.str_]:
     """Ids of any kind as text.
 
-    Args:
-        ids: (n_queries,).
-        name: what messages call them.
+    Shapes: `ids` (n_queries,).
 
     Raises:
         DataError: one is too long.

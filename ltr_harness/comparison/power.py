@@ -133,15 +133,7 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
 
 
 def plan(model: str, spread: Spread, difference: float, level: float, powers: Sequence[float]) -> ModelPlan:
-    """What finds a difference of this size.
-
-    Args:
-        model: its name.
-        spread: of its differences.
-        difference: not 0; its sign matters where differences are lopsided.
-        level: of the test's first step.
-        powers: the probabilities asked for.
-    """
+    """What finds a difference of this size."""
     if difference < 0:
         spread = spread.mirrored()
     needs = tuple(_need(spread, abs(difference), level, power) for power in powers)
@@ -252,12 +244,6 @@ def planned(
 ) -> PowerPlan:
     """What a comparison's differences say, for its own test.
 
-    Args:
-        comparison: of a baseline and at least one other model.
-        difference: to find, at the primary metric and with its sign.
-        powers: the probabilities asked for.
-        models: how many will be compared with the baseline; None for as many as here.
-
     Raises:
         UsageError: there is no other model or no spread.
     """
@@ -306,17 +292,7 @@ def _ranges(
 def from_spread(
     name: str, spread: Spread, difference: float, powers: Sequence[float], about: str, level: float, draw: str
 ) -> PowerPlan:
-    """The plan for a spread that is known from elsewhere.
-
-    Args:
-        name: of what is measured.
-        spread: of the differences.
-        difference: to find, with its sign.
-        powers: the probabilities asked for.
-        about: what is tested and how, in words.
-        level: of the test's first step.
-        draw: what chance draws, as `Planned.draw`.
-    """
+    """The plan for a spread that is known from elsewhere."""
     return PowerPlan(difference, about, level, (plan(name, spread, difference, level, powers),), draw)
 
 

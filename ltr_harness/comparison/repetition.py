@@ -45,9 +45,7 @@ class TestSet:
 def facts_by_id(ids: NDArray[np.str_], columns: Mapping[str, NDArray[Any]]) -> dict[str, tuple[Any, ...]]:
     """What is known of each query.
 
-    Args:
-        ids: (n_queries,).
-        columns: name to (n_queries,) values.
+    Shapes: `ids` (n_queries,), `columns` (n_queries,).
     """
     if not columns:
         return dict.fromkeys(ids.tolist(), ())

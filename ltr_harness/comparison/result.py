@@ -68,8 +68,7 @@ class Entrant:
     def take(self, queries: NDArray[np.int64]) -> Entrant:
         """The given queries alone, in the given order.
 
-        Args:
-            queries: int64 (n_kept,), places in `query_ids`.
+        Shapes: `queries` (n_kept,).
         """
         return replace(
             self,

@@ -34,12 +34,6 @@ def p_equals(p: float) -> str:
 def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: str) -> str:
     """A family of hypotheses by name.
 
-    Args:
-        n_models: models set against the baseline.
-        baseline: its name.
-        metrics: canonical names of the family's metrics.
-        primary: the metric that decides.
-
     Example:
         >>> family_text(3, "lgbm", ["mrr@10", "err@10"], "ndcg@10")
         '6 comparisons: 3 models against lgbm at 2 other metrics'

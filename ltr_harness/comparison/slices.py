@@ -74,8 +74,7 @@ def query_slices(attributes: Mapping[str, NDArray[Any]]) -> list[QuerySlice]:
 
     What all queries share cuts nothing, nor does what is another word for most of them, such as their text.
 
-    Args:
-        attributes: name to (n_queries,) values.
+    Shapes: `attributes` (n_queries,).
 
     Example:
         >>> [part.label for part in query_slices({"rows": np.array([5, 5, 9, 120])})]

@@ -19,11 +19,7 @@ def summarise(
 ) -> tuple[Summary, ...]:
     """Summaries of all models at all metrics, metric by metric.
 
-    Args:
-        entrants: the models, in one order of queries.
-        metrics: canonical names that all of them have.
-        method: how intervals are made, and their confidence.
-        units: (n_queries,) codes of the units that queries belong to; None where every query is its own.
+    Shapes: `units` (n_queries,).
     """
     cells = [(entrant, metric) for metric in metrics for entrant in entrants]
     columns = np.column_stack([entrant.per_query(metric) for entrant, metric in cells])

@@ -114,8 +114,7 @@ def _range(sizes: NDArray[np.integer]) -> str:
 def unit_texts(values: NDArray[Any]) -> NDArray[np.str_]:
     """What the units are called; empty where a query has none.
 
-    Args:
-        values: (n_queries,) of any kind.
+    Shapes: `values` (n_queries,).
 
     Raises:
         DataError: a name is too long.

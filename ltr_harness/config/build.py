@@ -58,10 +58,6 @@ _EXPECTED = {
 def build_experiment(tree: Node, *, check_rankers: bool = True) -> Experiment:
     """The experiment that a tree in normal form describes.
 
-    Args:
-        tree: in normal form.
-        check_rankers: ask each ranker what its library would refuse; imports the libraries.
-
     Raises:
         ConfigError: every problem, in the order of the file.
     """

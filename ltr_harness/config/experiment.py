@@ -210,11 +210,7 @@ class ModelConfig(ModelOptions):
         return None if objective is None else str(objective)
 
     def on_scale(self, max_grade: float | None) -> Self:
-        """The same, what it optimises having the scale's highest grade if it asks for one.
-
-        Args:
-            max_grade: of the experiment's scale; None where nobody said it.
-        """
+        """The same, what it optimises having the scale's highest grade if it asks for one."""
         return self.model_copy(update={"ranker": self.ranker.on_scale(max_grade)})
 
 

@@ -24,15 +24,7 @@ _LISTED = 100
 def explained(
     error: ValidationError, kind: type[BaseModel], node: Node, path: Path, also_known: Iterable[str] = ()
 ) -> list[tuple[Place, Problem]]:
-    """Each thing wrong with `node`, once, at its place in the file.
-
-    Args:
-        error: what pydantic found when it read `node` as a `kind`.
-        kind: the class.
-        node: the part of the tree it was read from.
-        path: where that part stands, such as ``("models", "bm25")``.
-        also_known: keys of the same mapping that are not fields of the class.
-    """
+    """Each thing wrong with `node`, once, at its place in the file."""
     schema = kind.model_json_schema(by_alias=True)
     problems: dict[Path, tuple[Place, Problem]] = {}
     from_union: set[Path] = set()
@@ -132,14 +124,7 @@ def _reason(detail: Any) -> str:
 
 
 def unknown_key(place: Place, key: str, path: Path, known: Iterable[str]) -> Problem:
-    """The same words for every key that has no meaning where it stands.
-
-    Args:
-        place: file and line of the key.
-        key: as it is written.
-        path: the keys above it.
-        known: keys that may stand there.
-    """
+    """The same words for every key that has no meaning where it stands."""
     known = set(known)
     cure = did_you_mean(key, known)
     if "params" in known and not cure.startswith("did you mean"):

@@ -23,13 +23,6 @@ def load_experiment(
 ) -> Experiment:
     """Read an experiment, with everything it extends and every ``--set``, and check it.
 
-    Args:
-        source: path of a YAML file, or a mapping of the same form. Relative paths in a file are relative
-            to the file; in a mapping or an override, to the current folder.
-        overrides: ``a.b=v`` texts, as after ``--set``.
-        check_rankers: also ask each ranker what its library would refuse or ignore, which imports the
-            libraries. False is enough to show an experiment, or to read one that was run before.
-
     Raises:
         ConfigError: every problem, each with its place in the file and how to mend it.
 
@@ -48,9 +41,6 @@ def load_experiment(
 
 def load_data(section: Mapping[str, Any]) -> DataConfig:
     """The section ``data:`` of an experiment, alone.
-
-    Args:
-        section: as in a file.
 
     Raises:
         ConfigError: every problem of it.

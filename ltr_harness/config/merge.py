@@ -25,10 +25,6 @@ def merged_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str]
     ``extends: base.yaml`` (or a list, later files before earlier ones) puts the file's own values over
     those of the base: mappings are merged key by key, everything else is replaced.
 
-    Args:
-        source: a file, or the same content as a mapping.
-        overrides: ``a.b=v`` texts, applied last and in order; ``v`` is YAML, a list index is a number.
-
     Raises:
         ConfigError: unreadable files, syntax errors, circular `extends`, impossible overrides: all at once.
     """

@@ -18,10 +18,6 @@ ROUNDS = "rounds"
 def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
     """The model at a point of its search space.
 
-    Args:
-        config: the model as it is written.
-        point: option to value; ``params.eta`` replaces that parameter, under whichever of its names it was given.
-
     Raises:
         RankerError: an option that does not exist or cannot have such a value; all of them.
 

@@ -104,13 +104,7 @@ def _files(files: tuple[str, ...]) -> set[str]:
 def stopping_rules(
     splits: Mapping[str, SplitConfig], models: Mapping[str, ModelConfig], stopping: bool
 ) -> Iterator[Violation]:
-    """Either the validation data decides how many rounds to train, or each model says it.
-
-    Args:
-        splits: fold to its files.
-        models: by name.
-        stopping: whether the experiment has a stopping rule.
-    """
+    """Either the validation data decides how many rounds to train, or each model says it."""
     for name, model in models.items():
         where: Path = ("models", name)
         if not model.ranker.boosted:
@@ -135,13 +129,7 @@ def stopping_rules(
 def baseline_rule(
     baseline: str, models: Mapping[str, object], swept: Mapping[str, str]
 ) -> Iterator[Violation]:
-    """The baseline is one of the models; `swept` are the points of sweeps by the model they were made of.
-
-    Args:
-        baseline: its name as written.
-        models: by name.
-        swept: the points of sweeps to the model they were made of.
-    """
+    """The baseline is one of the models; `swept` are the points of sweeps by the model they were made of."""
     points = [point for point, model in swept.items() if model == baseline]
     if baseline not in models and points:
         cure = f"one of them, such as {points[0]!r}; the first model is the baseline unless one is named"
@@ -156,12 +144,7 @@ def baseline_rule(
 
 
 def estimate_rules(rule: Relevance | None, metrics: Mapping[Path, Iterable[Metric]]) -> Iterator[Violation]:
-    """Labels that estimate relevance need metrics that are right on average where labels are.
-
-    Args:
-        rule: that makes the labels; None where they are ready.
-        metrics: where they stand in the configuration, and which.
-    """
+    """Labels that estimate relevance need metrics that are right on average where labels are."""
     if rule is None or not rule.estimates:
         return
     for where, wanted in metrics.items():
@@ -180,13 +163,7 @@ def estimate_rules(rule: Relevance | None, metrics: Mapping[Path, Iterable[Metri
 def reference_rules(
     references: Collection[Reference], models: Collection[str], max_grade: float | None
 ) -> Iterator[Violation]:
-    """Figures are of models of this experiment, and of metrics that can be computed as their source did.
-
-    Args:
-        references: the published tables.
-        models: names of the experiment's models.
-        max_grade: of its scale; None where nobody said it.
-    """
+    """Figures are of models of this experiment, and of metrics that can be computed as their source did."""
     for at, reference in enumerate(references):
         where = ("references", at)
         if reference.tool is not None and reference.tool not in TOOLS:

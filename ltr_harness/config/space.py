@@ -74,9 +74,6 @@ class Range(BaseModel):
     def drawn(self, share: float) -> Number:
         """The value at a share of the way, rounded to what a name can carry: four digits.
 
-        Args:
-            share: in [0, 1), such as a uniform random number.
-
         Example:
             >>> [Range(low=1, high=4).drawn(u) for u in (0.0, 0.25, 0.99)]
             [1, 2, 4]

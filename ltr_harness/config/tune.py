@@ -39,16 +39,7 @@ def tune_rules(
     stopping: bool,
     check_rankers: bool,
 ) -> Iterator[Violation]:
-    """What cannot be searched.
-
-    Args:
-        tune: with built-in spaces spelt out.
-        models: the sound ones.
-        known: all models.
-        splits: the sound ones.
-        stopping: a rule decides how long to train.
-        check_rankers: also ask the libraries what they would refuse.
-    """
+    """What cannot be searched."""
     for name, space in tune.models.items():
         where: Path = ("tune", "models", name)
         if name not in known:

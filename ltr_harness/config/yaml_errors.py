@@ -17,10 +17,6 @@ _MISPLACED = ("mapping values are not allowed here", "expected <block end>, but 
 def in_words(problem: yaml.MarkedYAMLError, text: str) -> tuple[str, str, str]:
     """What was found, what was expected, and the cure.
 
-    Args:
-        problem: what PyYAML found.
-        text: the whole of it.
-
     Example:
         >>> text = "data:\\n  reader: letor\\n    root: a"
         >>> try:

@@ -78,12 +78,6 @@ def not_an_experiment(name: str) -> str:
 def parse_yaml(text: str, name: str, folder: Path, *, lines: bool = True) -> Node:
     """The tree of a text.
 
-    Args:
-        text: one YAML document.
-        name: how messages call it.
-        folder: what relative paths in it are relative to.
-        lines: False where line numbers mean nothing to the reader, as in ``--set a.b=v``.
-
     Raises:
         ConfigError: as `read_yaml`.
 

@@ -90,11 +90,6 @@ def shown(node: Node) -> str:
 def from_values(data: Mapping[str, Any], name: str, folder: Path) -> Node:
     """The tree of Python's own dicts, lists and scalars; paths and NumPy numbers are taken as what they say.
 
-    Args:
-        data: the configuration as Python values.
-        name: what messages call it.
-        folder: relative paths start there.
-
     Raises:
         ConfigError: values of other types, all of them.
 

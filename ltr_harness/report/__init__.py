@@ -36,9 +36,6 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
     """Load and compile whatever a report needs, a second's work, while something else is being done.
 
     What fails here fails again where it is needed, and is told there.
-
-    Args:
-        formats: what `write_report` will be asked for.
     """
     with suppress(Exception):
         if any(name in formats for name in _PICTURES):
@@ -60,12 +57,7 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
 
 
 def build_report(data: ReportData, made: Callable[[Section], None] | None = None) -> Report:
-    """The chosen sections' answers, or all in the order of `SECTIONS`, installed ones last; silent sections left out.
-
-    Args:
-        data: what the report speaks about.
-        made: told of each section as soon as it is there.
-    """
+    """The chosen sections' answers, or all in the order of `SECTIONS`, installed ones last, without silent sections."""
     names = data.sections or (*SECTIONS, *(name for name in catalog.names() if name not in SECTIONS))
     sections = []
     for name in names:
@@ -108,13 +100,6 @@ def write_report(
     report: Report | ReportData, folder: str | Path, formats: Collection[str] = DEFAULT_FORMATS
 ) -> Path:
     """Write the report in the given formats; each file appears whole or not at all.
-
-    Args:
-        report: from `build_report`, or the data themselves.
-        folder: made if missing. Files of an earlier report that this one does not write are left alone,
-            except tables and charts, which are replaced as a set.
-        formats: of html, md, json, tex, svg, png; all but png unless given. Markdown shows its charts only
-            where svg is written too.
 
     Returns:
         The path of ``report.html``, or of the first file written when HTML is not asked for.

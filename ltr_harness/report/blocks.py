@@ -299,12 +299,7 @@ Block = Heading | Paragraph | Bullets | Table | Chart | Details | Choice | Defin
 
 
 def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:
-    """All blocks of every format, those inside others included, in reading order.
-
-    Args:
-        blocks: where to begin.
-        page: with those that only a page has.
-    """
+    """All blocks of every format, those inside others included, in reading order."""
     for block in blocks:
         yield block
         if isinstance(block, Details) and (page or not block.page_only):

@@ -75,17 +75,7 @@ def small_multiples(
     own_x: bool = False,
     own_y: bool = False,
 ) -> dict[str, Any]:
-    """One panel per model, in the order of the names, all on the same scales.
-
-    Args:
-        names: of the models.
-        rows: the data of all panels.
-        panel: the Vega-Lite specification of one.
-        labels: width of the labels left of the first panel beyond what a number needs.
-        each: width of the labels between the panels, likewise.
-        own_x: every panel has its own horizontal scale.
-        own_y: every panel has its own vertical scale.
-    """
+    """One panel per model, in the order of the names, all on the same scales."""
     own = {axis: "independent" for axis, wanted in (("x", own_x), ("y", own_y)) if wanted}
     panels = len({row["model"] for row in rows})
     return spec(
@@ -135,15 +125,7 @@ def intervals(
     about: Sequence[Mapping[str, Any]],
     size: int,
 ) -> list[dict[str, Any]]:
-    """Two layers: intervals from `low` to `high`, and on each a dot at `difference`.
-
-    Args:
-        data: the report's data, for the models' colours.
-        names: the models, in the order of their places.
-        y, x: encodings of the rows and of the values.
-        about: what tooltips say before the numbers.
-        size: of the dots.
-    """
+    """Two layers: intervals from `low` to `high`, and on each a dot at `difference`."""
     numbers = [
         {"field": name, "type": "quantitative", "format": "+.4f"} for name in ("difference", "low", "high")
     ]
@@ -172,12 +154,7 @@ def histogram(
 ) -> dict[str, Any]:
     """A panel per model: the share of queries in each bin.
 
-    Args:
-        data: the report's data, for the models' colours.
-        values: model to its queries' values, (n_queries,).
-        edges: of the bins, equally wide.
-        x: title and axis of the values.
-        number: how tooltips write a bin's ends.
+    Shapes: `values` (n_queries,).
     """
     names = list(values)
     rows: list[dict[str, Any]] = []
@@ -228,14 +205,7 @@ def histogram(
 
 
 def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
-    """Vega configuration in four colours.
-
-    Args:
-        ink: of text.
-        muted: of labels.
-        line: of grid and axes.
-        background: of the page.
-    """
+    """Vega configuration in four colours."""
     label = {"labelColor": muted, "titleColor": muted, "labelFontSize": 11, "titleFontSize": 11}
     return {
         "background": background,

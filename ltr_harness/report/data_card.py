@@ -16,13 +16,7 @@ FORMATS = ("html", "md")
 
 
 def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Page:
-    """What is in the data, the worrying first.
-
-    Args:
-        card: what is in the data.
-        findings: what is suspicious.
-        title: of the page.
-    """
+    """What is in the data, the worrying first."""
     return Page(
         title,
         (
@@ -36,11 +30,6 @@ def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Page:
 
 def write_card(page: Page, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
     """Write ``data_card.html`` and ``data_card.md``.
-
-    Args:
-        page: from `card_page`.
-        folder: made if missing.
-        formats: of html and md.
 
     Raises:
         OSError: the folder cannot be written.

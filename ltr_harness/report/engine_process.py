@@ -13,9 +13,7 @@ from typing import Any
 def answer(request: Mapping[str, Any], version: str) -> bytes:
     """The picture or script asked for.
 
-    Args:
-        request: ``kind`` (svg, png or javascript) and the chart's ``spec``.
-        version: of Vega-Lite.
+    Shapes: `request` (svg, png or javascript).
     """
     import vl_convert
 

@@ -33,12 +33,7 @@ SHORT = 8
 
 
 def report(listed: Experiments, page: Path | None = None) -> Report:
-    """The page, with everything in its JSON.
-
-    Args:
-        listed: what the folder holds.
-        page: where it will stand; names link to the experiments' reports from there.
-    """
+    """The page, with everything in its JSON."""
     series: dict[tuple[str, str, str], list[Experiment]] = {}
     for one in listed.experiments:
         if one.mean is not None:

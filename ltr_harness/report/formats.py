@@ -70,11 +70,6 @@ def seconds(value: float | None) -> str:
 def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
     """Both ends in brackets; empty where there is none.
 
-    Args:
-        low: lower end.
-        high: upper end.
-        signed: with a plus sign where it is positive.
-
     Example:
         >>> interval(0.42, 0.44), interval(-0.01, 0.02, signed=True), interval(None, None)
         ('[0.4200, 0.4400]', '[-0.0100, +0.0200]', '')

@@ -35,13 +35,7 @@ MARKS = {"": "", "better": " ▲", "worse": " ▼"}
 def render(
     report: Report | Page, *, with_charts: bool = True, undrawn: Mapping[str, str] | None = None
 ) -> str:
-    """Markdown text; charts refer to the files in ``charts/``.
-
-    Args:
-        report: what it says.
-        with_charts: whether these files are written.
-        undrawn: charts that could not be drawn, and why; their descriptions stand instead.
-    """
+    """Markdown text; charts refer to the files in ``charts/``."""
     parts = [f"# {escape(report.title)}"]
     for section in report.sections:
         parts += [_block(block, with_charts, undrawn or {}) for block in section.blocks]

@@ -19,13 +19,7 @@ from ltr_harness.wording import count_of
 def experiment_data(
     experiment: Outline, runs_read: Sequence[Run], baseline: str | None = None
 ) -> ReportData | None:
-    """The comparison that an experiment's `compare:` section describes; None if no run has finished.
-
-    Args:
-        experiment: what its configuration says of the comparison.
-        runs_read: its runs, finished and failed, in the plan's order.
-        baseline: a model's name in place of the configuration's.
-    """
+    """The comparison that an experiment's `compare:` section describes; None if no run has finished."""
     runs = [run for run in runs_read if run.record.status == "complete"]
     if not runs:
         return None
@@ -58,10 +52,6 @@ def experiment_data(
 
 def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportData:
     """The comparison of the runs in these folders.
-
-    Args:
-        folders: run folders, or experiments' folders; one experiment's folder is compared as it declares.
-        baseline: a model's name; by default what the experiment declares, else the first model.
 
     Raises:
         DataError: no runs there.

@@ -39,13 +39,7 @@ def show(data: ReportData, file: TextIO | None = None) -> None:
 
 
 def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
-    """The same as text.
-
-    Args:
-        data: what to show.
-        width: columns to stay within; long model names wrap rather than being cut.
-        colour: ANSI colours for the marks and the best value.
-    """
+    """The same as text."""
     import io
 
     from rich.console import Console

@@ -39,9 +39,7 @@ class Regression:
     def of(cls, values: Floats, covariates: Floats) -> Regression:
         """The fit.
 
-        Args:
-            values: float64 (n,).
-            covariates: float64 (n, p).
+        Shapes: `values` (n,), `covariates` (n, p).
 
         Example:
             >>> x = np.array([[-1.0], [0.0], [0.0], [1.0]])
@@ -77,10 +75,7 @@ class KeyEffects:
     def of(cls, values: Floats, keys: Codes, size: int) -> KeyEffects:
         """Best linear predictions.
 
-        Args:
-            values: float64 (n,), of the baseline.
-            keys: int64 (n,), codes in 0 … size - 1.
-            size: number of keys, those of production alone included.
+        Shapes: `values` (n,), `keys` (n,).
 
         Example:
             Keys that differ, and whose values do not: each is believed at once. The fourth is unknown.
@@ -110,10 +105,7 @@ class KeyEffects:
 def dummies(codes: Codes, kept: Codes, shares: Floats) -> Floats:
     """Columns of 1 and 0, less the baseline's shares; cells that are not kept are as the baseline is on average.
 
-    Args:
-        codes: int64 (n,), a cell per query.
-        kept: int64 (p,), the cells that have a column.
-        shares: float64 (p,), of the baseline's queries in them.
+    Shapes: `codes` (n,), `kept` (p,), `shares` (p,).
 
     Returns:
         float64 (n, p).
@@ -127,10 +119,7 @@ def dummies(codes: Codes, kept: Codes, shares: Floats) -> Floats:
 def hinges(values: Floats, reference: Floats, bins: int) -> Floats:
     """Columns whose sums are the lines that break at the reference's quantiles, less the reference's means.
 
-    Args:
-        values: float64 (n,); missing ones and those outside of the reference's range count as its average.
-        reference: float64 (m,), none missing.
-        bins: of the reference, equally large.
+    Shapes: `values` (n,), `reference` (m,).
 
     Returns:
         float64 (n, 1 + breaks).

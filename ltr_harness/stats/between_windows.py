@@ -42,9 +42,7 @@ def variance_between(sample: Sample, windows: Codes) -> WindowVariance | None:
     which each window enters its own reference: variance = (sum n r**2 - sum n s**2 (1 - H)) / sum n (1 - 2 H +
     sum H**2), at least 0. It has as many degrees of freedom as there are windows more than strata.
 
-    Args:
-        sample: values with their clusters and strata.
-        windows: int64 (n,), codes 0 … of the window of each value.
+    Shapes: `windows` (n,).
 
     Example:
         Four days of 100 queries, at .7, .8, .7, .8, whose queries are all alike.
@@ -89,9 +87,7 @@ def variance_of_neighbours(sample: Sample, windows: Codes) -> WindowVariance | N
 
     For a time in which something may have happened, where no quiet one is known.
 
-    Args:
-        sample: values with their clusters.
-        windows: int64 (n,), codes 0 … in order of time.
+    Shapes: `windows` (n,).
 
     Source: J. von Neumann, Annals of Mathematical Statistics 12 (1941).
     """
@@ -116,13 +112,6 @@ def widened(
     confidence: float = 0.95,
 ) -> Estimate:
     """An estimate from queries, with the variance between windows in it.
-
-    Args:
-        plain: as if windows had no effects.
-        between: the variance between windows.
-        share: by how much of it the estimate varies: sum of squared shares of the windows, both sides added.
-        alternative: what p is asked for.
-        confidence: of the interval.
 
     Returns:
         With degrees of freedom by Satterthwaite, at least those of the windows; as it was where nothing is known of its

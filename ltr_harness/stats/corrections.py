@@ -17,8 +17,7 @@ from ltr_harness.stats.moments import Floats
 def bonferroni(p: ArrayLike) -> Floats:
     """Each p times the size of the family: the chance of any false alarm stays below alpha. Holm is never worse.
 
-    Args:
-        p: (m,) p-values of the family; NaN is no member.
+    Shapes: `p` (m,).
 
     Example:
         >>> bonferroni([0.01, 0.04, np.nan]).tolist()
@@ -32,8 +31,7 @@ def holm(p: ArrayLike) -> Floats:
 
     The i-th smallest of m is multiplied by m - i + 1; none may be below the one before it.
 
-    Args:
-        p: (m,) p-values of the family; NaN is no member.
+    Shapes: `p` (m,).
 
     Example:
         >>> holm([0.01, 0.03, 0.02]).tolist()
@@ -55,8 +53,7 @@ def bh(p: ArrayLike) -> Floats:
 
     The i-th smallest of m is multiplied by m / i; none may be above the one after it.
 
-    Args:
-        p: (m,) p-values of the family; NaN is no member.
+    Shapes: `p` (m,).
 
     Example:
         >>> bh([0.01, 0.03, 0.02]).tolist()

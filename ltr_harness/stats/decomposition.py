@@ -58,12 +58,7 @@ def decompose(
     mix: nobody knows what the lacking side's mean would be there. Intervals follow from each query's influence,
     clusters and shared users included.
 
-    Args:
-        one: values of one side, with their clusters.
-        one_cells, other_cells: codes >= 0, the same coding.
-        other: values of the other side.
-        confidence: of the intervals.
-        apart: bool (n_cells,), cells that are not to be compared although both sides have them.
+    Shapes: `apart` (n_cells,).
 
     Example:
         Shares .7/.3 become .4/.6 at means .85/.65: all of the drop is mix.

@@ -52,10 +52,7 @@ def worth(codes: NDArray[np.int64], size: int, clusters: Codes | None) -> float:
 
     n over the design effect, the mean over all thresholds of var(share below it, by cluster) / var(share below it).
 
-    Args:
-        codes: (n,) bins in 0 … size - 1.
-        size: number of bins.
-        clusters: (n,) codes; None where every value is its own.
+    Shapes: `codes` (n,), `clusters` (n,).
 
     Example:
         Four users of five queries each, all alike, are worth three values.
@@ -90,12 +87,6 @@ def psi_threshold(n: float, m: float, bins: int, alpha: float, floor: float = 0.
 
     Without drift PSI is about chi-square with bins - 1 degrees of freedom times (1/n + 1/m): for 100 queries
     against 100 it exceeds the customary 0.1 in 84 % of cases. So: max(floor, quantile * (1/n + 1/m)).
-
-    Args:
-        n, m: values on both sides, or what they are `worth`.
-        bins: cells that PSI is summed over.
-        alpha: chance of a value above the threshold where nothing drifted.
-        floor: the size from which on drift matters.
     """
     if min(n, m) == 0 or bins < 2:
         return float("inf")
@@ -122,10 +113,7 @@ def kolmogorov_smirnov(one: Floats, other: Floats) -> tuple[float, float]:
 def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) -> tuple[float, float, float]:
     """How far two distributions are apart; NaN left out.
 
-    Args:
-        one: (n,) values of one side.
-        other: (m,) values of the other side.
-        shares: of `one` and of `other` that are independent values (see `worth`); they make p larger.
+    Shapes: `one` (n,), `other` (m,).
 
     Returns:
         The Kolmogorov-Smirnov distance (largest difference of the distribution functions), its asymptotic p, and

@@ -74,9 +74,6 @@ def successors(options: Mapping[str, Any]) -> dict[str, str]:
 def method_of(options: Mapping[str, Any]) -> Method:
     """The method that keywords of `compare` describe.
 
-    Args:
-        options: by the names of the fields.
-
     Raises:
         ConfigError: a choice that does not exist, or was retired.
         UsageError: a keyword that does not exist.

@@ -18,10 +18,7 @@ def paired_differences(one: Floats, other: Floats, tolerance: float = TIE) -> Fl
     Rounding noise would otherwise be tested as if it were a result: two models that rank alike would differ
     in the 17th digit and could do so "significantly".
 
-    Args:
-        one: (n,) or (n, m), per-query values; NaN where undefined.
-        other: the same shape (n,) or (n, m).
-        tolerance: the largest difference that is rounding noise.
+    Shapes: `one` (n,), `other` (n,).
     """
     d: Floats = one - other
     return np.where(np.abs(d) <= tolerance, 0.0, d)
@@ -29,9 +26,6 @@ def paired_differences(one: Floats, other: Floats, tolerance: float = TIE) -> Fl
 
 def sign_test_p(d: Floats, *, tolerance: float = TIE) -> Floats:
     """Sign test: would a fair coin give so uneven a number of wins and losses? Exact binomial, ties left out.
-
-    Args:
-        tolerance: differences up to this size are ties.
 
     Returns:
         p in (0, 1]; 1 where all are ties, NaN where no difference is defined.

@@ -74,12 +74,6 @@ class Spread:
         """The smallest true difference that n draws show, with probability `power`, at level `alpha`.
 
         Where seeds count, both the trained models and the methods have to differ, so the larger of two.
-
-        Args:
-            n: draws, at least 2.
-            alpha: level of the two-sided test; of its first step where several are corrected together.
-            power: chance of a significant result.
-            seeds: of each model that has any; None for those at hand.
         """
         freedom = n - 1.0
         if self.freedom is not None and self.n is not None:
@@ -135,14 +129,7 @@ class Spread:
     def needed(
         self, difference: float, *, alpha: float, power: float, seeds: int | None = None
     ) -> int | None:
-        """The fewest draws that find a true difference; None where no number of them does, for lack of seeds.
-
-        Args:
-            difference: above 0.
-            alpha: level of the two-sided test.
-            power: chance of a significant result.
-            seeds: of each model that has any; None for those at hand.
-        """
+        """The fewest draws that find a true difference; None where no number of them does, for lack of seeds."""
         before = 1
         for n in _GRID:  # where seeds take over, their few degrees of freedom make more draws find less
             if self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference:
@@ -160,12 +147,6 @@ class Spread:
         """The fewest seeds of each model with which no more than so many draws find a true difference.
 
         None where no number of seeds does.
-
-        Args:
-            difference: above 0.
-            most: draws.
-            alpha: level of the two-sided test.
-            power: chance of a significant result.
         """
 
         def enough(seeds: int) -> bool:

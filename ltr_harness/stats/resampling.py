@@ -34,8 +34,7 @@ SAME_SUM = 1e-9
 def on_grid(values: Floats) -> tuple[Floats, Floats]:
     """Whole numbers in proportion to `values` (NaN becomes 0), and the size of one unit per column.
 
-    Args:
-        values: (n, m), NaN where undefined.
+    Shapes: `values` (n, m).
 
     Returns:
         float64 (n, m) of integers, such that any sum of n of one column is below 2**52, and (m,) units.
@@ -51,10 +50,7 @@ def on_grid(values: Floats) -> tuple[Floats, Floats]:
 def flipped_sums(grid: Floats, draws: int, seed: int) -> Iterator[Floats]:
     """Column sums under `draws` random sign patterns, one pattern for all columns, in blocks of draws.
 
-    Args:
-        grid: (n, m) integers from `on_grid`.
-        draws: number of sign patterns.
-        seed: of the patterns.
+    Shapes: `grid` (n, m).
 
     Yields:
         float64 (block, m); the blocks add up to `draws`.
@@ -75,10 +71,7 @@ def flipped_sums(grid: Floats, draws: int, seed: int) -> Iterator[Floats]:
 def _add_flipped(signs: NDArray[np.uint8], values: Floats, sums: Floats) -> None:
     """Adds each column's values under each draw's signs: eight at a time, whose sum the byte of their signs finds.
 
-    Args:
-        signs: (block, at least n / 8), a bit for each value, the highest first; 1 is plus.
-        values: (m, n)
-        sums: (m, block), what is added to.
+    Shapes: `signs` (block, at least n / 8), `values` (m, n), `sums` (m, block).
     """
     m, n = values.shape
     table = np.zeros((_BYTES_AT_ONCE, 256, 4))
@@ -140,14 +133,7 @@ def resample_counts(n: int, draws: int, seed: int) -> Iterator[Floats]:
 
 
 def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -> NDArray[np.int64]:
-    """(rows, columns) random integers in 0..n-1; each row takes a whole number of the stream's words.
-
-    Args:
-        generator: the stream of random words, which goes on.
-        n: exclusive upper end.
-        rows: of the result.
-        columns: of the result.
-    """
+    """(rows, columns) random integers in 0..n-1; each row takes a whole number of the stream's words."""
     words = -(-columns // 2)
     raw = generator.random_raw(rows * words).astype("<u8", copy=False).view("<u4")
     # The high half of a 32-bit number times n is uniform up to n / 2**32.

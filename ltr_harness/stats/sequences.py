@@ -18,12 +18,7 @@ def always_valid_p(
     for one side. It holds for sums of independent parts whose variance is known or well estimated: from about 100
     queries on.
 
-    Args:
-        z: float64 (n_looks,), the mean over all so far in standard errors.
-        information: float64 (n_looks,), how much that is: 1 over the mean's variance, in any unit, increasing.
-        tightest: the information at which a difference is to be seen soonest.
-        alpha: the level for which it is so.
-        alternative: ``drop`` where small z are asked for, ``rise``, or ``change`` for either.
+    Shapes: `z` (n_looks,), `information` (n_looks,).
 
     Returns:
         float64 (n_looks,); the p-value of a look is about the series up to it.
@@ -49,10 +44,7 @@ def always_valid_p(
 def always_valid_reach(information: Floats, tightest: float, alpha: float = 0.05) -> Floats:
     """Standard errors by which intervals around a growing mean reach, so that all of them hold together.
 
-    Args:
-        information: float64 (n_looks,), as in `always_valid_p`.
-        tightest: the information at which the interval is to be narrowest.
-        alpha: share of series in which some interval may be wrong.
+    Shapes: `information` (n_looks,).
 
     Returns:
         float64 (n_looks,).

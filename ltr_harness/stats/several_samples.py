@@ -17,10 +17,7 @@ def welch_anova_p(values: Floats, groups: Codes, least: int = 2) -> float:
     F = sum w (mean - m)**2 / (k - 1) / (1 + 2 (k - 2) / (k**2 - 1) h), where h = sum (1 - w / W)**2 / (n - 1),
     with k - 1 and (k**2 - 1) / (3 h) degrees of freedom.
 
-    Args:
-        values: (n,), NaN left out.
-        groups: (n,) codes >= 0.
-        least: smaller groups are left out; 2 at least.
+    Shapes: `values` (n,), `groups` (n,).
 
     Returns:
         NaN for fewer than two groups, or where a group's values are all equal.
@@ -55,9 +52,7 @@ _EXPECTED = 5.0  # in a cell, for chi-squared to hold
 def sample_ratio_p(counts: NDArray[np.int64], shares: Floats) -> float:
     """Chi-squared: how often chance alone takes counts as far from their expected shares.
 
-    Args:
-        counts: int64 (k,), such as users of each arm.
-        shares: float64 (k,), adding up to 1.
+    Shapes: `counts` (k,), `shares` (k,).
 
     Returns:
         NaN without counts.
@@ -77,9 +72,7 @@ def sample_ratio_p(counts: NDArray[np.int64], shares: Floats) -> float:
 def same_shares_p(groups: Codes, places: Codes) -> float:
     """Chi-squared: whether groups have the same shares at all places, such as arms in all windows.
 
-    Args:
-        groups: (n,) codes >= 0.
-        places: (n,) codes >= 0; a place that is too small for the test is left out.
+    Shapes: `groups` (n,), `places` (n,).
 
     Returns:
         NaN where fewer than two places are large enough.

@@ -73,11 +73,6 @@ class Estimate:
 def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alternative = "change") -> Estimate:
     """The mean with a t interval over clusters; of paired differences, with their t test against 0.
 
-    Args:
-        sample: values, with their clusters.
-        confidence: of the interval.
-        alternative: ``drop`` asks whether the mean is below 0, ``rise`` above, ``change`` either.
-
     Example:
         >>> e = mean_estimate(Sample(np.array([1.0, 2.0, 3.0])))
         >>> round(e.low, 4), round(e.high, 4)
@@ -146,12 +141,6 @@ def difference(
     difference = sum over strata of share_one * (mean_one - mean_other). Queries of one cluster count together,
     and users who occur in both samples are accounted for. t has Satterthwaite's degrees of freedom.
 
-    Args:
-        one: values of one period.
-        other: values of the other, with the same strata.
-        alternative: ``drop`` asks whether `one` is lower, ``rise`` higher, ``change`` either.
-        confidence: of the interval.
-
     Returns:
         NaN intervals and p where a side has fewer than two units, or a stratum of `one` is missing in `other`.
 
@@ -184,16 +173,7 @@ def between(
     confidence: float = 0.95,
     n: int = 0,
 ) -> Estimate:
-    """The estimate of a difference whose two sides have these influences.
-
-    Args:
-        value: the difference.
-        one: of the first side.
-        other: of the second side.
-        alternative: see `difference`.
-        confidence: of the interval.
-        n: queries or pairs behind it, as the estimate says.
-    """
+    """The estimate of a difference whose two sides have these influences."""
     variance = one.variance + other.variance
     freedom = one.freedom + other.freedom
     if variance > 0:  # neither constants nor NaN, the variance of a single unit
@@ -211,13 +191,7 @@ def missing(n: int = 0) -> Estimate:
 
 
 def one_sided(t: Floats, freedom: Floats, alternative: Alternative) -> Floats:
-    """p-values of t statistics, never 0.
-
-    Args:
-        t: any shape.
-        freedom: of t, any shape that fits.
-        alternative: see `difference`.
-    """
+    """p-values of t statistics, never 0."""
     if alternative == "change":
         p = 2 * stdtr(freedom, -np.abs(t))
     else:
@@ -230,8 +204,7 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
 
     Clicks by rank, say: ten per cent fewer clicks everywhere leave the shares as they are.
 
-    Args:
-        one: (n, places) counts per query; other: (m, places).
+    Shapes: `one` (n, places).
 
     Returns:
         p (NaN where a side has no counts), and the total variation distance between the shares, in 0 … 1.
@@ -260,10 +233,7 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
 def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> tuple[float, Influence]:
     """The mean under given shares of the strata, and its influence; NaN where a stratum that counts is empty.
 
-    Args:
-        sample: values with their clusters.
-        strata: int64 (n,), codes of the strata.
-        shares: float64 (n_strata,), adding up to 1.
+    Shapes: `strata` (n,), `shares` (n_strata,).
     """
     values = sample.values
     counts = np.bincount(strata, minlength=shares.size)

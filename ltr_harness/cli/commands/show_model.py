@@ -154,15 +154,7 @@ def why(
 def loaded(
     path: Path, trust: bool, data: Path | None, reader_name: str | None, reader_options: tuple[str, ...]
 ) -> tuple[Run, FittedModel, RankingDataset]:
-    """The run, its model, and the rows to look at with the model's columns.
-
-    Args:
-        path: of the run.
-        trust: whether code that it names may be executed.
-        data: labelled rows; the run's test split if None.
-        reader_name: how to read them; guessed from the file if None.
-        reader_options: of the reader, each ``key=value``.
-    """
+    """The run, its model, and the rows to look at with the model's columns."""
     from ltr_harness.errors import UsageError
     from ltr_harness.runs import load_run
 

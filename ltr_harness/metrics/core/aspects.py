@@ -10,12 +10,7 @@ from ltr_harness.groups import Judgments
 
 
 def refuse_label_order(metric: str, ties: str) -> None:
-    """Refuse to order ties by label: the order by highest grade for any subtopic is neither the worst nor the best.
-
-    Args:
-        metric: its name, for messages.
-        ties: the rule.
-    """
+    """Refuse to order ties by label: the order by highest grade for any subtopic is neither the worst nor the best."""
     if ties in ("worst", "best"):
         raise MetricError(
             f"{metric}: ties={ties}: which order of equal scores is the {ties} depends on what stands above them; "
@@ -25,10 +20,6 @@ def refuse_label_order(metric: str, ties: str) -> None:
 
 def labels_by_subtopic(judgments: Judgments, metric: str) -> NDArray[np.float64]:
     """float64 (n_subtopics, n_rows): every row's grade by the first, the second, … subtopic of its query.
-
-    Args:
-        judgments: labels in query groups, with subtopics.
-        metric: its name, for messages.
 
     Raises:
         MetricError: nobody said what is relevant for which subtopic.
@@ -45,9 +36,7 @@ def labels_by_subtopic(judgments: Judgments, metric: str) -> NDArray[np.float64]
 def subtopics_of_queries(labels: NDArray[np.float64], judgments: Judgments) -> NDArray[np.int64]:
     """int64 (n_queries,): subtopics for which a document of the query is relevant; others are none of its subtopics.
 
-    Args:
-        labels: float64 (n_subtopics, n_rows), as `labels_by_subtopic` has them, 0 where they do not count.
-        judgments: whose rows they are.
+    Shapes: `labels` (n_subtopics, n_rows).
     """
     relevant = np.maximum.reduceat(labels > 0, judgments.groups.boundaries[:-1], axis=1)
     return np.asarray(relevant.sum(axis=0, dtype=np.int64))

@@ -125,12 +125,7 @@ class Binding:
 
 
 class BoundOnce(Binding):
-    """Metrics for one evaluation: of very many rows, some queries are bound at a time and let go of again.
-
-    Args:
-        metrics: what to compute.
-        judgments: the queries and what their documents are worth.
-    """
+    """Metrics for one evaluation: of very many rows, some queries are bound at a time and let go of again."""
 
     def __init__(self, metrics: Sequence[Metric], judgments: Judgments) -> None:
         if judgments.groups.n_rows <= 2 * _ROWS_AT_ONCE:
@@ -169,10 +164,7 @@ def slices_of(
 ) -> Iterator[tuple[slice, Judgments, NDArray[Any], NDArray[np.bool_] | None]]:
     """Neighbouring queries with their judgments, scores and what is listed, some hundred thousand rows at a time.
 
-    Args:
-        judgments: of any number of rows.
-        scores: (n_rows,).
-        retrieved: bool (n_rows,), or None.
+    Shapes: `scores` (n_rows,), `retrieved` (n_rows,).
 
     Raises:
         DataError: a wrong length.
@@ -254,10 +246,7 @@ def checked_scores(
 ) -> NDArray[np.float64]:
     """Scores as `check_scores` has them, -inf for documents that were not retrieved.
 
-    Args:
-        scores: (n_rows,), higher ranks first.
-        groups: which rows form a query.
-        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+    Shapes: `scores` (n_rows,), `retrieved` (n_rows,).
     """
     if retrieved is None:
         return check_scores(scores, groups)
@@ -276,9 +265,7 @@ def checked_scores(
 def as_seen(scores: NDArray[np.float64], precision: str) -> NDArray[np.float64]:
     """Scores as a tool of this precision tells them apart.
 
-    Args:
-        scores: float64 (n_rows,).
-        precision: ``float64`` or ``float32``.
+    Shapes: `scores` (n_rows,).
     """
     return scores.astype(np.float32).astype(np.float64) if precision == "float32" else scores
 

@@ -31,9 +31,7 @@ class LabelOrder:
     def of(cls, labels: NDArray[np.float64], groups: QueryGroups) -> LabelOrder:
         """What these labels say.
 
-        Args:
-            labels: float64 (n_rows,).
-            groups: which rows form a query.
+        Shapes: `labels` (n_rows,).
         """
         grade = np.empty(groups.n_rows, dtype=np.int64)
         n_grades = np.empty(groups.n_queries, dtype=np.int64)
@@ -52,8 +50,7 @@ class LabelOrder:
     def pairs(self, boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
         """int64 (n_queries,), pairs of documents with different labels.
 
-        Args:
-            boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
+        Shapes: `boundaries` (n_queries + 1,).
         """
         return np.add.reduceat(self.n_better, boundaries[:-1], dtype=np.int64)
 
@@ -108,8 +105,7 @@ class RowsAbove:
     def of_group(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """float64 (n_ranks,), the mean of the rank's tie group.
 
-        Args:
-            values: float64 (n_ranks,).
+        Shapes: `values` (n_ranks,).
         """
         _, group, sizes = np.unique(self.start, return_inverse=True, return_counts=True)
         return np.asarray((np.bincount(group, weights=values) / sizes)[group])

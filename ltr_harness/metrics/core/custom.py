@@ -158,13 +158,7 @@ def _spelling(metric: FunctionMetric, function: PerQuery) -> str:
 
 
 def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
-    """A metric class from outside, checked to declare what every metric must and marked with where it came from.
-
-    Args:
-        kind: the class.
-        origin: ``path.py:Class`` where it comes from a file.
-        digest: of its code.
-    """
+    """A metric class from outside, checked to declare what every metric must and marked with where it came from."""
     place = origin.rpartition(":")[0] if origin else kind.__module__
     for declared, example in (("name", '"my_metric"'), ("graded", "True")):
         if not hasattr(kind, declared):

@@ -26,12 +26,6 @@ TableLike = str | Mapping[int, float] | Sequence[float]
 def table_text(value: TableLike, parameter: str, named: Sequence[str], first: int) -> str:
     """A gain or discount as the grammar writes it: a name, or a table's values joined by ``_``.
 
-    Args:
-        value: a name, the grammar's text, a mapping from grade (or rank) to value, or the values in order.
-        parameter: for messages.
-        named: names that are not tables.
-        first: what the first value belongs to: grade 0, or rank 1.
-
     Example:
         >>> table_text({0: 0, 1: 1, 2: 5}, "gain", ["exp"], 0)
         '0_1_5'
@@ -68,11 +62,6 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64
     ``exp`` is 2^g - 1 of whole grades, ``exp_real`` the same of any, ``linear`` is g, a table names the gain of
     grades 0, 1, 2, …
 
-    Args:
-        judgments: labels in query groups.
-        gain: as the metric's parameter is spelt.
-        metric: its name, for messages.
-
     Raises:
         MetricError: fractional grades where the gain needs whole ones, a grade that overflows, or one the
             table does not hold; the message names the query.
@@ -106,11 +95,6 @@ def discounts(discount: str, n_ranks: int, metric: str) -> NDArray[np.float64]:
     ``log2`` is 1 / log2(1 + rank); ``letor`` leaves ranks 1 and 2 whole and then divides by log2(rank);
     ``reciprocal`` is 1 / rank, ``none`` 1; a table names the factors of ranks 1, 2, … and must reach as far as ranks
     are counted.
-
-    Args:
-        discount: as the metric's parameter is spelt.
-        n_ranks: ranks that count.
-        metric: its name, for messages.
 
     Example:
         >>> discounts("log2", 3, "ndcg").round(4).tolist()

@@ -113,10 +113,6 @@ def as_list(metrics: Any) -> list[Any]:
 def metric_named(tool: str, name: str) -> Metric | None:
     """Our metric that gives the number which the tool prints under this name; None where there is none.
 
-    Args:
-        tool: a tool whose names are known.
-        name: as the tool writes it.
-
     Raises:
         UsageError: a tool whose names are not known here.
 

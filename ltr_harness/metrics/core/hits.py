@@ -30,10 +30,7 @@ class HitsMetric(BinaryMetric):
     ) -> NDArray[np.int64]:
         """int64, broadcastable to (n_cutoffs, n_queries); `lengths` are the documents each query lists.
 
-        Args:
-            lengths: int64 (n_queries,), documents each query lists.
-            n_relevant: int64 (n_queries,).
-            cutoffs: int64 (n_cutoffs,), ascending.
+        Shapes: `lengths` (n_queries,), `n_relevant` (n_queries,), `cutoffs` (n_cutoffs,).
         """
         raise NotImplementedError
 
@@ -74,10 +71,7 @@ def rows_looked_at(
 ) -> NDArray[np.int64]:
     """What precision divides by: ``k`` K, even where the list is shorter; ``min_kn`` min(K, n).
 
-    Args:
-        lengths: int64 (n_queries,), documents each query lists.
-        cutoffs: int64 (n_cutoffs,), ascending.
-        denominator: ``k`` or ``min_kn``.
+    Shapes: `lengths` (n_queries,), `cutoffs` (n_cutoffs,).
     """
     shorter = np.minimum(lengths, cutoffs)
     return (

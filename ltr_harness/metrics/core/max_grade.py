@@ -44,15 +44,7 @@ def refuse_above(
     limit: str = "max_grade",
     cure: str = "set max_grade to the scale's highest grade",
 ) -> None:
-    """Refuse labels above the scale's highest grade, naming the query.
-
-    Args:
-        max_grade: of the scale.
-        judgments: labels in query groups.
-        metric: its name, for messages.
-        limit: what the scale's highest grade is, for messages.
-        cure: for messages.
-    """
+    """Refuse labels above the scale's highest grade, naming the query."""
     too_large: NDArray[np.bool_] = judgments.labels > max_grade
     if too_large.any():
         row = int(np.flatnonzero(too_large)[0])

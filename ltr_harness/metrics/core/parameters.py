@@ -41,12 +41,7 @@ def accepted_of(metric: type[Any]) -> dict[str, Any]:
 
 
 def normal(accepted: Any, value: Any) -> Any:
-    """The value as the annotation would have it, or `REFUSED`.
-
-    Args:
-        accepted: the annotation.
-        value: what was given.
-    """
+    """The value as the annotation would have it, or `REFUSED`."""
     if accepted is Any:
         return value  # the metric's own __post_init__ has checked it
     if get_origin(accepted) is Literal:
@@ -87,11 +82,6 @@ def text_of(value: Any) -> str:
 
 def read_value(metric: type[Any], parameter: str, text: str) -> Any:
     """A parameter's value from the grammar's text.
-
-    Args:
-        metric: its class.
-        parameter: its name.
-        text: its value as written.
 
     Raises:
         MetricError: the metric has no such parameter; the message lists those it has.

@@ -45,8 +45,7 @@ class Ranking:
         A table of a few grades stays in the processor's nearest cache; values by row have to be fetched from
         all over the memory, which takes longer than the metric itself.
 
-        Args:
-            values: float64 (n_rows,).
+        Shapes: `values` (n_rows,).
         """
         grades = self.judgments.grades
         if grades is None:
@@ -56,8 +55,7 @@ class Ranking:
     def by_value(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """`by_grade` for any values: rows that tie are in the order of their values, so no sum depends on row order.
 
-        Args:
-            values: float64 (n_rows,).
+        Shapes: `values` (n_rows,).
         """
         ends = self.tie_end + np.repeat(self.offsets[:-1], np.diff(self.offsets))
         if np.array_equal(ends, np.arange(1, ends.size + 1)):
@@ -72,13 +70,7 @@ class Ranking:
 
 
 class RowRanker:
-    """Ranks one set of queries again and again, under one tie rule, down to one depth.
-
-    Args:
-        judgments: the queries; labels order ties for ``worst`` and ``best``, document ids for ``id``.
-        ties: the tie rule.
-        depth: the largest cutoff asked for; None for whole lists.
-    """
+    """Ranks one set of queries again and again, under one tie rule, down to one depth."""
 
     def __init__(self, judgments: Judgments, ties: Ties, depth: int | None) -> None:
         self._judgments = judgments
@@ -101,8 +93,7 @@ class RowRanker:
     def rank(self, scores: NDArray[np.float64]) -> Ranking:
         """Rank by score, descending.
 
-        Args:
-            scores: float64 (n_rows,) without NaN.
+        Shapes: `scores` (n_rows,).
         """
         offsets, boundaries = self._offsets, self._judgments.groups.boundaries
         rows = np.empty(offsets[-1], dtype=np.int64)

@@ -53,15 +53,8 @@ def select(
     of rows that tie with it past the list's end. Without ties `beyond` is -1. Of the `CROWDS`, `beyond` is -2 and
     `last` the bound.
 
-    Args:
-        scores: float64 (n_rows,) without NaN.
-        boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
-        offsets: int64 (n_queries + 1,), where each query's list starts in `rows`.
-        lanes: rows that are looked at side by side, from `lanes_for`.
-        longest: rows of the longest query.
-        rows: int64 (n_listed,), written: row numbers in rank order.
-        last: float64 (n_queries,), written.
-        beyond: int64 (n_queries,), written.
+    Shapes: `scores` (n_rows,), `boundaries` (n_queries + 1,), `offsets` (n_queries + 1,), `rows` (n_listed,),
+    `last` (n_queries,), `beyond` (n_queries,).
     """
     maxima = np.empty(lanes, dtype=np.float64)
     reaching = np.empty(longest + _WIDTH, dtype=np.float64)  # scores of the candidates
@@ -160,14 +153,8 @@ def sort_crowds(
 ) -> int:
     """What `select` leaves because too many rows reach the bound: they are sorted; whether any has `TIES`.
 
-    Args:
-        scores: float64 (n_rows,) without NaN.
-        boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
-        offsets: int64 (n_queries + 1,), where each query's list starts in `rows`.
-        longest: rows of the longest query.
-        rows: int64 (n_listed,), written: row numbers in rank order.
-        last: float64 (n_queries,), the bounds, written.
-        beyond: int64 (n_queries,), from `select`, written.
+    Shapes: `scores` (n_rows,), `boundaries` (n_queries + 1,), `offsets` (n_queries + 1,), `rows` (n_listed,),
+    `last` (n_queries,), `beyond` (n_queries,).
     """
     reaching = np.empty(longest + 1, dtype=np.float64)
     reaching_rows = np.empty(longest + 1, dtype=np.int64)
@@ -225,18 +212,9 @@ def list_ties(
 ) -> None:
     """Copy the lists without ties, and list the others anew: a stable sort of rows already in tie order.
 
-    Args:
-        scores: float64 (n_rows,) without NaN.
-        boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
-        offsets: int64 (n_queries + 1,), where each query's list starts in `rows`.
-        rows: int64 (n_listed,), from `select`.
-        last: float64 (n_queries,), from `select`.
-        beyond: int64 (n_queries,), from `select`.
-        tie_order: int64 (n_rows,), all rows, query by query, in the order they take when they tie.
-        longer: int64 (n_queries + 1,), where each query's list starts in `listed`.
-        longest: rows of the longest query.
-        listed: int64 (n_listed_with_ties,), written: row numbers in rank order.
-        tie_end: int64 (n_listed_with_ties,), written: rank at which the row's tie group ends.
+    Shapes: `scores` (n_rows,), `boundaries` (n_queries + 1,), `offsets` (n_queries + 1,), `rows` (n_listed,),
+    `last` (n_queries,), `beyond` (n_queries,), `tie_order` (n_rows,), `longer` (n_queries + 1,),
+    `listed` (n_listed_with_ties,), `tie_end` (n_listed_with_ties,).
     """
     above = np.empty(longest + 1, dtype=np.float64)
     above_rows = np.empty(longest + 1, dtype=np.int64)

@@ -97,11 +97,7 @@ def tie_audit(
 def share_tied(metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None) -> float:
     """Share of the positions within the cutoff whose document has an equal.
 
-    Args:
-        metric: the metric.
-        judgments: the queries.
-        scores: (n_rows,) in the judgments' row order.
-        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+    Shapes: `scores` (n_rows,), `retrieved` (n_rows,).
     """
     parts = [
         _n_tied(metric, part, checked_scores(own, part.groups, listed))

@@ -81,10 +81,6 @@ _RELEVANT = {"ir_measures": r"\(rel=([0-9]+)\)", "ranx": r"-l([0-9]+)$"}
 def spelling(tool: str, name: str) -> str | None:
     """How our grammar spells what the tool calls by this name; None where the name stands for nothing here.
 
-    Args:
-        tool: a key of `TOOLS`, or of the tools whose names are theirs.
-        name: as the tool writes it.
-
     Raises:
         UsageError: a tool whose names are not known here.
 
@@ -110,9 +106,6 @@ def own_name(name: str) -> tuple[str, str] | None:
 
     A metric's name of ours stays ours, in whatever capitals: papers write ``nDCG@10``, ``NDCG@10``, ``P@5`` and ``AP``
     for no tool's metric in particular.
-
-    Args:
-        name: without cutoff and parameters; trec_eval's own cutoffs are part of its names.
 
     Example:
         >>> own_name("ndcg_cut_10"), own_name("P.5")

@@ -44,13 +44,7 @@ def warm_up() -> None:
 
 
 def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> tuple[Recomputed, ...]:
-    """The metrics of these names under every tool's conventions that these rows allow.
-
-    Args:
-        names: canonical names of metrics.
-        models: whose means are wanted.
-        rows: labels and stored scores.
-    """
+    """The metrics of these names under every tool's conventions that these rows allow."""
     asked = {}
     for name in names:
         try:

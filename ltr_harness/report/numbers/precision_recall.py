@@ -32,13 +32,7 @@ class PrecisionRecall(NamedTuple):
 
 
 def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, PrecisionRecall]:
-    """Each model's curve, averaged over its replicates; empty where no query has a relevant document.
-
-    Args:
-        models: whose scores are looked at.
-        rows: labels and stored scores.
-        relevant: the lowest grade that counts as relevant.
-    """
+    """Each model's curve, averaged over its replicates; empty where no query has a relevant document."""
     is_relevant = rows.judgments.labels >= relevant
     if not is_relevant.any():
         return {}
@@ -61,10 +55,7 @@ def interpolated(
 
     Within documents of one score the number of relevant ones down to a rank is what it is on average over their orders.
 
-    Args:
-        judgments: which rows form a query.
-        is_relevant: bool (n_rows,).
-        scores: float64 (n_rows,), higher ranks first.
+    Shapes: `is_relevant` (n_rows,), `scores` (n_rows,).
     """
     ranking = RowRanker(judgments, "expected", None).rank(scores)
     starts, sizes = ranking.offsets[:-1], np.diff(ranking.offsets)

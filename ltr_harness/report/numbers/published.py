@@ -51,12 +51,7 @@ def beside_published(
 ) -> tuple[Published, ...]:
     """Every printed figure of a model that finished, in the order of the file.
 
-    Args:
-        references: the published tables.
-        models: those of the comparison.
-        rows: labels and stored scores; None where some model has none.
-        method: how intervals are made.
-        units: (n_queries,) codes of the units that queries belong to, or None.
+    Shapes: `units` (n_queries,).
     """
     figures = [
         (at, model, reference.measured(metric), printed)

@@ -84,9 +84,7 @@ def _measured(records: Sequence[Record]) -> list[Record]:
 def pareto_front(points: Sequence[tuple[float, float]], higher_is_better: bool = True) -> list[bool]:
     """Whether no other point costs no more and is no worse, and is better in one of both.
 
-    Args:
-        points: (cost, quality) of each.
-        higher_is_better: of qualities.
+    Shapes: `points` (cost, quality).
 
     Example:
         >>> pareto_front([(1.0, 0.5), (2.0, 0.4), (3.0, 0.7), (3.0, 0.6)])

@@ -126,10 +126,6 @@ class TestRows:
 def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:
     """The rows of every model's runs; None where a run lacks scores or sizes, or a query is in several folds.
 
-    Args:
-        entrants: the models of a comparison, which share their queries.
-        runs_of: the finished runs behind a model.
-
     Raises:
         DataError: a file is gone or changed.
     """

@@ -10,13 +10,7 @@ from ltr_harness.report.numbers.test_rows import TestRows
 
 
 def tie_audits(primary: str, models: Sequence[str], rows: TestRows) -> dict[str, TieAudit]:
-    """Each model's audit at the primary metric, first seed; empty where the metric has none.
-
-    Args:
-        primary: canonical name of the metric that decides.
-        models: whose scores are audited.
-        rows: labels and stored scores.
-    """
+    """Each model's audit at the primary metric, first seed; empty where the metric has none."""
     try:
         metric = parse_metric(primary)
         return {model: tie_audit(metric, rows.judgments, rows.scores(model)) for model in models}

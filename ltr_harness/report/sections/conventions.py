@@ -75,11 +75,6 @@ def means(data: ReportData, model: str, metric: str) -> Means | None:
 
     A metric that leaves such queries out says their number itself. One that counts them as 0 or 1 does
     not, so the data's own count is used, which holds for relevance from grade 1 on.
-
-    Args:
-        data: what the report speaks about.
-        model: its name.
-        metric: its canonical name.
     """
     rule = _empty_rule(metric)
     summary = data.summary(model, metric)
