@@ -26,6 +26,8 @@ from ltr_harness.wording import count_of
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
+ByRank = dict[int, tuple[float, float]]
+
 _CLICKS = 25  # fewer at a rank, and its propensity is off by a fifth or more
 _SIGMAS = 5  # a shuffle this far from uniform is none
 _ORDINARY = "clicks by rank of an ordinary log are not propensities: run the experiment, or give a table"
@@ -36,6 +38,7 @@ class MeasuredPropensities:
     """Propensities by rank relative to rank 1, and what they come from."""
 
     table: tuple[float, ...]  # by rank from 1
+    errors: tuple[float, ...]  # of their logarithms, as `Propensity.errors`
     source: str  # in words
 
 
@@ -59,26 +62,29 @@ def estimated(rule: Propensity) -> Propensity:
     if problems:
         raise DataError(problems)
     source = "; the baseline's from ".join(measured.source for measured in pages)
-    tables = [measured.table for measured in pages]
     return rule.model_copy(
         update={
             "estimate": None,
-            "table": tables[0],
-            "baseline_table": tables[1] if len(tables) > 1 else (),
+            "table": pages[0].table,
+            "errors": pages[0].errors,
+            "baseline_table": pages[1].table if len(pages) > 1 else (),
+            "baseline_errors": pages[1].errors if len(pages) > 1 else (),
             "source": rule.source or source,
         }
     )
 
 
-def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> dict[int, float]:
+def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> ByRank:
     """Propensities from lists in which rank 1 was exchanged with another rank at random, beside untouched lists.
 
     For every rank k, both items of the pair were shown in both orders. With r clicks per list,
     propensity(k) = (r_k untouched + r_k exchanged) / (r_1 untouched + r_1 exchanged): attractiveness cancels,
     whatever share of the lists was exchanged.
 
-    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017. {rank: propensity}; rank 1 has 1, ranks with fewer than
-    25 clicks are left out. Shapes: `lists` (n_rows,), `shown, original` (n_rows,), `clicked` (n_rows,).
+    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017. {rank: (propensity, standard error of its
+    logarithm)}; rank 1 has 1, ranks with fewer than 25 clicks are left out.
+
+    Shapes: `lists` (n_rows,), `shown, original` (n_rows,), `clicked` (n_rows,).
 
     Example:
         Two items: the first is clicked always when looked at, and rank 2 is looked at half of the time.
@@ -87,41 +93,49 @@ def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> 
         >>> shown = np.tile([1, 2], 200)
         >>> original = np.concatenate((np.tile([1, 2], 100), np.tile([2, 1], 100)))
         >>> clicked = np.where(original == 1, np.where(shown == 1, 1.0, lists % 2), 0.0)
-        >>> from_swaps(lists, shown, original, clicked)
-        {1: 1.0, 2: 0.5}
+        >>> {k: (p, round(error, 3)) for k, (p, error) in from_swaps(lists, shown, original, clicked).items()}
+        {1: (1.0, 0.0), 2: (0.5, 0.1)}
     """
     partner = np.zeros(int(lists.max(initial=-1)) + 1, dtype=np.int64)
     partner[lists[shown == 1]] = original[shown == 1]
     at_one = np.zeros(partner.size)
     at_one[lists[shown == 1]] = clicked[shown == 1]
-    ratios = {1: 1.0}
+    ratios = {1: (1.0, 0.0)}
     for k in np.unique(partner[partner > 1]).tolist():
         here = shown == k
         arms = [here & (partner[lists] == other) for other in (1, k)]
         if not all(arm.any() for arm in arms) or sum(clicked[arm].sum() for arm in arms) < _CLICKS:
             continue
-        below = sum(clicked[arm].mean() for arm in arms)
-        above = sum(at_one[lists[arm]].mean() for arm in arms)
+        below, own = _rate([clicked[arm] for arm in arms])
+        above, first = _rate([at_one[lists[arm]] for arm in arms])
         if above > 0:
-            ratios[k] = float(below / above)
+            ratios[k] = below / above, float(np.hypot(own, first))
     return ratios
 
 
-def from_random_order(shown: Codes, clicked: Floats) -> dict[int, float]:
-    """Propensities from lists whose top was shuffled: clicks by rank relative to rank 1.
+def from_random_order(shown: Codes, clicked: Floats) -> ByRank:
+    """Propensities from lists whose top was shuffled: clicks by rank relative to rank 1, as `from_swaps` has them.
+
+    Errors are of the logarithms of clicks: the one of rank 1 is in all propensities.
 
     Shapes: `shown, clicked` (n_rows,).
 
     Example:
-        >>> from_random_order(np.repeat([1, 2], 100), np.repeat([1.0, 0.0, 1.0, 0.0], [100, 0, 40, 60]))
-        {1: 1.0, 2: 0.4}
+        >>> found = from_random_order(np.repeat([1, 2], 100), np.repeat([1.0, 0.0, 1.0, 0.0], [50, 50, 40, 60]))
+        >>> {k: (p, round(error, 3)) for k, (p, error) in found.items()}
+        {1: (1.0, 0.1), 2: (0.8, 0.122)}
     """
-    first = clicked[shown == 1]
-    return {
-        int(k): float(clicked[shown == k].mean() / first.mean())
-        for k in np.unique(shown)
-        if first.any() and clicked[shown == k].sum() >= _CLICKS
-    }
+    rates = {int(k): _rate([clicked[shown == k]]) for k in np.unique(shown)}
+    enough = {k for k in rates if clicked[shown == k].sum() >= _CLICKS}
+    first = rates.get(1, (0.0, 0.0))[0]
+    return {k: (rate / first, error) for k, (rate, error) in rates.items() if first > 0 and k in enough}
+
+
+def _rate(arms: list[Floats]) -> tuple[float, float]:
+    """Sum of the arms' click rates, and the standard error of its logarithm: of a rate p of n rows p (1 - p) / n."""
+    rate = sum(float(arm.mean()) for arm in arms)
+    variance = sum(float(arm.var()) / arm.size for arm in arms)
+    return rate, float(variance**0.5 / rate) if rate else 0.0
 
 
 def row_propensities(
@@ -186,17 +200,19 @@ def _measured(path: str, experiment: PropensityLog) -> MeasuredPropensities:
     ranks = np.array(sorted(by_rank))
     every = np.arange(1, ranks[-1] + 1)
     # between measured ranks, a power of the rank
-    curve = np.exp(np.interp(np.log(every), np.log(ranks), np.log([by_rank[k] for k in ranks.tolist()])))
+    known = np.array([by_rank[k] for k in ranks.tolist()])
+    curve = np.exp(np.interp(np.log(every), np.log(ranks), np.log(known[:, 0])))
+    errors = np.append(known[0, 1], np.interp(np.log(every[1:]), np.log(ranks[1:]), known[1:, 1]))
     between = sorted({*every.tolist()} - {*by_rank})
     source = f"{how} in {count_of(n, 'list')}"
     if between:
         source += f" (rank {', '.join(map(str, between))} from its neighbours)"
-    return MeasuredPropensities(tuple(np.minimum(curve, 1.0).tolist()), source)
+    return MeasuredPropensities(tuple(np.minimum(curve, 1.0).tolist()), tuple(errors.tolist()), source)
 
 
 def _swapped(
     path: str, lists: Codes, shown: Codes, original: Codes, clicked: Floats
-) -> tuple[dict[int, float], int, str]:
+) -> tuple[ByRank, int, str]:
     """`from_swaps`, after a look at whether these are swaps."""
     size = int(lists.max()) + 1
     first = np.zeros(size, dtype=np.int64)
@@ -236,7 +252,7 @@ def _swapped(
 
 def _shuffled(
     path: str, lists: Codes, shown: Codes, original: Codes, clicked: Floats
-) -> tuple[dict[int, float], int, str]:
+) -> tuple[ByRank, int, str]:
     """`from_random_order`, after a look at whether the order was random."""
     n = int(np.max(shown, initial=0, where=shown != original))
     top = (shown <= n) & (np.bincount(lists[shown <= n], minlength=lists.max() + 1)[lists] == n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
@@ -101,6 +102,12 @@ class Propensity(Part):
     baseline_table: tuple[float, ...] = Field(
         default=(), description="The baseline's page, where it differs."
     )
+    errors: tuple[float, ...] = Field(
+        default=(),
+        description="Standard errors of the logarithms of `table`, rank 1's common to all ranks; they enter the "
+        "interval of IPS-DCG. `estimate` measures them.",
+    )
+    baseline_errors: tuple[float, ...] = Field(default=(), description="Likewise of `baseline_table`.")
     estimate: PropensityLog | None = Field(
         default=None, description="Measure the table in an experiment; never in clicks by rank."
     )
@@ -116,6 +123,12 @@ class Propensity(Part):
             )
         if self.baseline_table and not self.table:
             raise ValueError("baseline_table without table; expected both, or estimate: {baseline_path: …}")
+        for name, of in ("errors", self.table), ("baseline_errors", self.baseline_table):
+            errors = getattr(self, name)
+            if errors and (len(errors) != len(of) or not all(0 <= error < math.inf for error in errors)):
+                raise ValueError(
+                    f"{name} {list(errors)}; expected a number from 0 for each rank of its table"
+                )
         if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
             raise ValueError("a propensity outside 0 … 1; expected probabilities above 0")
         return self

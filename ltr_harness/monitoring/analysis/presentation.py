@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ltr_harness.monitoring.analysis.periods import Periods, interval
 from ltr_harness.monitoring.queries import column_of, grades_by_rank
 from ltr_harness.monitoring.results.answers import Interval, Presentation, RankRow
+from ltr_harness.stats.between_windows import WindowVariance, widened
 from ltr_harness.stats.two_samples import Influence, between, profile_p
 
 CAUTION = "click-based NDCG mixes ranking quality with presentation"
@@ -74,6 +75,9 @@ def _ips(periods: Periods) -> dict[str, Any]:
     if now is None or before is None:
         return {}
     change = periods.compare((now, before), alternative="drop")
+    variance = _of_propensities(periods)
+    measured = WindowVariance(variance, variance, float("inf"), 0)
+    change = widened(change, measured, float(variance > 0), "drop", periods.config.compare.confidence)
     return {
         "ips": interval(change),
         "ips_before": float(before.mean()),
@@ -81,6 +85,36 @@ def _ips(periods: Periods) -> dict[str, Any]:
         "ips_normalised": _normalised(periods),
         "effective": (_effective(periods.before), _effective(periods.now)),
     }
+
+
+def _of_propensities(periods: Periods) -> float:
+    """Variance of the change of IPS-DCG by errors of propensities; one table is off by the same in both periods."""
+    rule = periods.config.propensity
+    if rule is None or rule.column:
+        return 0.0
+    depth = periods.config.primary.k or periods.config.depth
+    parts = [(_by_rank(periods.now, rule.table, rule.clip, depth), rule.errors)]
+    before = -_by_rank(periods.before, rule.baseline_table or rule.table, rule.clip, depth)
+    if rule.baseline_table:
+        parts.append((before, rule.baseline_errors))
+    else:
+        parts = [(parts[0][0] + before, rule.errors)]
+    variance = 0.0
+    for gains, errors in parts:
+        if errors:  # of a lognormal factor at each rank, and of rank 1's at all others
+            last = np.minimum(np.arange(gains.size), len(errors) - 1)  # it stands for all later ranks
+            own, spread = np.bincount(last, gains, len(errors))[1:], np.expm1(np.square(errors))
+            variance += float(own**2 @ spread[1:] + own.sum() ** 2 * spread[0])
+    return variance
+
+
+def _by_rank(table: pd.DataFrame, propensities: tuple[float, ...], clip: float, depth: int) -> Floats:
+    """(depth,): how much of the mean of IPS-DCG was shown at each rank."""
+    shown = np.nan_to_num(grades_by_rank(table)).mean(axis=0, dtype=np.float64)
+    rank = np.arange(shown.size)
+    looked = np.array(propensities)[np.minimum(rank, len(propensities) - 1)]
+    gains = np.where(rank < depth, shown / np.maximum(looked, clip) / np.log2(rank + 2), 0.0)
+    return np.asarray(gains * float(column_of(table, "ips").mean()) / (gains.sum() or 1.0))
 
 
 def _normalised(periods: Periods) -> Interval:
