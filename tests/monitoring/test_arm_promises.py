@@ -86,13 +86,17 @@ RUNS = 300
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("users", "share"), [(200, 0.5), (2000, 0.5), (3000, 0.9), (10_000, 0.9)])
 def test_the_intervals_of_an_experiment_cover(size: str, users: int, share: float) -> None:
-    """All of an experiment's intervals at once in 95 % of experiments; and every measure has one."""
-    random, covered = np.random.default_rng(users), []
+    """All of an experiment's intervals at once in 95 % of experiments; and which have one: refusing is no way out."""
+    random, covered, told = np.random.default_rng(users), [], set()
     for _ in range(RUNS if users < 10_000 else RUNS // 4):
-        found = compared(random, size, users, {"A": share, "B": 1 - share}).differences
-        assert not any(np.isnan(d.difference.p) for d in found)
-        covered.append(all(d.difference.low <= 0 <= d.difference.high for d in found))
+        known = [d for d in compared(random, size, users, {"A": share, "B": 1 - share}).differences
+                 if not np.isnan(d.difference.p)]  # fmt: skip
+        told |= {d.measure for d in known}
+        covered.append(all(d.difference.low <= 0 <= d.difference.high for d in known))
     assert np.mean(covered) >= 0.935 - 3 * (0.05 * 0.95 / len(covered)) ** 0.5
+    assert {"ndcg@10", "click"} <= told
+    if share == 0.5 or (users == 10_000 and size != "pareto"):
+        assert {"buy", "dwell"} <= told
 
 
 WORLDS: dict[str, Callable[[np.random.Generator], tuple[Floats, Floats]]] = {
@@ -116,9 +120,9 @@ WORLDS: dict[str, Callable[[np.random.Generator], tuple[Floats, Floats]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("world", WORLDS)
 def test_arms_of_unlike_spread(world: str) -> None:
-    """1,000 experiments: 2.4 to 7.4 % false verdicts, and a line about rare kinds beside each.
+    """1,000 experiments: at most 6.5 % false verdicts, and twice the noise; a line about rare kinds beside each.
 
-    Version 0.2.0 told 8.7 and 9.8 % false ones where spreads are unlike, without a line, and nothing of the last two.
+    Version 0.2.0 told 8.7 and 9.8 % false ones where spreads are unlike, without a line.
     """
     random, wrong = np.random.default_rng(8), 0
     for _ in range(1000):
@@ -129,8 +133,9 @@ def test_arms_of_unlike_spread(world: str) -> None:
         found = compared_arms(table, cut(None, len(table), config), config, 1.0)
         assert found is not None
         _, d = found.differences
-        assert (d.verdict != "not distinguishable") == (not d.difference.low <= 0 <= d.difference.high)
-        if d.verdict != "not distinguishable":
+        outside = d.difference.low > 0 or d.difference.high < 0
+        assert (d.verdict in ("higher", "lower")) == outside
+        if d.verdict not in ("not distinguishable", "too little to tell"):
             wrong += 1
             assert any("A kind of" in note for note in found.notes)
     assert wrong / 1000 <= 0.08
