@@ -102,12 +102,10 @@ def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _in_this_process() -> None:
-    """Experiments of tests train where they are asked for, unless the test says otherwise. Pytest is not copied."""
+    """Experiments of tests train where they are asked for, unless the test says otherwise."""
     from ltr_harness.cli.commands.run import command
-    from ltr_harness.experiment import pool
     from ltr_harness.experiment.experiment import run_experiment
 
-    pool._can_be_copied = lambda: False
     run_experiment.__kwdefaults__["workers"] = 1
     (workers,) = (option for option in command.params if option.name == "workers")
     workers.default = 1

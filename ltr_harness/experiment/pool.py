@@ -14,16 +14,15 @@ import os
 import signal
 import sys
 import threading
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from itertools import pairwise
-from multiprocessing.context import BaseContext, SpawnContext, SpawnProcess
-from multiprocessing.process import BaseProcess
-from typing import Any
+from multiprocessing.context import BaseContext
+from typing import Any, TypeVar
 
 from ltr_harness.errors import MAIN_GUARD, Problem, UsageError
+
+T = TypeVar("T")
 
 _shutdowns: list[threading.Thread] = []
 _script_lock = threading.Lock()
@@ -70,32 +69,12 @@ def without_script() -> Iterator[None]:
             script.update(before)
 
 
-class _IsolatedProcess(SpawnProcess):
-    @staticmethod
-    def _Popen(process_obj: BaseProcess) -> Any:  # noqa: N802  # multiprocessing's name
+class _IsolatedPool(ProcessPoolExecutor):
+    """A pool whose processes, which start as work comes, import nothing from the current folder and no script."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         with isolated(), without_script():
-            return SpawnProcess._Popen(process_obj)
-
-
-class Isolated(SpawnContext):
-    """New processes that import nothing from the current folder."""
-
-    Process = _IsolatedProcess
-
-
-if sys.platform == "linux":
-    from multiprocessing.context import ForkServerContext, ForkServerProcess
-
-    class _CopiedProcess(ForkServerProcess):
-        @staticmethod
-        def _Popen(process_obj: BaseProcess) -> Any:  # noqa: N802
-            with without_script():
-                return ForkServerProcess._Popen(process_obj)
-
-    class Copied(ForkServerContext):
-        """New processes that are copies of one that has loaded everything."""
-
-        Process = _CopiedProcess
+            return super().submit(fn, *args, **kwargs)
 
 
 def new_pool(
@@ -107,7 +86,7 @@ def new_pool(
     """A pool whose processes end when this one does, however it ends."""
     arguments = (os.environ.get(_SAFE_PATH), start, settings)
     with shared_memory():
-        return ProcessPoolExecutor(workers, context, _initialize, arguments)
+        return _IsolatedPool(workers, context, _initialize, arguments)
 
 
 @contextmanager
@@ -145,88 +124,41 @@ def _exit_with_parent() -> None:
         os._exit(1)
 
 
-def worker_context(*modules: str, load_here: bool = False) -> BaseContext:
-    """What makes processes and queues. Asked for early, workers load on another core while this process reads data."""
-    _start_resource_tracker()
-    if sys.platform != "linux":
-        return Isolated()
-    context = Copied()
-    context.set_forkserver_preload(["ltr_harness.experiment.preloaded", *modules])
-    _start_forkserver(load_here and _can_be_copied())
-    return context
-
-
-def _start_resource_tracker() -> None:
-    """Start what clears away after others, before anything else: it unblocks signals that it finds blocked."""
-    if os.name == "posix":
+def worker_context(*modules: str) -> BaseContext:
+    """A way to make processes and queues. Asked for early, workers load on another core while data are read."""
+    if os.name == "posix":  # first of all: it unblocks signals that it finds blocked
         from multiprocessing import resource_tracker
 
         with isolated():
             resource_tracker.ensure_running()
+    if sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["ltr_harness.experiment.preloaded", *modules])
+    _start_forkserver()
+    return context
 
 
-def _start_forkserver(from_here: bool) -> None:
+SOCKETS = "LTR_HARNESS_SOCKETS"
+"""Environment variable with the forkserver's folder of sockets, for the forkserver alone."""
+
+
+def _start_forkserver() -> None:
     """Start the process that workers are copies of, with Ctrl-C blocked: the process that owns them handles it.
 
     A terminal sends Ctrl-C to all of them; each would print a traceback, also in the middle of an import.
     """
     from multiprocessing import forkserver, util
 
-    if from_here:
-        load_all()
+    if multiprocessing.parent_process() is None:  # a worker has its owner's folder
+        os.environ[SOCKETS] = util.get_temp_dir()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        with isolated(), _starting(_fork_passfds if from_here else util.spawnv_passfds):
+        with isolated():
             forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _can_be_copied() -> bool:
-    """Whether this process has no threads that its copy would lack and wait for: of its own, or of a booster."""
-    return threading.active_count() == 1 and sys.modules.keys().isdisjoint(("lightgbm", "xgboost"))
-
-
-@contextmanager
-def _starting(spawn: Callable[..., int]) -> Iterator[None]:
-    """What multiprocessing starts within is started so; killed, this process leaves no folder of sockets."""
-    from multiprocessing import util
-
-    inherited = vars(multiprocessing.current_process())["_config"].get("tempdir")  # its owner clears it
-    new, folder, owner = util.spawnv_passfds, util.get_temp_dir(), os.getpid()
-
-    def started(python: Any, arguments: Sequence[str], passed: Any) -> int:
-        if inherited is not None:
-            return spawn(python, arguments, passed)
-        clear = f"os.getppid() == {owner} or shutil.rmtree({folder!r}, ignore_errors=True)"
-        code = f"try:\n exec({arguments[-1]!r})\nfinally:\n import os, shutil\n {clear}"
-        return spawn(python, [*arguments[:-1], code], passed)
-
-    util.spawnv_passfds = started  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        util.spawnv_passfds = new
-
-
-def _fork_passfds(_: object, arguments: Sequence[str], passed: Collection[int]) -> int:
-    """`multiprocessing.util.spawnv_passfds` of a ``python -c``, without a new Python."""
-    from multiprocessing import forkserver
-
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()  # or every copy would say again what it has in hand
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the threads of NumPy's BLAS are made anew
-        pid = os.fork()
-    if pid:
-        return pid
-    try:
-        for before, after in pairwise([2, *sorted(passed), os.sysconf("SC_OPEN_MAX")]):
-            os.closerange(before + 1, after)
-        forkserver._forkserver.__init__()  # type: ignore[misc]  # the owner's is being started
-        exec(arguments[-1], {})
-    finally:
-        os._exit(0)
+        os.environ.pop(SOCKETS, None)
 
 
 def refuse_in_worker() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
+import os
+import shutil
 import sys
 from types import TracebackType
 
-from ltr_harness.experiment.pool import load_all
+from ltr_harness.experiment.pool import SOCKETS, load_all
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -16,6 +19,16 @@ def _report(kind: type[BaseException], error: BaseException, trace: TracebackTyp
 
 
 sys.excepthook = _report  # what multiprocessing calls where a copy cannot begin
+
+_owner, _sockets = os.getppid(), os.environ.pop(SOCKETS, "")
+
+
+@atexit.register
+def _clear() -> None:
+    """A killed owner leaves its folder of sockets."""
+    if _sockets and os.getppid() != _owner:
+        shutil.rmtree(_sockets, ignore_errors=True)
+
 
 gc.disable()
 load_all()

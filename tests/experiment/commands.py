@@ -87,11 +87,6 @@ def _command(
     if prepare is not None:
         prepare()
     from ltr_harness.cli import main
-    from ltr_harness.experiment import pool
-
-    pool._can_be_copied = lambda: (
-        True
-    )  # as in a new Python: boosters are loaded here, but have no threads yet
 
     sys.argv = ["ltr-harness", *arguments]
     main()

@@ -1,34 +1,27 @@
-"""Workers that are copies of the command's own process, which has loaded what they need."""
+"""Workers that are copies of a process that has loaded what they need."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from ltr_harness.experiment import pool
-
-can_be_copied = pool._can_be_copied  # before the session says that pytest is not to be copied
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers are not copies of one process")
 
 SCRIPT = """
 print("once")
 from ltr_harness.experiment.pool import new_pool, worker_context
 
-context = worker_context(load_here=True)
+context = worker_context()
 
 import sys
 from dataclasses import replace
 from multiprocessing import forkserver
 from pathlib import Path
-
-own, server = (Path(f"/proc/{pid}/cmdline").read_bytes() for pid in ("self", forkserver._forkserver._forkserver_pid))
-print("a copy of this process:", own == server)
 
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.progress import Progress
@@ -50,7 +43,7 @@ print("hook here:", sys.excepthook is sys.__excepthook__)
 
 @pytest.mark.long
 @LINUX
-def test_workers_of_a_command_are_copies_of_it(small: dict[str, Any], tmp_path: Path) -> None:
+def test_workers_are_copies_of_a_process_that_has_loaded_all(small: dict[str, Any], tmp_path: Path) -> None:
     """They train with several threads each, which hangs for ever where a booster had threads before the copy."""
     small["models"] = {name: small["models"][name] for name in ("lgbm", "xgb")}
     small["seeds"] = [1]
@@ -62,24 +55,9 @@ def test_workers_of_a_command_are_copies_of_it(small: dict[str, Any], tmp_path: 
     assert (said.returncode, said.stderr) == (0, "")
     assert said.stdout.splitlines() == [
         "once",
-        "a copy of this process: True",
         "{'complete'} {2}",
         "exit 0",
         "hook of its own: ltr_harness.experiment.preloaded",
         "holds files of its owner: False",
         "hook here: True",
     ]
-
-
-def test_a_process_with_threads_or_a_booster_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
-    for booster in ("lightgbm", "xgboost"):
-        monkeypatch.delitem(sys.modules, booster, raising=False)
-    monkeypatch.setattr(threading, "active_count", lambda: 1)
-    assert can_be_copied()
-    with monkeypatch.context() as within:
-        within.setattr(threading, "active_count", lambda: 2)
-        assert not can_be_copied()
-    for booster in ("lightgbm", "xgboost"):
-        with monkeypatch.context() as within:
-            within.setitem(sys.modules, booster, sys)
-            assert not can_be_copied()

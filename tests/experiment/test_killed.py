@@ -125,9 +125,7 @@ def test_ctrl_c_in_a_terminal_while_workers_load_is_answered_once(small_file: Pa
     process = start(small_file, tmp_path, *MINUTES)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
 
-    until = (
-        time.monotonic() + 60
-    )  # the command itself loads what workers will be copies of, after the tracker's start
+    until = time.monotonic() + 60  # what workers will be copies of is loaded after the tracker's start
     while b"resource_tracker" not in _command_lines(children) and time.monotonic() < until:
         time.sleep(0.01)
     time.sleep(0.3)
@@ -276,14 +274,13 @@ def test_a_run_that_kills_two_workers_is_recorded_as_failed_and_tried_by_the_nex
 @pytest.mark.skipif(
     sys.platform != "linux", reason="elsewhere workers are new processes, without such a folder"
 )
-@pytest.mark.parametrize("load_here", [True, False])
-def test_a_killed_process_leaves_no_folder_of_sockets(tmp_path: Path, load_here: bool) -> None:
-    script = f"""
+def test_a_killed_process_leaves_no_folder_of_sockets(tmp_path: Path) -> None:
+    script = """
         import os, signal
         from ltr_harness.experiment.pool import new_pool, worker_context
 
         if __name__ == "__main__":
-            pool = new_pool(1, worker_context(load_here={load_here}))
+            pool = new_pool(1, worker_context())
             assert pool.submit(abs, -1).result() == 1
             print(*os.listdir(os.environ["TMPDIR"]), flush=True)
             os.kill(os.getpid(), signal.SIGKILL)

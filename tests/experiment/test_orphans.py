@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ltr_harness.experiment.pool import Isolated, isolated, new_pool, worker_context
+from ltr_harness.experiment.pool import isolated, new_pool, worker_context
 from tests.experiment.conftest import of_session
 
 from .commands import Command  # type: ignore[import-not-found]
@@ -133,7 +134,7 @@ def test_where_workers_do_not_start_as_copies(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "random.py").write_text(PAYLOAD.format(marker=str(tmp_path / "executed")))
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(tmp_path)])
     worker_context()
-    with new_pool(1, Isolated()) as pool:
+    with new_pool(1, multiprocessing.get_context("spawn")) as pool:
         first, wish = pool.submit(_path_and_wish).result(60)
     assert first == sys.path[0]
     assert wish == os.environ.get("PYTHONSAFEPATH")  # what a worker starts itself is its own affair

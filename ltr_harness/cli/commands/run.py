@@ -97,7 +97,7 @@ def command(
     _refuse_beside_final(final, {"--json": as_json, "--dry-run": dry_run})
     local = dask is None and not isinstance(workers, str)
     if local and workers != 1 and not dry_run:
-        worker_context(load_here=True)
+        worker_context()
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiment.check import refuse_errors
     from ltr_harness.experiment.cluster import chosen_cluster
