@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,12 +116,9 @@ def write_table(path: Path, table: pa.Table) -> None:
 OnRound = Callable[[int, Mapping[str, float]], None]
 
 
-@dataclass(frozen=True, eq=False)
-class _Trained:
-    fitted: FittedModel
-    scores: NDArray[np.float64]
-    evaluation: Evaluation
-    seconds: Mapping[str, float]
+_Trained = tuple[
+    FittedModel, NDArray[np.float64], Evaluation, Mapping[str, float]
+]  # with its scores, and seconds
 
 
 def execute(
@@ -222,20 +218,19 @@ def _trained(config: ModelConfig, training: Training, job: Job, fold: Fold) -> _
         "score": scored - trained,
         "evaluate": time.perf_counter() - scored,
     }
-    return _Trained(fitted, scores, evaluation, seconds)
+    return fitted, scores, evaluation, seconds
 
 
 def _written(trained: _Trained, folder: Path, task: Task, job: Job, fold: Fold) -> dict[str, Any]:
     """The files of a trained model; what its record says of it."""
-    fitted, evaluation = trained.fitted, trained.evaluation
+    fitted, scores, evaluation, seconds = trained
     fitted.save(folder)
     write_table(folder / HISTORY, history_table(fitted))
-    write_table(folder / TEST_SCORES, scores_table(fold.test, trained.scores))
+    write_table(folder / TEST_SCORES, scores_table(fold.test, scores))
     write_table(folder / PER_QUERY, per_query_table(fold.test, evaluation))
     if isinstance(fitted, TreeModel):
         write_table(folder / IMPORTANCE, importance_table(fold.train, fitted))
     (folder / LOG).write_text(_log(task, job, fitted, evaluation), encoding="utf-8")
-    took = trained.seconds["fit"]
     rule = job.stopping if fitted.best_round is not None else None
     return {
         "status": "complete",
@@ -247,8 +242,8 @@ def _written(trained: _Trained, folder: Path, task: Task, job: Job, fold: Fold) 
         "notes": [*fold.test.notes, *fitted.notes],
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
         "learned": dict(fitted.learned),
-        "seconds": trained.seconds,
-        "latency": _latency(fitted, folder, task, job, fold, evaluation, took),
+        "seconds": seconds,
+        "latency": _latency(fitted, folder, task, job, fold, evaluation, seconds["fit"]),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from ltr_harness.cores import let_idle_threads_sleep
 from ltr_harness.errors import Problem, TrainingError, UsageError
 from ltr_harness.experiment.check import check, refuse_errors
 from ltr_harness.experiment.cluster import chosen_cluster, refuse_without_cluster
-from ltr_harness.experiment.job import Job, Plan, Task, list_tasks
+from ltr_harness.experiment.job import Job, Task, list_tasks
 from ltr_harness.experiment.on_cluster import run_on_cluster
 from ltr_harness.experiment.pool import refuse_in_worker, wait_for_shutdowns
 from ltr_harness.experiment.progress import Progress, where_somebody_looks
@@ -62,15 +62,7 @@ class ExperimentResult:
         return self.comparison._repr_html_() if self.comparison else "<p>no model finished</p>"
 
 
-@dataclass(frozen=True, eq=False)
-class Prepared:
-    """An experiment whose data is read and checked and whose tasks are listed; nothing has been trained."""
-
-    job: Job
-    plan: Plan
-
-
-def prepare(job: Job, accept: Collection[str] = ()) -> Prepared:
+def prepare(job: Job, accept: Collection[str] = ()) -> Job:
     """Everything between reading and training: check models and metrics against the data, lint it, list the tasks.
 
     Raises:
@@ -80,7 +72,7 @@ def prepare(job: Job, accept: Collection[str] = ()) -> Prepared:
     plan = list_tasks(job)
     if plan.open_studies:
         require_optuna()
-    return Prepared(job, plan)
+    return replace(job, plan=plan)
 
 
 def run_experiment(
@@ -133,9 +125,8 @@ def run_experiment(
             workers=n_workers,
             cluster=cluster,
         )
-        prepared = prepare(job, accept)
         apart = workers is None and not in_time
-        result = run_prepared(prepared, fail_fast=fail_fast, progress=shown, apart=apart)
+        result = run_prepared(prepare(job, accept), fail_fast=fail_fast, progress=shown, apart=apart)
     if result.failures and on_failure == "raise":
         raise TrainingError(
             [
@@ -160,11 +151,11 @@ def _shown(progress: Progress | None) -> Iterator[Progress]:
 
 
 def run_prepared(
-    prepared: Prepared, *, fail_fast: bool = False, progress: Progress | None = None, apart: bool = False
+    job: Job, *, fail_fast: bool = False, progress: Progress | None = None, apart: bool = False
 ) -> ExperimentResult:
     """The part of `run_experiment` that trains."""
     progress = progress or Progress()
-    job, plan = prepared.job, prepared.plan
+    plan = job.plan
     refuse_without_cluster(job.experiment, job.cluster)
     refuse_errors(job.findings)
     job.folder.mkdir(parents=True, exist_ok=True)

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import tempfile
 import threading
-import uuid
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -65,21 +64,13 @@ def run_on_cluster(
         pool.shutdown()
 
 
-@dataclass(frozen=True)
-class ClusterJob:
-    """What a worker must know besides the task."""
-
-    topic: str  # names this command's runs among all that the cluster does
-    job: SerializedJob
-
-
 class DaskWorkerPool:
     """The cluster's workers, for `dispatch`. Each trains one run at a time, whatever number of threads it has."""
 
     def __init__(self, cluster: Cluster, job: Job) -> None:
         self._client = cluster.client
         self._job, self._reader = job, job.reader
-        self._sent_job = ClusterJob(f"ltr-harness-{uuid.uuid4().hex[:12]}", job.serialized())
+        self._sent_job = job.serialized()
         self._sees_data: dict[str, bool] = {}
         self._sent_folds: dict[str, tuple[str, Any]] = {}
         self._messages: deque[Rounds] = deque()
@@ -212,10 +203,10 @@ class WorkerState:
         self._topic = ""
         self._job: Job | None = None
 
-    def job_of(self, sent: ClusterJob) -> Job:
+    def job_of(self, sent: SerializedJob) -> Job:
         """The job, loaded once for all its runs."""
         if self._job is None or self._topic != sent.topic:
-            self._job, self._topic = sent.job.loaded, sent.topic
+            self._job, self._topic = sent.loaded, sent.topic
         return self._job
 
 
@@ -242,7 +233,7 @@ def cancel(topic: str, dask_worker: Any) -> None:
 
 
 def train_on_worker(
-    sent: ClusterJob, task: Task, facts: Mapping[str, Any], fold: Fold | None
+    sent: SerializedJob, task: Task, facts: Mapping[str, Any], fold: Fold | None
 ) -> dict[str, bytes]:
     """One run on a worker: name to content of the files in its folder."""
     worker = load_distributed().get_worker()
@@ -263,7 +254,7 @@ def train_on_worker(
 
 
 def load_part(
-    sent: ClusterJob, fold: str, facts: Mapping[str, Any], split: str, first: int, end: int
+    sent: SerializedJob, fold: str, facts: Mapping[str, Any], split: str, first: int, end: int
 ) -> RankingDataset:
     """Some queries of a split; of their features, nothing is read before they are used."""
     job = _state(load_distributed().get_worker()).job_of(sent)

@@ -12,9 +12,9 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,7 +24,6 @@ from ltr_harness.config.search import TuneConfig
 from ltr_harness.config.space import Range
 from ltr_harness.errors import HarnessError, MissingExtraError, Problem, TrainingError
 from ltr_harness.experiment.job import Study
-from ltr_harness.experiment.trial import ShouldPrune, TrialOutcome
 from ltr_harness.files import write_stored
 from ltr_harness.runs.identity import package_versions
 from ltr_harness.runs.record import STUDY, StudyRecord, Trial, read_study, used_up
@@ -96,6 +95,10 @@ KILLS = 3
 """Times that a point may take its process down before it counts as failed."""
 
 
+ShouldPrune = Callable[[int, float], bool]
+"""Told a step and the best value so far; True ends the trial."""
+
+
 @dataclass(frozen=True)
 class AskedTrial:
     """A trial that is to be made."""
@@ -157,14 +160,14 @@ class Search:
         self._running[trial.number] = trial
         return AskedTrial(trial._trial_id, trial.number, dict(trial.params))
 
-    def tell(self, asked: AskedTrial, outcome: TrialOutcome) -> Trial:
+    def tell(self, asked: AskedTrial, outcome: Trial) -> Trial:
         """Take in what became of a trial, and write it down."""
         from optuna.trial import TrialState
 
         trial = self._running.pop(asked.number)
-        kept = asdict(outcome) | {"error": outcome.error and outcome.error[:_LONGEST]}
+        kept = outcome.model_copy(update={"error": outcome.error and outcome.error[:_LONGEST]})
         for name in ("value", "best_round", "rounds_trained", "error", "seconds"):
-            trial.set_user_attr(name, kept[name])
+            trial.set_user_attr(name, getattr(kept, name))
         if outcome.status == "complete":
             self._optuna.tell(trial, outcome.value)
         else:

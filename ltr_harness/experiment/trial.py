@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -17,28 +16,16 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, HarnessError
 from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.job import Job
+from ltr_harness.experiment.search import AskedTrial, ShouldPrune
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.ranker import FittedModel, Training
+from ltr_harness.runs.record import Trial
 from ltr_harness.splits import folds
 
 CHECKPOINTS = 25
 """How often, at most, a trial asks whether it may go on: asking every round costs as much as a small tree."""
 
-ShouldPrune = Callable[[int, float], bool]
-"""Told a step and the best value so far; True ends the trial."""
 _Judged = tuple[float, dict[str, Any]]  # value; best round and rounds trained, where there is one training
-
-
-@dataclass(frozen=True)
-class TrialOutcome:
-    """What became of a trial; see `ltr_harness.runs.record.Trial`."""
-
-    status: Literal["complete", "pruned", "failed"]
-    value: float | None
-    seconds: float
-    best_round: int | None = None
-    rounds_trained: int | None = None
-    error: str | None = None
 
 
 class Pruned(Exception):  # noqa: N818 - it is none
@@ -81,17 +68,19 @@ class PruningCallback:
             self._should_prune(step, value)
 
 
-def run_trial(
-    job: Job, model: str, point: Mapping[str, Any], fold: Fold, should_prune: ShouldPrune
-) -> TrialOutcome:
+def run_trial(job: Job, model: str, asked: AskedTrial, fold: Fold, should_prune: ShouldPrune) -> Trial:
     """Train and judge one point; nothing here sees the fold's test split."""
     started = time.perf_counter()
 
-    def over(status: Literal["complete", "pruned", "failed"], **more: Any) -> TrialOutcome:
-        return TrialOutcome(status=status, seconds=time.perf_counter() - started, **{"value": None, **more})
+    def over(
+        status: Literal["complete", "pruned", "failed"], value: float | None = None, **more: Any
+    ) -> Trial:
+        seconds = time.perf_counter() - started
+        point = dict(asked.point)
+        return Trial(number=asked.number, status=status, point=point, value=value, seconds=seconds, **more)
 
     try:
-        config = model_at(job.experiment.models[model], point)
+        config = model_at(job.experiment.models[model], asked.point)
         judge = _on_validation if _tune(job).inner_folds is None else _on_inner_folds
         value, rounds = judge(job, config, fold, should_prune)
         if np.isnan(value):

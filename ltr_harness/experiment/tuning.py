@@ -18,7 +18,8 @@ from ltr_harness.experiment.pool import (
     worker_context,
 )
 from ltr_harness.experiment.search import AskedTrial, Search, opened
-from ltr_harness.experiment.trial import TrialOutcome, run_trial
+from ltr_harness.experiment.trial import run_trial
+from ltr_harness.runs.record import Trial
 
 if TYPE_CHECKING:
     from ltr_harness.experiment.progress import Progress
@@ -50,8 +51,8 @@ def tune(job: Job, studies: Sequence[Study], progress: Progress) -> None:
 
 def _trials(
     searches: Sequence[Search], parallel: int, pool: Executor, workers: int
-) -> Iterator[tuple[Search, AskedTrial, TrialOutcome]]:
-    running: dict[Future[TrialOutcome], tuple[Search, AskedTrial]] = {}
+) -> Iterator[tuple[Search, AskedTrial, Trial]]:
+    running: dict[Future[Trial], tuple[Search, AskedTrial]] = {}
     try:
         while True:
             while len(running) < workers:
@@ -110,11 +111,11 @@ def _initialize(job: SerializedJob) -> None:
     _job = job
 
 
-def _try(study: Study, asked: AskedTrial) -> TrialOutcome:
+def _try(study: Study, asked: AskedTrial) -> Trial:
     return _run(_job.loaded, study, asked)
 
 
-def _run(job: Job, study: Study, asked: AskedTrial) -> TrialOutcome:
+def _run(job: Job, study: Study, asked: AskedTrial) -> Trial:
     assert job.experiment.tune is not None
     with asked.pruning(study, job.experiment.tune, job.stopping) as should_prune:
-        return run_trial(job, study.model, asked.point, job.reader.read(study.fold), should_prune)
+        return run_trial(job, study.model, asked, job.reader.read(study.fold), should_prune)

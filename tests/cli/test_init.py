@@ -77,9 +77,9 @@ def test_data_of_every_format_gives_an_experiment_that_passes_check(
     assert "train: 40 queries, 480 rows" in said
     assert run_command(cli, ["check", str(output), "--runs", str(tmp_path / "runs")]) in (0, 2)
     prepared = prepare(read(output, runs=tmp_path / "runs"))
-    assert len(prepared.job.reader.names()) == 5
-    assert prepared.job.experiment.data.max_grade == 4
-    best = prepared.job.experiment.models["one-feature"].ranker.definition()["feature"]
+    assert len(prepared.reader.names()) == 5
+    assert prepared.experiment.data.max_grade == 4
+    best = prepared.experiment.models["one-feature"].ranker.definition()["feature"]
     assert str(best) in ("match: title", "2", "feature_2", "1")
 
 
@@ -164,7 +164,7 @@ def test_named_splits_are_kept_and_a_missing_validation_part_is_held_out(tmp_pat
     train, vali, test = (str(tmp_path / f"{name}.txt") for name in ("train", "vali", "test"))
     two, three = tmp_path / "two.yaml", tmp_path / "three.yaml"
     assert run_command(cli, ["init", train, "--test", test, "-o", str(two)]) == 0
-    assert prepare(read(two, runs=tmp_path)).job.reader.read("all").facts["valid"].n_queries == 4
+    assert prepare(read(two, runs=tmp_path)).reader.read("all").facts["valid"].n_queries == 4
     assert run_command(cli, ["init", train, "--valid", vali, "--test", test, "-o", str(three)]) == 0
     assert load_experiment(three).data.splits["all"].valid == ("vali.txt",)
 
@@ -181,8 +181,8 @@ def test_without_data_the_experiment_is_about_made_up_data(tmp_path: Path) -> No
     output = tmp_path / "first.yaml"
     assert run_command(cli, ["init", "-o", str(output)]) == 0
     prepared = prepare(read(output, runs=tmp_path / "runs"))
-    assert prepared.job.experiment.name == "first"
-    assert {str(model.ranker_name) for model in prepared.job.experiment.models.values()} == {
+    assert prepared.experiment.name == "first"
+    assert {str(model.ranker_name) for model in prepared.experiment.models.values()} == {
         "lightgbm",
         "xgboost",
         "feature",

@@ -203,7 +203,7 @@ def runs_of(
     from ltr_harness.experiment.workers import run_here
 
     prepared = prepare(read(config, runs=runs, cluster=cluster, workers=None if cluster else 1))
-    tasks, job, progress = prepared.plan.tasks, prepared.job, progress or Progress()
+    tasks, job, progress = prepared.plan.tasks, prepared, progress or Progress()
     job.folder.mkdir(parents=True)
     progress.planned(job, prepared.plan)
     trained = run_on_cluster(tasks, job, cluster, progress) if cluster else run_here(tasks, job, progress)

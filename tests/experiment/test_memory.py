@@ -20,14 +20,14 @@ from ltr_harness.experiment.read import read
 def test_mapped_data_is_what_the_splits_hold_and_own_memory_grows_with_the_libraries(
     small: dict[str, Any], tmp_path: Path
 ) -> None:
-    job = prepare(read(small, runs=tmp_path, workers=2)).job
+    job = prepare(read(small, runs=tmp_path, workers=2))
     fold = job.reader.read("all")
     both = memory_estimate(job)
     assert both.mapped == sum(part.n_rows * part.n_features * 4 for part in fold.splits.values())
     train, valid = (fold.splits[part].features.size for part in ("train", "valid"))
     assert both.own == 300e6 + 1.3 * (2 * (train + valid) + 8 * valid)
     small["models"] = {"lgbm": small["models"]["lgbm"]}
-    alone = prepare(read(small, runs=tmp_path, workers=2)).job
+    alone = prepare(read(small, runs=tmp_path, workers=2))
     assert memory_estimate(alone).own == 300e6 + 1.3 * (train + valid)
 
 

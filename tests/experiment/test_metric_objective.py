@@ -32,7 +32,7 @@ def test_primary_is_what_decides_and_the_scale_is_the_datas(optimised: dict[str,
     optimised["models"]["xgb"]["objective"]["metric"] = "primary"
     assert load_experiment(optimised).models["xgb"].objective == "ndcg(gain=linear)@3"
     optimised["models"]["xgb"]["objective"]["metric"] = "err"
-    job = prepare(read(optimised)).job
+    job = prepare(read(optimised))
     assert job.experiment.models["xgb"].objective == "err(max_grade=4)"
     assert load_experiment(as_mapping(job.experiment)) == job.experiment
     optimised["data"]["max_grade"] = 6

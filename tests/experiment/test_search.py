@@ -23,7 +23,6 @@ from ltr_harness.experiment.job import Study
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.read import read
 from ltr_harness.experiment.search import FILES, LOCK, Search, opened
-from ltr_harness.experiment.trial import TrialOutcome
 from ltr_harness.experiment.tuning import _trials, tune
 from ltr_harness.runs.record import STUDIES, STUDY, Trial, read_study
 
@@ -43,7 +42,7 @@ def search(
 ) -> None:
     """The searches alone, without the runs and the report that follow."""
     prepared = prepare(read(config, runs=runs, force=force))
-    job = replace(prepared.job, threads=1, workers=workers)
+    job = replace(prepared, threads=1, workers=workers)
     tune(job, prepared.plan.open_studies, progress or Progress())
 
 
@@ -98,10 +97,10 @@ def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
 
 def study_and_tune(tuned: dict[str, Any], runs: Path) -> tuple[Study, Any]:
     prepared = prepare(read(tuned, runs=runs))
-    return prepared.plan.studies[0], prepared.job.experiment.tune
+    return prepared.plan.studies[0], prepared.experiment.tune
 
 
-OVER = TrialOutcome("complete", 0.5, 1.0, 3, 5)
+OVER = Trial(number=0, status="complete", point={}, value=0.5, seconds=1.0, best_round=3, rounds_trained=5)
 
 
 def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(tuned: dict[str, Any], tmp_path: Path) -> None:

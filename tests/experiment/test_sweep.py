@@ -173,7 +173,7 @@ def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tr
         if sweep:
             config["sweep"] = sweep
         prepared = prepare(read(config, runs=trained_copy))
-        estimate = time_left(prepared.plan.tasks, replace(prepared.job, workers=workers))
+        estimate = time_left(prepared.plan.tasks, replace(prepared, workers=workers))
         return estimate.seconds, estimate.n_unknown
 
     assert left({"seeds": [1]}) == (0.0, 0)
@@ -204,4 +204,4 @@ def test_a_failed_run_says_nothing_about_time(swept: dict[str, Any], trained_cop
     tasks = [task for task in prepared.plan.tasks if task.model == "xgb"]
     assert [task.state for task in tasks] == ["train"]
     assert isinstance(tasks[0], Task)
-    assert time_left(tasks, prepared.job).n_unknown == 1
+    assert time_left(tasks, prepared).n_unknown == 1

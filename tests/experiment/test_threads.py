@@ -42,7 +42,7 @@ def test_threads_are_in_the_identity_only_where_they_matter(
         {(task.model, task.seed): task.identity for task in prepared.plan.tasks} for prepared in plans
     )
     moved = {model for (model, seed) in one if one[model, seed] != many[model, seed]}
-    assert moved == ({"goss"} if plans[0].job.threads != plans[1].job.threads else set())
+    assert moved == ({"goss"} if plans[0].threads != plans[1].threads else set())
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(small))
     # left to itself it would be one thread per model here, which no caution is needed for
@@ -50,7 +50,7 @@ def test_threads_are_in_the_identity_only_where_they_matter(
     assert run_command(cli, ["check", str(path), "--runs", str(tmp_path / "runs")]) == 0
     said = capsys.readouterr().out
     assert (
-        f"caution: models.goss: goss gives another model with another number of threads (here {plans[0].job.threads})"
+        f"caution: models.goss: goss gives another model with another number of threads (here {plans[0].threads})"
         in said
     )
     assert "caution: models.plain" not in said

@@ -24,7 +24,7 @@ from ltr_harness.experiment.job import Job, Study
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.read import read
 from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.experiment.search import FILES, LOCK
+from ltr_harness.experiment.search import FILES, LOCK, AskedTrial
 from ltr_harness.experiment.trial import Pruned, PruningCallback, run_trial
 from ltr_harness.experiment.tuning import tune
 from ltr_harness.metrics import parse_metric
@@ -42,7 +42,7 @@ pytestmark = [pytest.mark.long, pytest.mark.usefixtures("one_core")]
 def search(config: dict[str, Any], runs: Path, progress: Progress | None = None, workers: int = 1) -> None:
     """The searches alone, without the runs and the report that follow."""
     prepared = prepare(read(config, runs=runs))
-    job = replace(prepared.job, threads=1, workers=workers)
+    job = replace(prepared, threads=1, workers=workers)
     tune(job, prepared.plan.open_studies, progress or Progress())
 
 
@@ -178,7 +178,9 @@ def test_a_trial_works_without_any_test_data(tuned: dict[str, Any]) -> None:
     metric = parse_metric("ndcg@10")
     rule = StoppingRule(metric, patience=4, max_rounds=15)
     job = Job(experiment, FoldReader(experiment.data), Path(), (metric,), metric, rule, threads=1)
-    outcome = run_trial(job, "lgb", {"params.num_leaves": 7}, blind, lambda step, value: False)
+    outcome = run_trial(
+        job, "lgb", AskedTrial(0, 0, {"params.num_leaves": 7}), blind, lambda step, value: False
+    )
     assert outcome.status == "complete"
     valid = fold.valid
     assert valid is not None

@@ -41,7 +41,7 @@ def test_one_per_core_on_small_data_and_one_alone_on_large(monkeypatch: pytest.M
 def test_the_number_is_chosen_by_the_plan_not_by_what_is_done(small: dict[str, Any], tmp_path: Path) -> None:
     first = prepare(read(small, runs=tmp_path, workers=None))
     (first.plan.tasks[0].folder).mkdir(parents=True)
-    assert prepare(read(small, runs=tmp_path, workers=None)).job.workers == first.job.workers
+    assert prepare(read(small, runs=tmp_path, workers=None)).workers == first.workers
     with pytest.raises(UsageError, match="workers=0; expected at least 1"):
         prepare(read(small, runs=tmp_path, workers=0))
 
@@ -59,8 +59,8 @@ def test_workers_may_use_several_threads_each(small: dict[str, Any], tmp_path: P
     # A worker is forked from a process that has the boosters loaded. Had one of them started its threads there,
     # OpenMP in the worker would wait for threads that it does not have, for ever.
     prepared = prepare(read(small, runs=tmp_path))
-    prepared.job.folder.mkdir(parents=True)
-    job = replace(prepared.job, threads=2)
+    prepared.folder.mkdir(parents=True)
+    job = replace(prepared, threads=2)
 
     done = threading.Event()
 

@@ -39,9 +39,8 @@ def command(
     from ltr_harness.metrics.core.cautions import cautions
     from ltr_harness.rankers.objectives import stopping_cautions
 
-    prepared = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
-    job, plan = prepared.job, prepared.plan
-    outdated = job.experiment.compare.outdated
+    job = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
+    plan, outdated = job.plan, job.experiment.compare.outdated
     notes = dict.fromkeys([outdated] if outdated else [])
     for fold in job.folds:
         notes |= dict.fromkeys(fold.train.notes)

@@ -119,22 +119,22 @@ def command(
             workers=workers if isinstance(workers, int) else None,
             cluster=cluster,
         )
-        prepared = prepare(job, accept)
+        job = prepare(job, accept)
         if final is not None:
-            check_final(prepared.job.experiment, final)
+            check_final(job.experiment, final)
         if dry_run:
-            refuse_errors(prepared.job.findings)
-            progress.planned(prepared.job, prepared.plan)
-            _say_plan(prepared.plan)
+            refuse_errors(job.findings)
+            progress.planned(job, job.plan)
+            _say_plan(job.plan)
             return 0
-        result = run_prepared(prepared, fail_fast=fail_fast, progress=progress)
+        result = run_prepared(job, fail_fast=fail_fast, progress=progress)
         code = 1 if result.failures else 0
         if isinstance(progress, JsonProgress):
             progress.exit_code = code
             _say_json(result, progress)
             return code
     _say_end(result)
-    return code if final is None else max(code, _train_final(prepared.job, result, final, accept))
+    return code if final is None else max(code, _train_final(job, result, final, accept))
 
 
 def _refuse_beside_final(final: str | None, others: dict[str, bool]) -> None:
