@@ -25,8 +25,7 @@ from ltr_harness.experiment.progress import Progress
 from ltr_harness.experiment.read import read
 from ltr_harness.experiment.reproduce import reproduce
 from ltr_harness.experiment.search import FILES, LOCK, AskedTrial
-from ltr_harness.experiment.trial import Pruned, PruningCallback, run_trial
-from ltr_harness.experiment.tuning import tune
+from ltr_harness.experiment.tuning import Pruned, PruningCallback, run_trial, tune
 from ltr_harness.metrics import parse_metric
 from ltr_harness.runs.record import STUDIES, STUDY, StudyRecord, Trial
 from ltr_harness.splits import folds
