@@ -53,7 +53,9 @@ def plural(word: str, count: int) -> str:
 
 
 # C0, DEL and C1; directions and line separators; halves of surrogate pairs; what no XML may hold.
-_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+_CONTROL_CHARACTERS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
 # ``::error::`` at the start of a line, ``##[error]`` anywhere: GitHub Actions, Azure Pipelines and TeamCity obey them.
 _COMMAND = re.compile(r"^(?P<indent>[^\S\n]*):(?=:)|#(?=#\w*\[)", re.MULTILINE)
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -70,7 +72,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     """
     if text.isprintable():
         return text
-    return _OBEYED.sub(_kept_lines if lines else _escape, text)
+    return _CONTROL_CHARACTERS.sub(_kept_lines if lines else _escape, text)
 
 
 def _kept_lines(match: re.Match[str]) -> str:

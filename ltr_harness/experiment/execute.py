@@ -24,7 +24,7 @@ from ltr_harness.numbers import none_if_undefined
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Training, Workers
 from ltr_harness.runs.folder import LOG, finish, replace_files
-from ltr_harness.runs.identity import environment, stood_on
+from ltr_harness.runs.identity import environment, installed_requirements
 from ltr_harness.runs.latency import of_training
 from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, Record, StoppingFacts
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, PER_QUERY, TEST_SCORES, Run, load_run
@@ -188,7 +188,7 @@ def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dic
         "categories": {name: list(texts) for name, texts in fold.train.categories.items()},
         "stopping": None,
         "environment": environment(),
-        "packages": stood_on(("ltr-harness", *config.ranker.packages)),
+        "packages": installed_requirements(("ltr-harness", *config.ranker.packages)),
         **_evaluation_facts(task, job, fold),
     }
 

@@ -21,7 +21,7 @@ from ltr_harness.experiment.cluster import chosen_cluster, refuse_without_cluste
 from ltr_harness.experiment.job import Job, Task, list_tasks
 from ltr_harness.experiment.on_cluster import run_on_cluster
 from ltr_harness.experiment.pool import refuse_in_worker, wait_for_shutdowns
-from ltr_harness.experiment.progress import Progress, where_somebody_looks
+from ltr_harness.experiment.progress import Progress, interactive_progress
 from ltr_harness.experiment.read import read, with_files
 from ltr_harness.experiment.search import require_optuna
 from ltr_harness.experiment.tuning import tune
@@ -142,7 +142,7 @@ def run_experiment(
 @contextmanager
 def _shown(progress: Progress | None) -> Iterator[Progress]:
     """The listener that was given; else interactive progress on a terminal or in a notebook."""
-    shown = where_somebody_looks() if progress is None else None
+    shown = interactive_progress() if progress is None else None
     if shown is None:
         yield progress or Progress()
         return

@@ -156,13 +156,13 @@ class Study:
         return self.model if self.fold == "all" else f"{self.model}, {self.fold}"
 
 
-def study_of(job: Job, model: str, fold: Fold, *, anew: bool = False) -> Study:
+def study_of(job: Job, model: str, fold: Fold, *, restart: bool = False) -> Study:
     """The search for a model's options on a fold, with what is known of it already."""
     tune = job.experiment.tune
     assert tune is not None
     identity, metric = study_identity_of(job, model, fold), job.decisive
     folder = job.folder / STUDIES / f"{encoded(model)}--{encoded(fold.name)}--{identity[:12]}"
-    record = None if anew else read_study(folder)
+    record = None if restart else read_study(folder)
     if record is None or record.identity != identity:
         left = None if tune.minutes is None or tune.trials is not None else 60 * tune.minutes
         return Study(model, fold.name, identity, folder, metric, 0, left, None)
@@ -415,7 +415,7 @@ def list_tasks(job: Job, *, tuned: bool = False) -> Plan:
     experiment, folds = job.experiment, job.folds
     tune = experiment.tune
     studies = tuple(
-        study_of(job, model, fold, anew=job.force and not tuned)
+        study_of(job, model, fold, restart=job.force and not tuned)
         for fold in folds
         for model in (tune.models if tune else ())
     )

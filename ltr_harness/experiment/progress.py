@@ -94,7 +94,7 @@ class LiveRun:
         self._text = f"{self._head}: {', '.join(parts)}, {elapsed:.0f} s{left}"
 
 
-def where_somebody_looks() -> TerminalProgress | None:
+def interactive_progress() -> TerminalProgress | None:
     """Progress for a terminal or a notebook, without the table, which the result shows; None elsewhere."""
     progress = TerminalProgress(quiet=False, table=False)
     return progress if progress.is_watched else None

@@ -38,7 +38,7 @@ LOCK = "lock"
 
 
 @contextmanager
-def alone(study: Study) -> Iterator[None]:
+def locked(study: Study) -> Iterator[None]:
     """A lock of the operating system's on the search's folder; it ends with the process, however that ends.
 
     Raises:
@@ -56,7 +56,7 @@ def alone(study: Study) -> Iterator[None]:
         ) from None
 
 
-def mended(journal: Path) -> None:
+def repair_journal(journal: Path) -> None:
     """What a process that was killed or a power cut left: a lock that nobody holds, half a line, foreign bytes.
 
     What comes next depends on the trials before it alone, so those that stood behind are found again.
@@ -275,7 +275,7 @@ _STATUS: dict[str, Literal["complete", "pruned"]] = {"COMPLETE": "complete", "PR
 
 @contextmanager
 def opened(
-    study: Study, tune: TuneConfig, stopping: StoppingRule | None, *, anew: bool = False
+    study: Study, tune: TuneConfig, stopping: StoppingRule | None, *, restart: bool = False
 ) -> Iterator[Search]:
     """A search, with the trials it has; another process that wants it too is refused until this one has ended.
 
@@ -288,12 +288,12 @@ def opened(
     for path in (study.folder / name for name in (LOCK, *FILES.values())):
         if path.is_symlink() or (path.exists() and not path.is_file()):
             path.unlink()  # else what it leads to would be cut, or a pipe waited for
-    with alone(study):
-        if anew:
+    with locked(study):
+        if restart:
             for path in study.folder.iterdir():
                 if path.name != LOCK:
                     path.unlink()
-        mended(study.folder / FILES["journal"])
+        repair_journal(study.folder / FILES["journal"])
         try:
             search = _resumed(study, tune)
         except Exception as problem:  # whatever Optuna and its database make of a damaged file
@@ -351,7 +351,7 @@ _storages: dict[Path, Any] = {}
 
 
 def _storage(study: Study, tune: TuneConfig) -> Any:
-    """Optuna's, read anew."""
+    """Optuna's storage, read again."""
     import optuna
     from optuna.storages.journal import JournalFileBackend
 

@@ -1,4 +1,4 @@
-"""Tuning: trials run here or in processes until every budget is used up; each trains a model at a point of its space."""
+"""Tuning: trials run here or in processes until every budget is used up; each trains at a point of the space."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _fitted(
 
 
 def _inner_folds(job: Job, train: RankingDataset) -> Iterator[tuple[RankingDataset, RankingDataset]]:
-    """The training queries divided anew: each part once held out from the others."""
+    """The training queries in inner folds: each part once held out from the others."""
     tune, data = _tune(job), job.experiment.data
     assert tune.inner_folds is not None
     together = data.fold_together or next(
@@ -194,7 +194,7 @@ def tune(job: Job, studies: Sequence[Study], progress: Progress) -> None:
     assert settings is not None
     with ExitStack() as stack:
         searches = [
-            stack.enter_context(opened(study, settings, job.stopping, anew=job.force)) for study in studies
+            stack.enter_context(opened(study, settings, job.stopping, restart=job.force)) for study in studies
         ]
         workers = 1 if job.cluster else min(job.workers, len(searches) * settings.parallel)
         pool = stack.enter_context(_process_pool(job, workers)) if workers > 1 else _ThisProcess(job)

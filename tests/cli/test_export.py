@@ -22,7 +22,7 @@ from ltr_harness.cli import cli
 from ltr_harness.cli.ending import run_command
 from ltr_harness.export.mlflow import legal_names, parameters
 from ltr_harness.runs import find_runs
-from ltr_harness.runs.identity import stood_on
+from ltr_harness.runs.identity import installed_requirements
 
 FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
 
@@ -123,8 +123,8 @@ def test_what_is_recorded_is_installed_and_lacks_nothing() -> None:
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    found = stood_on(("ltr-harness", "catboost"))
-    assert found == stood_on(("catboost", "LTR.harness"))
+    found = installed_requirements(("ltr-harness", "catboost"))
+    assert found == installed_requirements(("catboost", "LTR.harness"))
     for name, version in found.items():
         assert importlib.metadata.version(name) == version
         for text in importlib.metadata.requires(name) or []:
@@ -136,7 +136,7 @@ def test_what_is_recorded_is_installed_and_lacks_nothing() -> None:
                 text,
             )
     assert "pytest" not in found
-    assert "no-such-package" not in stood_on(("no-such-package", "numpy"))
+    assert "no-such-package" not in installed_requirements(("no-such-package", "numpy"))
 
 
 def test_the_small_build_answers_for_its_package_and_extras_are_left_out(
@@ -149,7 +149,10 @@ def test_the_small_build_answers_for_its_package_and_extras_are_left_out(
         "Requires-Dist: NumPy (>=1)\nRequires-Dist: pytest; extra == 'test'\nRequires-Dist: absent>2\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert stood_on(("engine",)) == {"engine-cpu": "1.5", "numpy": importlib.metadata.version("numpy")}
+    assert installed_requirements(("engine",)) == {
+        "engine-cpu": "1.5",
+        "numpy": importlib.metadata.version("numpy"),
+    }
 
 
 def test_runs_that_stood_on_different_versions_have_no_common_list(
