@@ -325,8 +325,7 @@ def _rank_notes(lines: Lines, queries: Names, scores: NDArray[np.float64]) -> li
         return []
     return [
         f"{lines.path}: ranks contradict the scores in {n:,} of {count_of(queries.values.size, 'query')}; the "
-        "scores decide, "
-        "higher first"
+        "scores decide, higher first"
     ]
 
 
@@ -392,9 +391,7 @@ def _joined(arrangement: _Arrangement, qrels: Qrels, run: TrecRun, notes: tuple[
     )
     line = np.empty(0 if qrels.subtopics is None else most, dtype=np.int32)
     given = run.scores
-    if np.isneginf(
-        given
-    ).any():  # which elsewhere says that a row is not listed: any numbers in the same order do
+    if np.isneginf(given).any():  # elsewhere that says "not listed": any numbers in the same order do
         given = np.unique(given, return_inverse=True)[1].astype(np.float64)
     sizes = arrangement.fill(given, (labels, judged, retrieved, scores), (np.empty(0, dtype=np.int32), line))
     n = int(sizes.sum())
@@ -515,15 +512,13 @@ def _query_notes(
     if unknown.size:
         notes.append(
             f"{run.path}: {unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels and "
-            "are left out: "
-            f"{some_of(unknown)}"
+            f"are left out: {some_of(unknown)}"
         )
     lacking = qrels.queries.values[~kept]
     if lacking.size:
         fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
         notes.append(
             f"{run.path}: {lacking.size:,} of the {count_of(kept.size, 'query')} of the qrels are not in the run "
-            f"and {fate}: "
-            f"{some_of(lacking)}"
+            f"and {fate}: {some_of(lacking)}"
         )
     return notes
