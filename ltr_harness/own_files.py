@@ -109,7 +109,7 @@ def imported_modules(path: Path) -> tuple[Path, ...]:
     folder, modules, left = path.parent, {path}, [path]
     while left:
         file = left.pop()
-        for name in _imports(file.read_bytes(), _package(folder, file)):
+        for name in _imports(file.read_bytes(), file.relative_to(folder).parent.parts):
             new = [one for one in _files_of(folder, name) if one not in modules]
             modules.update(new)
             left += new
@@ -251,11 +251,6 @@ def _parsed(source: bytes) -> ast.Module:
 
 def _called(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
-
-
-def _package(folder: Path, file: Path) -> tuple[str, ...]:
-    """What a relative import in the file is relative to."""
-    return file.relative_to(folder).parent.parts
 
 
 def _files_of(folder: Path, name: tuple[str, ...]) -> Iterator[Path]:

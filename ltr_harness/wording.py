@@ -72,11 +72,9 @@ def printable(text: str, *, lines: bool = False) -> str:
     """
     if text.isprintable():
         return text
-    return _CONTROL_CHARACTERS.sub(_kept_lines if lines else _escape, text)
-
-
-def _kept_lines(match: re.Match[str]) -> str:
-    return match[0] if match[0] in "\n\t" else _escape(match)
+    return _CONTROL_CHARACTERS.sub(
+        lambda match: match[0] if lines and match[0] in "\n\t" else _escape(match), text
+    )
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -41,7 +41,11 @@ def findings_of(reader: FoldReader, metrics: Iterable[Metric], accept: Collectio
     exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
     return {
         name: tuple(
-            replace(finding, place=_place(name, finding), accepted=_accepted(finding, accept))
+            replace(
+                finding,
+                place=finding.place if name == "all" else f"{name} {finding.place}",
+                accepted=finding.severity == "error" and finding.lint in accept,
+            )
             for finding in (*reader.findings(name), *repeated.get(name, ()))
             if exponential or finding.lint != "steep-gain"
         )
@@ -104,14 +108,6 @@ def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
             ]
         seen |= {query: seen.get(query, name) for query in queries}
     return repeated
-
-
-def _place(fold: str, finding: Finding) -> str:
-    return finding.place if fold == "all" else f"{fold} {finding.place}"
-
-
-def _accepted(finding: Finding, accept: Collection[str]) -> bool:
-    return finding.severity == "error" and finding.lint in accept
 
 
 def check(job: Job, accept: Collection[str] = ()) -> Job:

@@ -179,17 +179,13 @@ def wait_for_start(pools: Iterable[Executor]) -> None:
     Raises:
         UsageError: the workers end before they can do anything.
     """
-    for started in [pool.submit(_no_op) for pool in pools]:
+    for started in [pool.submit(len, ()) for pool in pools]:
         try:
             started.result()
         except BrokenExecutor:
             raise UsageError(
                 f"the worker processes ended while they started: {MAIN_GUARD}; or use workers=1"
             ) from None
-
-
-def _no_op() -> None:
-    """Done as soon as a worker is there."""
 
 
 def terminate(pool: ProcessPoolExecutor) -> None:

@@ -50,7 +50,11 @@ def read(
     if cluster is not None:
         experiment, workers = across_all(experiment, cluster), cluster.n_workers
     elif workers is None:
-        workers = _workers_for(experiment, reader)
+        n_runs = len(reader.names()) * sum(
+            len(experiment.seeds) if model.ranker.seed_matters else 1 for model in experiment.models.values()
+        )
+        largest = max(reader.read(name).train.features.size for name in reader.names())
+        workers = sensible_workers(n_runs, largest)
     scale = experiment.data.max_grade
     if scale is None:
         scale = largest_label(reader.read(name) for name in reader.names())
@@ -99,14 +103,6 @@ def _refuse_missing(
             problems += [replace(one, place=f"{place}: {one.place}".lstrip(": ")) for one in error.problems]
     if problems:
         raise DataError(list(dict.fromkeys(problems)))
-
-
-def _workers_for(experiment: Experiment, reader: FoldReader) -> int:
-    n_runs = len(reader.names()) * sum(
-        len(experiment.seeds) if model.ranker.seed_matters else 1 for model in experiment.models.values()
-    )
-    largest = max(reader.read(name).train.features.size for name in reader.names())
-    return sensible_workers(n_runs, largest)
 
 
 def reading_of(data: DataConfig, fold: str) -> dict[str, Any]:

@@ -108,9 +108,10 @@ def reproduce(
         gaps = np.abs(before - scores)[other] if same_rows else np.array([math.inf])
     stored = {name: summary.mean for name, summary in record.metrics.items()}
     now = {name: none_if_undefined(mean) for name, mean in evaluation.means.items()}
+    stored_model = {name: digest for name, digest in record.files.items() if name.startswith("model.")}
     return Reproduction(
         run=run.path,
-        same_model=_model_digests(fitted) == _stored_model(record),
+        same_model=_model_digests(fitted) == stored_model,
         n_scores=max(before.size, scores.size),
         n_other_scores=int(other.sum()),
         largest_difference=float(gaps.max()) if gaps.size else 0.0,
@@ -212,10 +213,6 @@ def _model_digests(fitted: Any) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
         name = fitted.save(Path(folder))
         return {name: file_digest(Path(folder) / name)}
-
-
-def _stored_model(record: Record) -> dict[str, str]:
-    return {name: digest for name, digest in record.files.items() if name.startswith("model.")}
 
 
 def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:

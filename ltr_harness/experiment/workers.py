@@ -93,7 +93,8 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: Progress) -> Ite
                 if not future.done() and worker in present:
                     continue
                 del running[worker]
-                if not future.done() or _worker_died(future, pool):
+                died = not future.done() or future.cancelled()
+                if died or isinstance(future.exception(), (CancelledError, *pool.worker_errors())):
                     future.cancel()
                     pool.replace(worker)
                     last.pop(worker)
@@ -125,10 +126,6 @@ def _next(queue: list[Task], last: Task | None, others: Sequence[Task]) -> Task:
         return (not same_model, not same_fold, task.fold in folds, (task.fold, task.model) in models)
 
     return queue.pop(min(range(len(queue)), key=lambda place: distance(queue[place])))
-
-
-def _worker_died(future: Future[Any], pool: WorkerPool) -> bool:
-    return future.cancelled() or isinstance(future.exception(), (CancelledError, *pool.worker_errors()))
 
 
 def _forward_messages(pool: WorkerPool, running: Mapping[str, Task], progress: Progress) -> None:

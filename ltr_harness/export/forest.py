@@ -409,7 +409,8 @@ def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
     ]  # true is to the right
 
     def split(node: Mapping[str, Any], left: Any, right: Any) -> Split:
-        return Split(*_at(columns, node), left, right)
+        column, missing_left = columns[node["float_feature_index"]]
+        return Split(column, float(node["border"]), missing_left, left, right)
 
     def of_symmetric(tree: Mapping[str, Any]) -> Tree:
         splits, values = tree.get("splits") or [], tree["leaf_values"]
@@ -435,8 +436,3 @@ def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
         of_other(tree) for tree in content.get("trees") or ()
     ]
     return Forest(names, tuple(trees), float(bias), float32=True)
-
-
-def _at(columns: Sequence[tuple[int, bool]], node: Mapping[str, Any]) -> tuple[int, float, bool]:
-    column, missing_left = columns[node["float_feature_index"]]
-    return column, float(node["border"]), missing_left

@@ -314,8 +314,10 @@ def find_runs(folder: Path) -> list[Run]:
 def planned_runs(folder: Path) -> tuple[list[Path], int]:
     """The run folders that an experiment's folder stands for, see `find_runs`, and how many of its plan are lacking."""
     there = {path.parent.name: path.parent for path in sorted(folder.glob(f"*/{RECORD}"))}
-    planned = _planned(folder)
-    names = list(there) if planned is None else planned
+    try:
+        names = list(dict.fromkeys(read_stored(_Plan, folder, PLAN).runs))
+    except (OSError, ValueError):
+        names = list(there)
     found = [there[name] for name in names if name in there]
     return found, len(names) - len(found)
 
@@ -327,13 +329,6 @@ def write_plan(folder: Path, names: Sequence[str]) -> None:
 
 class _Plan(Stored):
     runs: list[str]
-
-
-def _planned(folder: Path) -> list[str] | None:
-    try:
-        return list(dict.fromkeys(read_stored(_Plan, folder, PLAN).runs))
-    except (OSError, ValueError):
-        return None
 
 
 class _Versioned(BaseModel):
