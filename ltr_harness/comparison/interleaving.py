@@ -108,7 +108,7 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
         >>> sessions = [("s1", "old", 0), ("s1", "new", 1), ("s2", "new", 2), ("s2", "old", 1), ("s3", "old", 0)]
         >>> print(interleaved(pd.DataFrame(sessions, columns=["session_id", "team", "click"])))
         old won 0 sessions, new 2; 1 was tied or without clicks.
-        old won 0.0% of the decided sessions [0.0%, 84.2%], sign test p = 0.5
+        old won 0.0% of the decided sessions [0.0%, 84.2%], sign test p = 0.5000
         So many sessions show a share of 100.0% (80 % power); 52% takes 4,906 decided sessions.
 
     Source: F. Radlinski, M. Kurup, T. Joachims, CIKM 2008.

@@ -70,7 +70,7 @@ DEFINITIONS = {"map_retrieved": "map(denominator=retrieved)"}
 # name looks like one of ours.
 SIMILAR = {
     **dict.fromkeys(("kendall", "kendall_tau", "kendalltau"), "kendall_tau_distance"),
-    **dict.fromkeys(("aucpr", "auprc", "bpr", "gmap", "idcg", "mae", "mmr", "pr_auc", "rbo")),
+    **dict.fromkeys(("aucpr", "auprc", "bpr", "gmap", "idcg", "mae", "pr_auc", "rbo")),
 }
 
 # What models are trained for, and some would measure.

@@ -68,7 +68,7 @@ class TestGolden:
     def test_words(self, golden: Comparison) -> None:
         assert golden.verdict == (
             "B has the highest mean mrr, 0.5417 against 0.4167, but is not distinguishable from A (n = 4): "
-            "+0.1250 (95 % interval -0.9956 to +1.2456, sign-flip test p = 0.75), over 4 queries."
+            "+0.1250 (95 % interval -0.9956 to +1.2456, sign-flip test p = 0.7500), over 4 queries."
         )
         assert golden.notes == (
             "n = 4: the smallest p-value 4 queries can give is 0.125; no difference could have been significant",
@@ -650,8 +650,8 @@ class TestErrors:
         with pytest.raises(ConfigError) as caught:
             compare(models(), test="permutaton", correction="jiont", confidence=95, margin=-1, draws=0)
         text = str(caught.value)
-        assert "test 'permutaton' is unknown; did you mean 'permutation'?" in text
-        assert "correction 'jiont' is unknown; did you mean 'joint'?" in text
+        assert "unknown test 'permutaton'; did you mean 'permutation'?" in text
+        assert "unknown correction 'jiont'; did you mean 'joint'?" in text
         assert len(caught.value.problems) == 5
 
     @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.comparison.units import FEW
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
-from ltr_harness.stats.units import unit_means
+from ltr_harness.stats.contributions import Contributions
 
 
 def tables(n_units: int = 40, seed: int = 1) -> dict[str, pd.DataFrame]:
@@ -42,7 +42,7 @@ def test_interval_and_test_go_by_the_user_and_the_mean_by_the_query(by_user: Com
     assert pair.p > 5 * plain.p
     assert pair.detectable > 1.8 * plain.detectable
     d = by_user.query_differences("new")[:, None]
-    assert pair.p_t == pytest.approx(float(unit_means(d, by_user.units).p()[0]))
+    assert pair.p_t == pytest.approx(float(Contributions.of(d, by_user.units).t_p[0]))
     assert by_user.summary("old").ci_low != by_query.summary("old").ci_low
     assert by_user.letters().groups["new"] == by_user.letters().groups["old"]
     assert by_query.letters().groups["new"] != by_query.letters().groups["old"]
@@ -63,7 +63,7 @@ def test_design_effects_are_one_number_or_a_range() -> None:
     for rivals in (["new"], ["new", "other"]):
         found = compare({name: every[name] for name in ["old", *rivals]}, unit="user_id")
         differences = np.column_stack([found.query_differences(model) for model in rivals])
-        effects = sorted(unit_means(differences, found.units).design_effect)
+        effects = sorted(Contributions.of(differences, found.units).design_effect)
         said = " to ".join(f"{effect:.2g}" for effect in effects)
         assert any(f"design effect {said}: variances" in note for note in found.notes)
 

@@ -340,7 +340,7 @@ def test_names_of_tools_have_one_cutoff_and_are_spelt_as_they_are_there() -> Non
             ("rpec", "rprec"),
         ],
         *[("recal", "recall"), ("sucess", "success"), ("auc", "gauc"), ("kendall", "kendall_tau_distance")],
-        *[(name, None) for name in ("idcg", "BPR", "mae", "rbo", "gmap", "AUCPR", "mse", "mmr")],
+        *[(name, None) for name in ("idcg", "BPR", "mae", "rbo", "gmap", "AUCPR", "mse")],
     ],
 )
 def test_no_hint_is_better_than_another_number(typed: str, meant: str | None) -> None:

@@ -201,6 +201,7 @@ def test_a_category_goes_by_its_text(tmp_path: Path) -> None:
             "report": {"formats": ["json"]},
         },
         runs=tmp_path / "runs",
+        accept=["identical-rows"],  # the same rows twice, on purpose
     )  # fmt: skip
     [run] = trained.runs
     log = rows.rename(columns={"colour": "tint"}).assign(
