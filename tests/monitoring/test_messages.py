@@ -161,6 +161,8 @@ WRONG: dict[str, Any] = {
     },
     "drift": {"bins": 1, "psi_floor": 0, "alpha": 1, "model": 3},
     "propensity": {
+        "errors": ["x"],
+        "baseline_errors": 3,
         "column": 1, "table": 1, "baseline_table": 1, "source": 1, "clip": 0, "estimate": {"design": "swap"},
     },
     "arms": {"column": 1, "control": [], "shares": {"A": 0}},
