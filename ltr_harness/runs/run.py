@@ -221,6 +221,7 @@ class Run:
     def _arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A stored table, or some of its columns, with the numbers that it must have."""
         import pyarrow as pa
+        import pyarrow.compute as compute
         import pyarrow.parquet as parquet
 
         self._intact(name)
@@ -234,10 +235,16 @@ class Run:
             if lacking := {*_NEEDED[name]} - {*fields}:
                 raise ValueError(f"it has no column {min(lacking)}")
             # a run's files are small and many: threads and the search for a data set in a folder cost more than reading
-            return file.read(
+            table = file.read(
                 columns=None if columns is None else [one for one in columns if one in fields],
                 use_threads=False,
             )
+            if (
+                "query_id" in table.column_names
+                and compute.any(compute.is_null(table["query_id"], nan_is_null=True)).as_py()
+            ):
+                raise ValueError("its column query_id has an empty place")
+            return table
         except (ValueError, OSError, pa.ArrowException) as problem:
             reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
             raise DataError(

@@ -167,6 +167,14 @@ def test_json_of_any_depth_is_told(
         ({"query_id": ["a"], "label": ["x"], "score": [0.5]}, "its column label holds string, not numbers"),
         ({"query_id": ["a"], "label": [1.0], "score": [[0.5]]}, "its column score holds list"),
         ({"query_id": ["a"], "label": [1.0]}, "it has no column score"),
+        (
+            {"query_id": ["a", None], "label": [1.0, 0.0], "score": [0.5, 0.1]},
+            "its column query_id has an empty place",
+        ),
+        (
+            {"query_id": [1.0, float("nan")], "label": [1.0, 0.0], "score": [0.5, 0.1]},
+            "its column query_id has an empty",
+        ),
     ],
 )
 def test_a_table_of_another_form_is_told_though_its_record_knows_it(
@@ -178,7 +186,7 @@ def test_a_table_of_another_form_is_told_though_its_record_knows_it(
         parquet.write_table(pa.table(table), path)
     files = json.loads((folder / LGBM / "record.json").read_text())["files"]
     run = load_run(change(folder, files=files | {path.name: file_digest(path)}))
-    for read in (lambda: run.test_scores, lambda: run.score_columns("score")):
+    for read in (lambda: run.test_scores, lambda: run.score_columns("query_id", "score")):
         with pytest.raises(DataError, match=rf"test_scores\.parquet: cannot be read \({said}"):
             read()
 
