@@ -217,7 +217,7 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
 
     Raises:
         KeyError: it lacks a column.
-        ValueError: one holds no numbers.
+        ValueError: one holds no numbers, or lacks some that each query has.
     """
     columns: dict[str, Any] = {}
     for name in dict.fromkeys(
@@ -233,6 +233,8 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
             values = column.cast("int64") if name == "time" else column
             if name != "query_id" and str(values.type) not in _NUMBERS:
                 raise ValueError(f"its column {name} holds {values.type}, not numbers")
+            if name in ("query_id", "n_items", "has_relevant", "time") and values.null_count:
+                raise ValueError(f"its column {name} has an empty place")
             columns[f"metric:{name}" if name in metrics else name] = values.to_numpy(zero_copy_only=False)
     return _frame(columns)
 

@@ -211,6 +211,16 @@ def test_a_stored_result_is_a_baseline(ltr: Cli, tmp_path: Path) -> None:
             },
             None,
         ),
+        (
+            {
+                "query_id": ["q", "r"],
+                "mrr": [1.0, 0.5],
+                "n_items": [1, None],
+                "has_relevant": [True, True],
+                "grade_by_rank": [[1.0], [0.0]],
+            },
+            None,
+        ),
         ({"query_id": ["q"]}, []),
         ({"query_id": ["q"]}, 7),
     ],
