@@ -59,12 +59,7 @@ class Catalog:
         return sorted({*self.table, *installed_names(self.entry_point_group)})
 
     def load(self, name: str, error: type[UsageError] = UsageError) -> Any:
-        """The object behind a name, or behind ``path/to/file.py:Attribute``.
-
-        Raises:
-            UsageError: (or the subclass given as `error`) the name is unknown, or what it names is no such thing
-                or lacks a method.
-        """
+        """The object behind a name, or behind ``path/to/file.py:Attribute``."""
         if name in self.table:
             return load_target(self.table[name])
         installed = installed_names(self.entry_point_group)
@@ -92,11 +87,7 @@ class Catalog:
 
 
 def require_methods(kind: type, place: str, error: type[UsageError] = UsageError) -> None:
-    """Refuse a class that has yet to define a method its bases ask for.
-
-    Raises:
-        UsageError: (or the subclass given as `error`) naming the methods and the bases.
-    """
+    """Refuse a class that has yet to define a method its bases ask for."""
     missing = [
         name
         for name in dir(kind)
@@ -111,11 +102,7 @@ def require_methods(kind: type, place: str, error: type[UsageError] = UsageError
 
 
 def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
-    """The attribute behind ``path.py:Attribute``.
-
-    Raises:
-        UsageError: (or the subclass given as `error`) no such file or attribute, or its code fails.
-    """
+    """The attribute behind ``path.py:Attribute``."""
     text, _, attribute = name.rpartition(":")
     path = Path(text).expanduser()
     if not path.is_file():

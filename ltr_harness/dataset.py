@@ -1,7 +1,8 @@
-"""Features and judgments of one split, the thing rankers are trained on and scored with."""
+"""Features and judgments of one split, which rankers are trained on and scored with, and fingerprints of content."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -86,7 +87,7 @@ class RankingDataset:
             raise DataError(
                 Problem(self.source, "nobody judged any document", "judged documents to learn from")
             )
-        sizes = np.add.reduceat(judgments.judged, groups.boundaries[:-1], dtype=np.int64)
+        sizes = groups.sum(judgments.judged, np.int64)
         queries = np.flatnonzero(sizes)
         weights, ids = judgments.query_weights, judgments.document_ids
         n_left_out = self.n_rows - rows.size
@@ -119,16 +120,97 @@ class RankingDataset:
         _, rows = self.groups.take(queries)
         first, end = int(rows[0]), int(rows[0]) + len(rows)
         piece = slice(first, end) if np.array_equal(rows, np.arange(first, end)) else rows
-        return RankingDataset(
-            self.features[piece],
-            self.judgments.take(queries),
-            self.feature_names,
-            None if self.positions is None else self.positions[rows],
-            {name: values[queries] for name, values in self.query_attributes.items()},
-            self.source if source is None else source,
-            self.sparse,
-            self.notes,
-            None if self.file_rows is None else self.file_rows[rows],
-            self.columns,
-            self.categories,
+        return replace(
+            self,
+            features=self.features[piece],
+            judgments=self.judgments.take(queries),
+            positions=None if self.positions is None else self.positions[rows],
+            query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
+            source=self.source if source is None else source,
+            file_rows=None if self.file_rows is None else self.file_rows[rows],
         )
+
+
+# All digests are SHA-256 in hexadecimal. They see values, not memory: strides, byte order, the bits of a NaN, the width
+# of a text column and whether an id is stored as int32, int64 or text make no difference.
+
+
+def fingerprint_arrays(*arrays: NDArray[Any] | None) -> str:
+    """Digest of a sequence of arrays: their order, element types, shapes and values; None is a value too.
+
+    Text (NumPy ``str`` or ``object``) counts by its UTF-8 content. Everything else counts by its
+    little-endian bytes in C order, so ``int32`` and ``int64`` differ here; ids, which should not,
+    are digested as text by `fingerprint_judgments`.
+
+    Example:
+        >>> import numpy as np
+        >>> fingerprint_arrays(np.array([1, 2])) == fingerprint_arrays(np.array([1, 9, 2, 9])[::2])
+        True
+        >>> fingerprint_arrays(np.array(["a", "b"])) == fingerprint_arrays(np.array(["ab", ""]))
+        False
+    """
+    digest = hashlib.sha256()
+    for array in arrays:
+        if array is None:
+            digest.update(b"absent;")
+        elif array.dtype.kind in "OUT":
+            _update_text(digest, array)
+        else:
+            _update_values(digest, array)
+    return digest.hexdigest()
+
+
+def fingerprint_judgments(judgments: Judgments) -> str:
+    """Digest of what a test set asks: labels, query boundaries, query ids, query weights and which rows
+    were judged, and subtopics.
+
+    Equal for every model that is measured on the same judged queries, whatever features it sees.
+    """
+    pairs = judgments.subtopics
+    return fingerprint_arrays(
+        judgments.labels,
+        judgments.groups.boundaries,
+        _as_text(judgments.groups.ids),
+        judgments.query_weights,
+        judgments.judged,
+        # nothing without them: older data keep their digests
+        *(() if pairs is None else (pairs.rows, pairs.numbers, pairs.grades)),
+    )
+
+
+def fingerprint_dataset(dataset: RankingDataset) -> str:
+    """Digest of a whole split: judgments, features, their names and categories, positions, document ids."""
+    documents = dataset.judgments.document_ids
+    header = fingerprint_arrays(
+        np.array(dataset.feature_names, dtype=object),
+        dataset.positions,
+        None if documents is None else _as_text(documents),
+    )
+    joined = header + fingerprint_judgments(dataset.judgments) + fingerprint_arrays(dataset.features)
+    for name, texts in dataset.categories.items():  # nothing without them: older data keep their digests
+        joined += fingerprint_arrays(np.array([name, *texts], dtype=object))
+    return hashlib.sha256(joined.encode("ascii")).hexdigest()
+
+
+def _as_text(ids: NDArray[Any]) -> NDArray[Any]:
+    return ids if ids.dtype.kind == "U" else np.array([str(value) for value in ids.tolist()], dtype=object)
+
+
+def _update_text(digest: hashlib._Hash, array: NDArray[Any]) -> None:
+    values = [str(value).encode("utf-8", "surrogatepass") for value in array.ravel(order="C").tolist()]
+    digest.update(f"text{array.shape};".encode("ascii"))
+    # Lengths first: the same letters cut at other places are other values.
+    digest.update(np.fromiter(map(len, values), dtype="<i8", count=len(values)).tobytes())
+    digest.update(b"".join(values))
+
+
+def _update_values(digest: hashlib._Hash, array: NDArray[Any]) -> None:
+    portable = array.dtype.newbyteorder("<")
+    digest.update(f"{portable.str}{array.shape};".encode("ascii"))
+    flat = array.reshape(1) if array.ndim == 0 else array
+    step = max(1, (1 << 20) // max(1, flat[:1].size))  # in blocks: never a second copy of it all
+    for start in range(0, len(flat), step):
+        block = np.ascontiguousarray(flat[start : start + step], dtype=portable)
+        if block.dtype.kind == "f" and (missing := np.isnan(block)).any():
+            block = np.where(missing, portable.type("nan"), block)  # there are many NaN; they mean one thing
+        digest.update(block.reshape(-1).view(np.uint8).data)

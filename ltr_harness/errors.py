@@ -15,8 +15,10 @@ HarnessError                what went wrong, in the words of the person who has 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import importlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 from ltr_harness.wording import printable
 
@@ -63,6 +65,11 @@ class HarnessError(Exception):
         self.problems: Sequence[Problem] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
+    @classmethod
+    def at(cls, place: object, found: str, expected: str = "", cure: str = "") -> Self:
+        """The error of one problem, at a place such as a path; see `Problem`."""
+        return cls(Problem(str(place), found, expected, cure))
+
     def __reduce__(self) -> tuple[type, tuple[Sequence[Problem]]]:
         # Errors cross process boundaries; the default would rebuild them from the text.
         return type(self), (self.problems,)
@@ -98,6 +105,19 @@ class MissingExtraError(UsageError):
     """An optional package is needed; the cure is the install command."""
 
 
+def optional_module(module: str, needed: str, extra: str) -> Any:
+    """Import a module of an optional package.
+
+    Raises:
+        MissingExtraError: it is not installed; `needed` says what needs which package.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        cure = f"pip install 'ltr-harness[{extra}]'"
+        raise MissingExtraError(Problem("", needed, cure=cure)) from None
+
+
 class TrainingError(HarnessError):
     """A model failed while training."""
 
@@ -110,3 +130,17 @@ class GateError(HarnessError):
     """A gate given with --fail-if, --max-loss or --budget does not hold."""
 
     exit_code = 3
+
+
+def all_of(calls: Iterable[Callable[[], Any]], kind: type[HarnessError] = DataError) -> list[Any]:
+    """What each call returns, or one error of this kind with the problems of all that fail."""
+    values: list[Any] = []
+    problems: list[Problem] = []
+    for call in calls:
+        try:
+            values.append(call())
+        except kind as error:
+            problems += error.problems
+    if problems:
+        raise kind(problems)
+    return values

@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import Judgments, QueryGroups, as_column
+from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import as_list, with_tool
-from ltr_harness.subtopics import Subtopics
 from ltr_harness.wording import count_of, html_table, plural
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class Evaluation:
 
         Of runs beside qrels that of the qrels, because each run adds documents that nobody judged.
         """
-        from ltr_harness.fingerprint import fingerprint_judgments
+        from ltr_harness.dataset import fingerprint_judgments
 
         return self._judgments_fingerprint or fingerprint_judgments(self.judgments)
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import Judgments, QueryGroups, as_column
+from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
 from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, without_unlisted
 from ltr_harness.metrics.core.custom import FunctionMetric
 from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation, PresetValue, number
@@ -21,7 +21,6 @@ from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
 from ltr_harness.metrics.core.presets import PRESETS
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.table import DEFINITIONS
-from ltr_harness.subtopics import Subtopics
 
 
 def explain(
@@ -142,15 +141,8 @@ def _table(
     documents = judgments.document_ids
     row_facts, rank_facts = metric.row_facts(judgments), metric.rank_facts(n_shown)
     judged = None if judgments.judged is None or judgments.judged.all() else judgments.judged
-    columns: tuple[str, ...] = (
-        "rank",
-        "tied ranks",
-        "row" if documents is None else "document",
-        "label",
-        "score",
-    )
-    if judged is not None:
-        columns = (*columns, "judged")
+    named = "row" if documents is None else "document"
+    columns = ("rank", "tied ranks", named, "label", "score", *(() if judged is None else ("judged",)))
     rows: list[tuple[str | float, ...]] = []
     start = 0
     for i, row in enumerate(ranking.rows[:n_shown].tolist()):
@@ -217,12 +209,6 @@ def _interval(metric: Metric, query: _Asked) -> tuple[float, float] | None:
     return None if ends is None or _same(*ends) else (min(ends), max(ends))
 
 
-def _whatever_ties(metric: Metric, query: _Asked) -> float | None:
-    """The value where no order of equal scores matters, so that document ids, for one, need not be known."""
-    ends = _worst_and_best(metric, query)
-    return ends[0] if ends is not None and _same(*ends) else None
-
-
 def _worst_and_best(metric: Metric, query: _Asked) -> tuple[float, float] | None:
     try:
         worst, best = (query.value(dataclasses.replace(metric, ties=ties)) for ties in ("worst", "best"))
@@ -237,11 +223,11 @@ def _presets(metric: Metric, value: float, query: _Asked, effects: bool = False)
         try:
             other = query.value(theirs)
         except MetricError as problem:
-            settled = _whatever_ties(theirs, query)
-            if settled is None:
+            ends = _worst_and_best(theirs, query)
+            if ends is None or not _same(*ends):
                 values.append(PresetValue(tool, str(theirs), None, str(problem)))
                 continue
-            other = settled
+            other = ends[0]  # no order of equal scores matters, so document ids, for one, need not be known
         reason = "" if _same(value, other) else _reason(metric, theirs, value, query, effects)
         values.append(PresetValue(tool, str(theirs), other, reason))
     return values

@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all, what is left of those that were never finished, and digests.
+"""Files and folders that are there whole or not at all, digests, and how text files are compressed.
 
 Everything is made in a hidden folder beside what it will become, locked by the process that fills it. A killed process
 leaves that folder and no lock; the next one that writes there removes it.
@@ -6,18 +6,24 @@ leaves that folder and no lock; the next one that writes there removes it.
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
 import hashlib
+import lzma
 import os
 import secrets
 import shutil
 import socket
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 UNFINISHED = ".unfinished-"
 CACHE_VARIABLE = "LTR_HARNESS_CACHE"
@@ -41,9 +47,6 @@ def unfinished(parent: Path, *, private: bool = False) -> Iterator[Path]:
     """A temporary folder to fill, beside what it becomes; removed at the end.
 
     A private one is for its owner alone; others are as the umask says.
-
-    Raises:
-        OSError: the folder cannot be made.
     """
     parent.mkdir(parents=True, exist_ok=True)
     _swept(parent.resolve())
@@ -70,11 +73,7 @@ def _made(parent: Path, mode: int) -> tuple[Path, int | None]:
 
 @contextmanager
 def whole_files(main: Path) -> Iterator[Temporary]:
-    """Gives a function from a final path to the one to write to; at the end all are put in place.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
+    """Gives a function from a final path to the one to write to; at the end all are put in place."""
     final: dict[Path, Path] = {}
     with errors_naming(main), unfinished(main.parent) as folder:
 
@@ -103,9 +102,6 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """Put a file in place in one step; on any error an older one is untouched.
 
     What is no regular file, such as a pipe, is written to as it is.
-
-    Raises:
-        OSError: it cannot be written.
     """
     whole = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     if path.exists() and not path.is_file():
@@ -115,11 +111,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def write_stored(path: Path, content: bytes) -> None:
-    """As `write_whole`, in a folder of our own: a pipe or a link under this name is replaced.
-
-    Raises:
-        OSError: it cannot be written.
-    """
+    """As `write_whole`, in a folder of our own: a pipe or a link under this name is replaced."""
     with whole_files(path) as temporary, temporary(path).open("wb") as file:
         file.write(content)
         file.flush()
@@ -127,11 +119,7 @@ def write_stored(path: Path, content: bytes) -> None:
 
 
 def stored_file(folder: Path, name: str) -> Path:
-    """The path of a file of a folder that anybody may have handed over, before it is opened.
-
-    Raises:
-        OSError: it is not there, or no regular file of this folder: a pipe, a device, a link to elsewhere.
-    """
+    """The path of a file of a folder that anybody may have handed over, before it is opened."""
     path = folder / name
     if name in ("", ".", "..") or "\0" in name or Path(name).name != name:
         raise OSError(errno.EINVAL, "is not the name of a file in this folder", str(path))
@@ -165,10 +153,6 @@ def _lock(folder: Path, *, wait: bool) -> int | None:
     """An open file that holds the folder's lock, until this process ends at the latest; None where there are no locks.
 
     Two processes in containers can have one number, so that whether it lives says nothing of who made the folder.
-
-    Raises:
-        BlockingIOError: it is locked, and was not to be waited for.
-        OSError: the folder is gone, or cannot be opened.
     """
     if sys.platform == "win32":
         return None
@@ -212,3 +196,122 @@ def file_digest(path: str | Path) -> str:
     """SHA-256 of a file's bytes, as ``sha256sum`` prints it."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sources_digest(*files: Path) -> str:
+    """SHA-256 of source files, one after the other: what a version of the code makes is not another's."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Compression:
+    """One kind of compressed files, known by the suffix where one is written and by its first bytes where one is read.
+
+    `blocks` reads the content in pieces; it raises EOFError where it ends too early, zlib.error where it is damaged.
+    """
+
+    name: str
+    suffix: str
+    magic: bytes
+    blocks: Callable[[Path], Iterator[bytes]]
+    opened: Callable[[Path], Any]
+
+
+def bare_name(name: str) -> str:
+    """A file's name without the suffix that says how it is compressed.
+
+    Example:
+        >>> bare_name("a.csv.xz"), bare_name("a.csv")
+        ('a.csv', 'a.csv')
+    """
+    return name.removesuffix(suffix_of(name))
+
+
+def suffix_of(name: str) -> str:
+    """The suffix that says how a file is compressed, or "".
+
+    Example:
+        >>> suffix_of("a.csv.bz2")
+        '.bz2'
+    """
+    return next((name[-len(kind.suffix) :] for kind in KINDS if name.lower().endswith(kind.suffix)), "")
+
+
+def compression_of(start: bytes) -> Compression | None:
+    """What a file that starts with these bytes is compressed with; None where it is not."""
+    return next((kind for kind in KINDS if start.startswith(kind.magic)), None)
+
+
+@contextmanager
+def opened_for_writing(path: Path, name: str) -> Iterator[Any]:
+    """A stream for bytes, compressed as the name that the file will have says."""
+    suffix = suffix_of(name).lower()
+    kind = next((kind for kind in KINDS if kind.suffix == suffix), None)
+    with open(path, "wb") if kind is None else kind.opened(path) as stream:
+        yield stream
+
+
+def _blocks(opened: Callable[[Path], Any]) -> Callable[[Path], Iterator[bytes]]:
+    def blocks(path: Path) -> Iterator[bytes]:
+        with opened(path) as stream:
+            while True:
+                try:
+                    block = stream.read(_BLOCK)
+                except lzma.LZMAError as problem:
+                    raise zlib.error(str(problem)) from None
+                except OSError as problem:
+                    if problem.errno is not None:
+                        raise
+                    raise zlib.error(str(problem)) from None  # how gzip and bz2 say that a file is damaged
+                if not block:
+                    return
+                yield block
+
+    return blocks
+
+
+def arrow_blocks(path: Path, codec: str, times: int = 1) -> Iterator[bytes]:
+    """A file's content, piece by piece, with the errors that `Compression` names."""
+    from pyarrow import ArrowException, CompressedInputStream, NativeFile, OSFile
+
+    with ExitStack() as opened:
+        stream: NativeFile = opened.enter_context(OSFile(str(path)))
+        for _ in range(times):
+            stream = opened.enter_context(CompressedInputStream(stream, codec))
+        while True:
+            try:
+                block = stream.read(_BLOCK)
+            except (ArrowException, OSError) as problem:
+                # pyarrow says of a file that stops in the middle of a frame that it is truncated
+                if "truncated" in str(problem).lower():
+                    raise EOFError from None
+                raise zlib.error(str(problem)) from None
+            if not block:
+                return
+            yield block
+
+
+@contextmanager
+def _gzip_stream(path: Path) -> Iterator[Any]:
+    with open(path, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as stream:
+        yield stream  # without name and time: the same rows give the same bytes
+
+
+def _zstd_stream(path: Path) -> Any:
+    from pyarrow import CompressedOutputStream
+
+    return CompressedOutputStream(str(path), "zstd")
+
+
+KINDS = (
+    Compression("gzip", ".gz", b"\x1f\x8b", _blocks(gzip.GzipFile), _gzip_stream),
+    Compression("zstd", ".zst", b"\x28\xb5\x2f\xfd", partial(arrow_blocks, codec="zstd"), _zstd_stream),
+    Compression("bzip2", ".bz2", b"BZh", _blocks(bz2.BZ2File), partial(bz2.BZ2File, mode="wb")),
+    Compression("xz", ".xz", b"\xfd7zXZ\x00", _blocks(lzma.LZMAFile), partial(lzma.LZMAFile, mode="wb")),
+)

@@ -1,4 +1,4 @@
-"""Which rows form a query, and what those rows are worth."""
+"""Which rows form a query, and what those rows are worth: grades, weights, subtopics."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ltr_harness.errors import DataError
-from ltr_harness.subtopics import Subtopics
 from ltr_harness.wording import count_of
 
 LONGEST_ID = 1000
@@ -21,11 +20,7 @@ LONGEST_ID = 1000
 
 
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
-    """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column.
-
-    Raises:
-        DataError: the input is not one-dimensional, or holds a text longer than `LONGEST_ID`.
-    """
+    """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column."""
     array = _of_list(values, name) if isinstance(values, list | tuple) else np.asarray(values)
     if array.ndim != 1:
         raise DataError(f"{name} has shape {array.shape}; expected one value per row, shape (n_rows,)")
@@ -95,6 +90,39 @@ class QueryGroups:
     def sizes(self) -> NDArray[np.int64]:
         """int64 (n_queries,), rows per query."""
         return np.diff(self.boundaries)
+
+    def sum(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """(n_queries,): the sum over each query's rows.
+
+        Args:
+            values: (n_rows,).
+            dtype: of the sums; NumPy's choice if None.
+        """
+        return np.asarray(np.add.reduceat(values, self.boundaries[:-1], dtype=dtype))
+
+    def max(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(n_queries,): the largest of each query's rows.
+
+        Args:
+            values: (n_rows,).
+        """
+        return np.asarray(np.maximum.reduceat(values, self.boundaries[:-1]))
+
+    def min(self, values: NDArray[Any]) -> NDArray[Any]:
+        """(n_queries,): the smallest of each query's rows.
+
+        Args:
+            values: (n_rows,).
+        """
+        return np.asarray(np.minimum.reduceat(values, self.boundaries[:-1]))
+
+    def any(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(n_queries,): whether any of each query's rows is flagged.
+
+        Args:
+            flags: (n_rows,).
+        """
+        return np.asarray(np.logical_or.reduceat(flags, self.boundaries[:-1]))
 
     @classmethod
     def from_sizes(cls, sizes: ArrayLike, ids: ArrayLike | None = None) -> QueryGroups:
@@ -207,6 +235,61 @@ def _unique_blocks(blocks: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64
         texts = np.array([f"{type(value).__name__}:{value}" for value in blocks])
         values, first, inverse = np.unique(texts, return_index=True, return_inverse=True)
     return values, first, inverse
+
+
+@dataclass(frozen=True, eq=False)
+class Subtopics:
+    """Grades of rows by subtopic of their query, a meaning or a part of it; a row may have several, most have none."""
+
+    rows: NDArray[np.int64]  # int64 (n_pairs,), ascending
+    numbers: NDArray[np.int64]  # int64 (n_pairs,), which subtopic of the row's query, from 0
+    grades: NDArray[np.float64]  # float64 (n_pairs,), above 0: what is worth nothing is left out
+
+    @classmethod
+    def of(
+        cls, rows: NDArray[np.int64], numbers: NDArray[np.int64], grades: NDArray[np.float64]
+    ) -> Subtopics:
+        """From pairs in any order, each once."""
+        order = np.lexsort((numbers, rows))
+        order = order[grades[order] > 0]
+        return cls(rows[order], numbers[order], grades[order])
+
+    @classmethod
+    def of_matrix(cls, grades: ArrayLike, n_rows: int) -> Subtopics:
+        """Subtopics from a matrix (n_rows, n_subtopics) of finite grades >= 0, each query's own in its columns.
+
+        Example:
+            >>> Subtopics.of_matrix([[1, 0], [0, 0], [1, 2]], 3).grades.tolist()
+            [1.0, 1.0, 2.0]
+        """
+        matrix = np.asarray(grades)
+        if matrix.ndim != 2 or len(matrix) != n_rows or matrix.dtype.kind not in "biuf":
+            raise DataError(
+                f"subtopics have the shape {matrix.shape} and dtype {matrix.dtype}; expected numbers, (n_rows, "
+                f"n_subtopics), for {count_of(n_rows, 'row')}"
+            )
+        bad = np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))
+        if len(bad):
+            row, column = bad[0].tolist()
+            raise DataError(
+                f"subtopics[{row}, {column}] is {matrix[row, column]:g} ({len(bad):,} such); expected finite "
+                "grades >= 0"
+            )
+        rows, numbers = np.nonzero(matrix)
+        return cls(rows, numbers, matrix[rows, numbers].astype(np.float64))
+
+    def take(self, rows: NDArray[np.int64]) -> Subtopics:
+        """The given rows (n_kept,) as rows 0, 1, 2, …; -1 stands for a row without subtopics."""
+        first = np.searchsorted(self.rows, rows)
+        counts = np.searchsorted(self.rows, rows, side="right") - first
+        pairs = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        return Subtopics(np.repeat(np.arange(rows.size), counts), self.numbers[pairs], self.grades[pairs])
+
+    def labels(self, n_rows: int) -> NDArray[np.float64]:
+        """float64 (n_subtopics, n_rows): every row's grade by the first, the second, … subtopic of its query."""
+        grades = np.zeros((int(self.numbers.max(initial=0)) + 1, n_rows))
+        grades[self.numbers, self.rows] = self.grades
+        return grades
 
 
 @dataclass(frozen=True, eq=False)
@@ -366,11 +449,7 @@ class Judgments:
 
 
 def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np.bool_]:
-    """One truth value per row, (n_rows,).
-
-    Raises:
-        DataError: a wrong length, or values that are not booleans.
-    """
+    """One truth value per row, (n_rows,)."""
     column = as_column(flags, name)
     if column.size != groups.n_rows:
         raise DataError(
@@ -382,11 +461,7 @@ def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np
 
 
 def check_scores(scores: ArrayLike, groups: QueryGroups) -> NDArray[np.float64]:
-    """Scores (n_rows,) as contiguous float64, infinite ones included.
-
-    Raises:
-        DataError: a wrong length, something that is no number, or NaN; the message names the query.
-    """
+    """Scores (n_rows,) as contiguous float64, infinite ones included; NaN is refused with its query."""
     column = as_column(scores, "scores")
     if column.size != groups.n_rows:
         raise DataError(

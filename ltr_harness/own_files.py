@@ -120,9 +120,6 @@ def admitted(name: str, folder: Path, trust: bool) -> str:
     """The name of code in a stored folder, as it may be loaded: a file of somebody else's is not executed unasked.
 
     A file whose content is that of a file that the caller has named becomes the caller's file.
-
-    Raises:
-        UsageError: it is any other file.
     """
     if trust or not is_own_file(name):
         return name
@@ -144,9 +141,6 @@ def own_module(path: Path) -> ModuleType:
     """The module that a file is, under a name that two different files never share.
 
     A file that has changed since, or that imports a module which has, is executed again: its digest is a new one too.
-
-    Raises:
-        Exception: whatever its code raises.
     """
     path = path.resolve()
     source = path.read_bytes()

@@ -128,9 +128,7 @@ def divided(
     """
     _check_shares(shares)
     if together is not None and strata is not None:
-        raise DataError(
-            "queries can be kept together or stratified, not both: a user may belong to several strata"
-        )
+        raise DataError(_NOT_BOTH)
     n = groups.n_queries
     order = shuffled(n, seed)
     unit = np.arange(n) if together is None else _numbered(together)

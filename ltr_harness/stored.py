@@ -24,12 +24,7 @@ class Stored(BaseModel):
 
 
 def read_stored(kind: type[T], folder: Path, name: str) -> T:
-    """A JSON file of a folder as a model or a dataclass.
-
-    Raises:
-        OSError: it cannot be read, see `stored_file`.
-        ValueError: it holds something else; the first reason, in words.
-    """
+    """A JSON file of a folder as a model or a dataclass; anything else is a ValueError with the first reason."""
     with stored_file(folder, name).open("rb") as stream:
         content = stream.read(_LARGEST + 1)
     if len(content) > _LARGEST:
@@ -38,11 +33,7 @@ def read_stored(kind: type[T], folder: Path, name: str) -> T:
 
 
 def validated(kind: type[T], content: bytes) -> T:
-    """JSON as a model or a dataclass.
-
-    Raises:
-        ValueError: it is something else; the first reason, in words.
-    """
+    """JSON as a model or a dataclass; anything else is a ValueError with the first reason."""
     try:
         return TypeAdapter(kind).validate_json(content)
     except ValidationError as error:

@@ -1,13 +1,16 @@
-"""Text for people: counts with their noun, escapes of control characters, small tables."""
+"""Text for people: counts with their noun, numbers, escapes of control characters, small tables."""
 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
+import json
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from html import escape
+from itertools import islice
 from typing import Any
 
 _FORMS = {"is": "are", "was": "were", "has": "have"}
@@ -34,6 +37,16 @@ def named(noun: str, names: Sequence[str]) -> str:
     """
     shown = ", ".join(names) if len(names) <= 20 else f"{', '.join(names[:10])}, …"
     return f"{count_of(len(names), noun)}: {shown}" if names else count_of(0, noun)
+
+
+def shortened(names: Collection[object], most: int) -> str:
+    """The first names, and whether there are more.
+
+    Example:
+        >>> shortened(["a", "b"], 2), shortened(["a", "b", "c"], 2)
+        ('a, b', 'a, b, …')
+    """
+    return ", ".join(map(str, islice(names, most))) + (", …" if len(names) > most else "")
 
 
 def plural(word: str, count: int) -> str:
@@ -157,3 +170,78 @@ def _csv_value(value: Any) -> Any:
     if isinstance(value, str):
         return csv_cell(value)
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
+
+
+def plain_number(value: float) -> str:
+    """Shortest text without exponent that reads back as the same number.
+
+    Example:
+        >>> plain_number(0.1), plain_number(3.0), plain_number(1e-7)
+        ('0.1', '3', '0.0000001')
+    """
+    import numpy as np  # slower than the rest of this module, which every command imports
+
+    return np.format_float_positional(value, trim="-")
+
+
+def four_decimals(value: float | None) -> str:
+    """A metric's value or mean, as tables of the terminal and of the report have it.
+
+    Example:
+        >>> four_decimals(0.43125), four_decimals(-0.00001), four_decimals(float("nan"))
+        ('0.4313', '0.0000', '–')
+    """
+    return "–" if value is None or math.isnan(value) else f"{value:z.4f}"
+
+
+def p_text(p: float) -> str:
+    """A p-value as a reader should see it: never 0.
+
+    Example:
+        >>> p_text(0.04321), p_text(0.5), p_text(0.00009), p_text(float("nan"))
+        ('0.0432', '0.5000', '<0.0001', 'n/a')
+    """
+    if p != p:
+        return "n/a"
+    return "<0.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def p_equals(p: float) -> str:
+    """A p-value with its sign of equality.
+
+    Example:
+        >>> p_equals(0.04321), p_equals(0.00009)
+        ('p = 0.0432', 'p < 0.0001')
+    """
+    return f"p = {p_text(p)}".replace("= <", "< ")
+
+
+def none_if_undefined(value: float) -> float | None:
+    """NaN and infinities, which JSON does not know, as None.
+
+    Example:
+        >>> none_if_undefined(0.5), none_if_undefined(float("nan")), none_if_undefined(float("-inf"))
+        (0.5, None, None)
+    """
+    return value if math.isfinite(value) else None
+
+
+def json_value(value: Any) -> Any:
+    """What JSON has for a value and all that it holds: objects for dataclasses, null for numbers it does not know.
+
+    Example:
+        >>> json_value({"mean": float("nan"), "range": (0.5, float("inf"))})
+        {'mean': None, 'range': [0.5, None]}
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): json_value(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(part) for part in value]
+    return none_if_undefined(value) if isinstance(value, float) else value
+
+
+def json_text(value: Any) -> str:
+    """The same as indented text."""
+    return json.dumps(json_value(value), indent=2)

@@ -22,7 +22,7 @@ MEASURE = """
 import sys, threading, time
 from pathlib import Path
 from ltr_harness.report import warm_up, write_report
-from ltr_harness.report.stored import stored_data
+from ltr_harness.report.data import stored_data
 
 def now():
     return time.process_time(), time.perf_counter()

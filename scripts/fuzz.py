@@ -10,7 +10,8 @@ its own. The exit code must be one of those the command documents, and 1 only wi
 kept beside this script's output, with the command that shows it.
 
 What is stored (records, plans, saved comparisons, searches, histories and results of monitor, models) is mangled
-harder: its JSON in types, sizes and depth, its files into pipes, devices and links. There a command has 20 s and 1 GiB.
+harder: its JSON in types, sizes and depth, its files into pipes, devices and links. There a command has 20 s
+(more where the machine has other work, by its load) and 1 GiB.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def ending(arguments: list[str], folder: Path, seconds: float) -> tuple[int | No
         os.dup2(out, 1)
         os.dup2(err, 2)
         from ltr_harness.cli import cli
-        from ltr_harness.cli.ending import run_command
+        from ltr_harness.cli.exit_codes import run_command
 
         code = 70
         try:
@@ -167,7 +168,8 @@ def ending(arguments: list[str], folder: Path, seconds: float) -> tuple[int | No
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
-    until = time.monotonic() + seconds
+    busy = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))  # others' work makes no command a hang
+    until = time.monotonic() + seconds * busy
     while time.monotonic() < until:
         done, status, used = os.wait4(child, os.WNOHANG)
         if done:

@@ -118,7 +118,9 @@ def disturbed(
             process.communicate()
             return f"{'; '.join(story)}: processes of it go on and hold its output open"
         # before our first line runs, Ctrl-C is answered by Python itself
-        if "internal error" in err or ("Traceback" in err and ("ending.py" in err or "distributed" in err)):
+        if "internal error" in err or (
+            "Traceback" in err and ("exit_codes.py" in err or "distributed" in err)
+        ):
             return f"{'; '.join(story)}: {err}"
         for name, content in left(work, folder).items():
             if expected.get(name) != content:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
 
 
-_KINDS = {"Problem", "Caution", "Finding", "LogFinding", "echo", "say"}
+_KINDS = {"Problem", "Caution", "Finding", "LogFinding", "echo", "say", "say_note", "say_notes"}
 
 
 class Message(NamedTuple):
@@ -56,13 +56,10 @@ def _is_note(function: ast.expr) -> bool:
 
 
 def _name(function: ast.expr) -> str:
-    return (
-        function.id
-        if isinstance(function, ast.Name)
-        else function.attr
-        if isinstance(function, ast.Attribute)
-        else ""
-    )
+    """``Problem``; of ``DataError.at``, which takes what a Problem does, ``DataError``."""
+    if isinstance(function, ast.Attribute):
+        return _name(function.value) if function.attr == "at" else function.attr
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def _text(node: ast.expr) -> str:

@@ -20,13 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ltr_harness.comparison.cautions import rare_kind, rare_training
-from ltr_harness.comparison.letters import letters
+from ltr_harness.comparison.cheap_labels import chosen_at_random, powered
+from ltr_harness.comparison.pairs import letters
 from ltr_harness.comparison.slices import query_slices
 from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.families import mean_intervals, outcomes
+from ltr_harness.stats.families import mean_intervals, outcomes, rare_kind, rare_training
 from ltr_harness.stats.method import Method, Test
-from ltr_harness.stats.prediction_powered import chosen_at_random, powered
 from ltr_harness.stats.seeds import method_difference
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -347,12 +346,20 @@ def seeds(r: int, spread: tuple[float, float], collapse: float = 0.0) -> Callabl
     return sample
 
 
-def _users_apart(rng: Random) -> Sample:
-    """D8: two arms whose users spread unlike, equal means."""
-    one = np.exp(rng.normal(size=(60, 1)))
-    other = np.exp(0.3 * rng.normal(size=(200, 1)) + 0.5 - 0.045)
-    apart = WeightedSum((Contributions.of(one), Contributions.of(other)), (1.0, -1.0))
-    return Sample(bool(outcomes(apart, DEFAULT).p_corrected[0] < 0.05))
+def arms(n: int, sd: float, n_other: int, sd_other: float) -> Callable[[Random], Sample]:
+    """D8: two arms of an experiment whose users' lognormal values spread unlike around one mean."""
+
+    def sample(rng: Random) -> Sample:
+        one, other = (
+            np.exp(spread * rng.normal(size=(size, 1)) - spread**2 / 2)
+            for size, spread in ((n, sd), (n_other, sd_other))
+        )
+        apart = WeightedSum((Contributions.of(one), Contributions.of(other)), (1.0, -1.0))
+        wrong = bool(outcomes(apart, DEFAULT).p_corrected[0] < 0.05)
+        line = rare_kind(min(n, n_other), abs(float(apart.mean[0])), np.inf, DEFAULT)
+        return Sample(wrong, wrong and bool(line))
+
+    return sample
 
 
 def _normal(n: int, m: int) -> Draw:
@@ -531,7 +538,10 @@ def _of_several_sets() -> Iterator[World]:
         "D6: cheap labels, 5 % of queries differ", "intervals that miss", cheap(0.05, False), unless_said=True
     )
     yield World("D6: human labels of the hardest queries", "not refused", cheap(0.2, True), at_most=0.01)
-    yield World("D8: arms of unlike spread, lognormal", false, _users_apart)
+    yield World("D8: arms of 60 and 200 users of unlike spread, lognormal", false, arms(60, 1.0, 200, 0.3))
+    for n, sd, sd_other in ((20, 0.5, 1.0), (60, 0.5, 1.0), (60, 0.5, 1.5), (200, 0.5, 1.5)):
+        name = f"D8: arms of {n} users, lognormal, sd {sd:g} and {sd_other:g}"
+        yield World(name, false, arms(n, sd, n, sd_other), unless_said=True)
 
 
 def _of_seeds() -> Iterator[World]:

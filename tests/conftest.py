@@ -135,7 +135,7 @@ def script(repository: Path) -> Callable[[str], ModuleType]:
 def ltr(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """The command line; no traceback may reach the user."""
     from ltr_harness.cli import cli
-    from ltr_harness.cli.ending import run_command
+    from ltr_harness.cli.exit_codes import run_command
 
     def run(*arguments: Any) -> tuple[int, str, str]:
         code = run_command(cli, [str(argument) for argument in arguments])

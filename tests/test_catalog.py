@@ -10,7 +10,7 @@ import pytest
 from ltr_harness import parse_metric, rankers, readers
 from ltr_harness.catalog import Catalog, did_you_mean, load_own_file
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import ConfigError, MetricError, UsageError
 from ltr_harness.own_files import is_own_file, own_file_digest
@@ -74,7 +74,7 @@ def test_two_own_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
 
 
 OWN = """
-from ltr_harness.metrics.core.hits import HitsMetric
+from ltr_harness.metrics.precision import HitsMetric
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader

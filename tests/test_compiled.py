@@ -19,7 +19,7 @@ from numba.core.errors import TypingError
 from ltr_harness import compiled, evaluate
 from ltr_harness.readers import svmlight_kernels as kernels
 from ltr_harness.readers import trec_kernels
-from ltr_harness.stats.resampling import flipped_sums
+from ltr_harness.stats.reference import flipped_sums
 
 SOURCE = """
 from ltr_harness.compiled import compiled
@@ -129,11 +129,11 @@ import sys
 import ltr_harness
 ltr_harness.evaluate([1, 0], [2, 1], group_sizes=[2], metrics=["ndcg@10"])
 import numpy
-from ltr_harness.stats.resampling import flipped_sums
+from ltr_harness.stats.reference import flipped_sums
 print(*next(flipped_sums(numpy.ones((2, 1)), 4, 0)).ravel())
 print(*{"scipy.linalg", "numba.np.arraymath"} & set(sys.modules))
-from ltr_harness.metrics.core import selection
-print(*(name for name in ("select", "sort_crowds", "list_ties", "_sort") if getattr(selection, name)._machine))
+from ltr_harness.metrics.core import ranking
+print(*(name for name in ("select", "sort_crowds", "list_ties", "_sort") if getattr(ranking, name)._machine))
 """
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ltr_harness.dataset import RankingDataset
-from ltr_harness.fingerprint import (
+from ltr_harness.dataset import (
+    RankingDataset,
     fingerprint_arrays,
     fingerprint_dataset,
     fingerprint_judgments,

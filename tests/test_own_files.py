@@ -16,7 +16,7 @@ from ltr_harness import parse_metric, run_experiment
 from ltr_harness.catalog import load_own_file
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.job import Job, Plan, changed_files, other_files, ranker_definition
+from ltr_harness.experiment.job import Job, changed_files, other_files, ranker_definition
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.own_files import code_digest, imported_modules, installed_names, installed_version
 from ltr_harness.runs import find_runs
@@ -225,7 +225,7 @@ def test_a_ranker_of_an_installed_package_goes_by_its_version(monkeypatch: pytes
 class Edit(Progress):
     """Somebody edits the ranker's module when the plan is made and no worker has begun."""
 
-    def planned(self, job: Job, plan: Plan) -> None:
+    def planned(self, job: Job) -> None:
         Path("experiment_helper.py").write_text(HELPER.format("match_2"))
 
 

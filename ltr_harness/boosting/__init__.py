@@ -7,7 +7,6 @@ the file named after a library imports it: take what you need, such as
     from ltr_harness.boosting.xgboost import Watch, custom_metric
 """
 
-from ltr_harness.boosting.stopping import Stopper as Stopper
-from ltr_harness.boosting.stopping import StoppingRule as StoppingRule
+from ltr_harness.boosting.stopping import Stopper, StoppingRule
 
 __all__ = ["Stopper", "StoppingRule"]

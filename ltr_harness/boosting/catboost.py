@@ -112,7 +112,7 @@ def judgments_of(pool: Any) -> Judgments:
         raise DataError("the Pool has no labels; expected catboost.Pool(…, label=…, group_id=…)")
     groups, _ = QueryGroups.from_ids(hashes)  # contiguous: CatBoost refuses others
     weights = np.asarray(pool.get_weight(), dtype=np.float64)
-    per_query = np.add.reduceat(weights, groups.boundaries[:-1]) / groups.sizes if weights.size else None
+    per_query = groups.sum(weights) / groups.sizes if weights.size else None
     if per_query is not None and np.all(per_query == 1.0):
         per_query = None
     return Judgments.checked(pool.get_label(), groups, query_weights=per_query)

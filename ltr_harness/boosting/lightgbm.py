@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import lightgbm
@@ -43,7 +43,6 @@ from ltr_harness.boosting.stopping import (
 from ltr_harness.boosting.watching import Watching, distinct_metrics
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
-from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric, parse_metric
 
 # After LightGBM's logging and recording callbacks (10, 20) and before its early stopping (30), to refuse that in time.
@@ -130,9 +129,7 @@ class StopEarly(AfterRound):
     def _check_reported(self, env: Any) -> None:
         reported = [str(result[1]) for result in env.evaluation_result_list if result[0] == self._set]
         if any(self._is_ours(result) for result in env.evaluation_result_list):
-            twice = [name for name, count in Counter(reported).items() if count > 1]
-            if twice:
-                raise UsageError(collision(twice))
+            refuse_collision(reported)
             return
         listing = ", ".join(reported) or "none"
         own = f"LightGBM's own {self._rule.metric} is another definition and cannot stand in for it; "
@@ -181,12 +178,14 @@ def refuse_what_undoes_stopping(own: StoppingCallback, env: Any) -> None:
             refuse_rule_of_library("LightGBM", f"early_stopping({callback.stopping_rounds})")
 
 
-def collision(names: Sequence[str]) -> str:
-    return (
-        f"{', '.join(names)} is reported twice on one set: LightGBM's own metric has the same name, and both would "
-        "end in one curve; expected the parameter metric='None' (the text: the value None leaves them on), and "
-        "distinct names in valid_names"
-    )
+def refuse_collision(reported: Iterable[str]) -> None:
+    twice = [name for name, count in Counter(reported).items() if count > 1]
+    if twice:
+        raise UsageError(
+            f"{', '.join(twice)} is reported twice on one set: LightGBM's own metric has the same name, and both would "
+            "end in one curve; expected the parameter metric='None' (the text: the value None leaves them on), and "
+            "distinct names in valid_names"
+        )
 
 
 def _is_resolution(asked: Metric, resolved: Metric) -> bool:
@@ -324,17 +323,10 @@ class Watch(Watching, AfterRound):
     def order(self) -> int:
         return _FIRST + self.stops  # what it does not measure, it shows to the last
 
-    def _check_kind(self, name: str, data: Any) -> None:
-        if not isinstance(data, lightgbm.Dataset):
-            raise UsageError(
-                f"data[{name!r}] is a {type(data).__name__}; expected a lightgbm.Dataset with groups"
-            )
-
-    def _packed(self, data: Any) -> Any:
-        return packed_dataset(data)
-
-    def _unpacked(self, packed: Any) -> Any:
-        return lightgbm.Dataset(**packed)
+    _kind = lightgbm.Dataset
+    _kind_name = "a lightgbm.Dataset"
+    _packed = staticmethod(packed_dataset)
+    _judged = staticmethod(judgments_of)
 
     def __call__(self, env: Any) -> None:
         if env.iteration == env.begin_iteration or not self._bindings:
@@ -396,16 +388,9 @@ class Watch(Watching, AfterRound):
         for callback in sorted(later, key=lambda one: int(one.order)):
             callback(env)
 
-    def _judged(self, data: Any) -> Judgments:
-        return judgments_of(data)
-
     def _evaluate(self, model: Any, name: str, binding: Any) -> Sequence[Any]:
         results: Sequence[Any] = model.eval(
             self._data[name], name, feval=lambda scores, _: rows(binding, scores)
         )
-        twice = [
-            metric for metric, count in Counter(str(result[1]) for result in results).items() if count > 1
-        ]
-        if twice:
-            raise UsageError(collision(twice))
+        refuse_collision(str(result[1]) for result in results)
         return results

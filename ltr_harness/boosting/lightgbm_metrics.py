@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.boosting.objectives import MetricObjective, Weighting
-from ltr_harness.boosting.swap_gradients import GradientsPerSet
+from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective, Weighting
 from ltr_harness.boosting.watching import MetricsPerSet, one_per_row
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
@@ -20,12 +19,11 @@ def judgments_of(dataset: Any) -> Judgments:
 
     A query weighs the mean of its rows' weights, as LightGBM's own metrics have it.
     """
-    require_queries(dataset)
     return judgments_of_fields(*_fields(dataset))
 
 
-def require_queries(dataset: Any) -> None:
-    """Refuse a `lightgbm.Dataset` without labels or groups."""
+def _fields(dataset: Any) -> tuple[Any, Any, Any]:
+    """Labels, rows of each query, row weights: LightGBM hands over the same arrays until someone sets others."""
     labels, sizes = dataset.get_label(), dataset.get_group()
     if labels is None or len(labels) == 0:
         raise DataError("the Dataset has no labels; expected lightgbm.Dataset(…, label=…, group=…)")
@@ -34,6 +32,7 @@ def require_queries(dataset: Any) -> None:
             "the Dataset has no query groups, and a ranking metric is a mean over queries; "
             "expected lightgbm.Dataset(…, group=rows_of_each_query)"
         )
+    return labels, sizes, dataset.get_weight()
 
 
 def judgments_of_fields(labels: Any, sizes: Any, weights: Any) -> Judgments:
@@ -42,7 +41,7 @@ def judgments_of_fields(labels: Any, sizes: Any, weights: Any) -> Judgments:
     query_weights = None
     if weights is not None:
         row_weights = np.asarray(weights, dtype=np.float64)
-        query_weights = np.add.reduceat(row_weights, groups.boundaries[:-1]) / groups.sizes
+        query_weights = groups.sum(row_weights) / groups.sizes
     return Judgments.checked(labels, groups, query_weights=query_weights)
 
 
@@ -98,7 +97,8 @@ class Feval(MetricsPerSet):
                 "feval(…) is for lightgbm.train, lightgbm.cv and Booster.eval; "
                 "expected LGBMRanker.fit(eval_metric=eval_metric(…)), also of ltr_harness.boosting.lightgbm"
             )
-        binding = self._bound.of(dataset, lambda: self._bind(judgments_of(dataset)), *_fields(dataset))
+        fields = _fields(dataset)
+        binding = self._bound.of(dataset, lambda: self._bind(judgments_of_fields(*fields)), *fields)
         # LightGBM owns `scores` and overwrites it in the next round: it is read here, never kept or written.
         return rows(binding, scores)
 
@@ -106,8 +106,7 @@ class Feval(MetricsPerSet):
 class EvalMetric(MetricsPerSet):
     """What `eval_metric` returns."""
 
-    def __init__(self, metrics: tuple[Metric, ...]) -> None:
-        super().__init__(metrics, at_most=_SETS_KEPT)
+    at_most = _SETS_KEPT
 
     def __call__(
         self, labels: NDArray[np.float32], scores: NDArray[np.float64], weight: Any = None, group: Any = None
@@ -119,11 +118,6 @@ class EvalMetric(MetricsPerSet):
             )
         fields = (labels, group, weight)
         return rows(self._bound.of(labels, lambda: self._bind(judgments_of_fields(*fields)), *fields), scores)
-
-
-def _fields(dataset: Any) -> tuple[Any, Any, Any]:
-    """Labels, rows of each query, row weights: LightGBM hands over the same arrays until someone sets others."""
-    return dataset.get_label(), dataset.get_group(), dataset.get_weight()
 
 
 def rows(binding: Binding, scores: NDArray[np.float64]) -> list[Row]:
@@ -186,7 +180,6 @@ class LightGBMObjective(GradientsPerSet):
         if isinstance(second, np.ndarray):
             fields, scores = (first, group, weight), second
         else:
-            require_queries(second)
             fields, scores = _fields(second), first
         if fields[1] is None:
             raise UsageError(

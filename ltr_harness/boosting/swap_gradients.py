@@ -16,22 +16,248 @@ With E = exp(sigma (s - highest)), p is E_j / (E_i + E_j): one exponential for e
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness.boosting.objectives import MetricObjective
 from ltr_harness.boosting.watching import OncePerSet
 from ltr_harness.compiled import compiled, compiled_vectorized
 from ltr_harness.cores import available_cores
-from ltr_harness.errors import DataError
+from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, check_scores
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
 from ltr_harness.metrics.core.ranking import RowRanker
 from ltr_harness.metrics.core.swap_change import SwapChange
+from ltr_harness.wording import count_of
+
+Weighting = Literal["swap", "ndcg_loss2++"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricObjective:
+    """A metric with `Metric.swap_change` as LambdaMART's objective; `swap_gradients` has the formulas.
+
+    The weighting ``swap`` is by how much the metric changes; ``ndcg_loss2++`` of Wang et al. 2018 (LambdaLoss) adds ten
+    times what two rows that far apart would lose at the top: DCG and NDCG alone have it.
+
+    Example:
+        >>> from ltr_harness.metrics import ERR
+        >>> str(MetricObjective(metric=ERR(k=10, max_grade=4)).metric)
+        'err(max_grade=4)@10'
+    """
+
+    metric: Metric
+    truncation_level: int = 30  # pairs with a row within this many ranks count; the metric's cutoff bounds it
+    sigma: float = 1.0  # steepness of the logistic function, > 0
+    norm: bool = True  # LightGBM's `lambdarank_norm`: pairs by the distance of their scores, queries by their gradients
+    weighting: Weighting = "swap"
+
+    def __post_init__(self) -> None:
+        if not self.metric.has_swap_change:
+            raise MetricError(
+                f"{self.metric} cannot be an objective: it does not say by how much it changes when two rows change "
+                "places; expected a metric with `swap_change`, such as ndcg@10, mrr, map or err@10"
+            )
+        if isinstance(self.truncation_level, bool) or not isinstance(self.truncation_level, int):
+            raise MetricError(f"truncation_level={self.truncation_level!r}; expected an integer")
+        if self.truncation_level < 1:
+            raise MetricError(f"truncation_level={self.truncation_level}; expected at least 1")
+        if not (math.isfinite(self.sigma) and self.sigma > 0):
+            raise MetricError(f"sigma={self.sigma}; expected a number above 0, such as 1")
+        if self.weighting not in get_args(Weighting):
+            expected = " or ".join(get_args(Weighting))
+            raise MetricError(f"weighting={self.weighting!r}; expected {expected}")
+        if self.weighting == "ndcg_loss2++" and getattr(self.metric, "discount", None) not in NAMED_DISCOUNTS:
+            raise MetricError(
+                f"weighting=ndcg_loss2++ with {self.metric}; expected dcg or ndcg with discount "
+                f"{' or '.join(NAMED_DISCOUNTS)}"
+            )
+
+    @classmethod
+    def of(
+        cls, metric: Metric | str, truncation_level: int, sigma: float, norm: bool, weighting: Weighting
+    ) -> Self:
+        parsed = parse_metric(metric)
+        return cls(
+            metric=parsed, truncation_level=truncation_level, sigma=sigma, norm=norm, weighting=weighting
+        )
+
+    def resolved(self, judgments: Judgments) -> Self:
+        """The same, with everything fixed that the metric takes from the data."""
+        metric = self.metric.resolved(judgments)
+        if metric.k is None:  # with one, other parts of the data may have longer queries
+            require_order(metric, judgments)
+        return replace(self, metric=metric)
+
+
+def require_order(metric: Metric, judgments: Judgments) -> None:
+    """Refuse a resolved metric that no change of order changes in the training queries: nothing could be learned."""
+    longest = int(judgments.groups.sizes.max())
+    if metric.swap_change(judgments).is_level(longest):
+        raise MetricError(
+            f"{metric} counts every rank of the longest query ({count_of(longest, 'row')}) alike, so no order is "
+            f"better than another; expected a cutoff below {longest}, such as {replace(metric, k=min(10, longest - 1))}"
+        )
+
+
+_LARGEST_SCORE = 1e100  # differences of larger ones overflow
+_LOSS2_SHARE = 10.0  # mu of NDCG-Loss2++, as in its paper
+_ROWS_PER_THREAD = 20_000  # below, starting a thread costs more than it saves
+
+
+class Gradients:
+    """Gradients of an objective, whose metric is resolved, on one set of queries.
+
+    The queries are divided among the threads; their number does not change a bit of the results.
+    """
+
+    def __init__(self, objective: MetricObjective, judgments: Judgments, threads: int = 1) -> None:
+        self._judgments = judgments
+        boundaries = judgments.groups.boundaries
+        n_parts = max(1, min(threads, int(boundaries[-1]) // _ROWS_PER_THREAD))
+        ends = np.searchsorted(boundaries, np.arange(1, n_parts + 1) * boundaries[-1] // n_parts)
+        cuts = np.unique(np.concatenate(([0], ends))).tolist()
+        objective.metric.swap_change(judgments)  # a refusal counts the rows of all queries
+        self._parts = [
+            _Part(objective, judgments.take(np.arange(first, last)), int(boundaries[first]))
+            for first, last in itertools.pairwise(cuts)
+        ]
+
+    def of(self, scores: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Gradient and hessian of every row, float32 (n_rows,), from raw scores (n_rows,)."""
+        checked = _finite(scores, self._judgments)
+        gradient = np.zeros(checked.size, dtype=np.float32)
+        hessian = np.zeros(checked.size, dtype=np.float32)
+
+        def fill(part: _Part) -> None:
+            part.fill(checked[part.rows], gradient[part.rows], hessian[part.rows])
+
+        if len(self._parts) == 1:
+            fill(self._parts[0])
+        else:
+            with ThreadPoolExecutor(len(self._parts)) as pool:
+                list(pool.map(fill, self._parts))
+        return gradient, hessian
+
+
+class GradientsPerSet:
+    """Base of both libraries' `objective`: a metric's gradients, prepared once for each set. A copy begins empty.
+
+    What the metric takes from data, it takes from the first set. The queries are divided among the threads, as many as
+    there are cores unless given.
+    """
+
+    at_most: int | None = None
+
+    def __init__(self, objective: MetricObjective, threads: int | None = None) -> None:
+        super().__init__()
+        self._objective = objective
+        self._threads = threads
+        self._prepared: OncePerSet[Gradients] = OncePerSet(self.at_most)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._objective, self._threads)
+
+    def _gradients(self, data: Any, judged: Callable[[], Judgments], *fields: Any) -> Gradients:
+        def prepare() -> Gradients:
+            judgments = judged()
+            self._objective = self._objective.resolved(judgments)
+            return Gradients(self._objective, judgments, self._threads or available_cores())
+
+        return self._prepared.of(data, prepare, *fields)
+
+
+def swap_changes(change: SwapChange, judgments: Judgments, scores: ArrayLike) -> list[NDArray[np.float64]]:
+    """Sizes of the changes when ranks a + 1 and b + 1 change places: at [a, b], a < b, float64 (n, n) per query."""
+    ranked = RowRanker(judgments, "stable", None).rank(_finite(scores, judgments)).rows
+    boundaries = judgments.groups.boundaries
+    tables = []
+    for query, (start, end) in enumerate(itertools.pairwise(boundaries.tolist())):
+        table = np.zeros((end - start, end - start))
+        own = _own(change, query, ranked[start:end], end - start)
+        fill_changes(_form(change, boundaries), ranked, own, query, table)
+        tables.append(table)
+    return tables
+
+
+def _finite(scores: ArrayLike, judgments: Judgments) -> NDArray[np.float64]:
+    checked = check_scores(scores, judgments.groups)
+    if not max(checked.max(), -checked.min()) <= _LARGEST_SCORE:
+        row = int(np.argmax(np.abs(checked)))
+        query = judgments.groups.query_of(row)
+        raise DataError(
+            f"score is {checked[row]:g} in query {judgments.groups.name(query)!r}; expected finite scores: a row whose "
+            "score is infinite has no gradient"
+        )
+    return checked
+
+
+def _form(change: SwapChange, boundaries: NDArray[np.int64]) -> Form:
+    sizes = np.diff(boundaries)
+    depth = sizes if change.depth is None else np.minimum(change.depth, sizes)
+    if change.form in ("sum", "first hit", "precision", "cascade") and not change.per_query:
+        depth = np.minimum(depth, change.rank_worth.size)
+    table_at = boundaries[:-1] if change.per_query else np.zeros(sizes.size, dtype=np.int64)
+    parameter = change.continuation if change.form == "cascade" else change.blend
+    apart = np.zeros(0) if change.apart is None else change.apart
+    return Form(
+        FORMS[change.form],
+        np.ascontiguousarray(change.worth, dtype=np.float64),
+        np.ascontiguousarray(change.scale, dtype=np.float64),
+        np.ascontiguousarray(change.rank_worth, dtype=np.float64),
+        table_at,
+        depth,
+        float(parameter),
+        apart,
+        boundaries,
+    )
+
+
+_NOTHING = np.zeros((0, 0))
+
+
+def _own(change: SwapChange, query: int, rows: NDArray[np.int64], n_top: int) -> NDArray[np.float64]:
+    if change.function is None:
+        return _NOTHING
+    return np.abs(np.asarray(change.function(query, rows, n_top), dtype=np.float64))
+
+
+class _Part:
+    """Neighbouring queries, whose gradients one thread computes."""
+
+    def __init__(self, objective: MetricObjective, judgments: Judgments, first_row: int) -> None:
+        weights = judgments.query_weights
+        self.rows = slice(first_row, first_row + judgments.groups.n_rows)
+        self._groups = judgments.groups
+        self._change = objective.metric.swap_change(judgments)
+        self._form = _form(self._change, judgments.groups.boundaries)
+        self._ranker = RowRanker(judgments, "stable", None)
+        self._pairs = Pairs(
+            np.ones(judgments.groups.n_queries) if weights is None else weights,
+            objective.truncation_level,
+            float(objective.sigma),
+            objective.norm,
+            _LOSS2_SHARE if objective.weighting == "ndcg_loss2++" else 0.0,
+        )
+
+    def fill(
+        self, scores: NDArray[np.float64], gradient: NDArray[np.float32], hessian: NDArray[np.float32]
+    ) -> None:
+        ranked = self._ranker.rank(scores).rows
+        form, pairs, groups = self._form, self._pairs, self._groups
+        if self._change.function is None:
+            add_gradients(form, pairs, scores, ranked, _NOTHING, 0, groups.n_queries, gradient, hessian)
+            return
+        for query, (start, end) in enumerate(itertools.pairwise(groups.boundaries.tolist())):
+            own = _own(self._change, query, ranked[start:end], min(pairs.top, end - start))
+            add_gradients(form, pairs, scores, ranked, own, query, query + 1, gradient, hessian)
+
 
 FORMS = {"sum": 0, "first hit": 1, "precision": 2, "cascade": 3, "pairs": 4, "own": 5}
 _SUM, _FIRST, _PRECISION, _CASCADE, _PAIRS, _OWN = range(6)
@@ -69,9 +295,7 @@ def add_gradients(
     pairs: Pairs,
     scores: NDArray[np.float64],  # float64 (n_rows,), finite
     ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
-    own: NDArray[
-        np.float64
-    ],  # float64 (m, n), changes of the one query asked for, where the metric gives a function
+    own: NDArray[np.float64],  # float64 (m, n), changes of the one query, where the metric gives a function
     first: int,
     last: int,
     gradient: NDArray[np.float32],  # float32 (n_rows,), written
@@ -316,170 +540,3 @@ def _add_pairs(
     g[i] += own_gradient
     h[i] += own_hessian
     return total
-
-
-_LARGEST_SCORE = 1e100  # differences of larger ones overflow
-_LOSS2_SHARE = 10.0  # mu of NDCG-Loss2++, as in its paper
-_ROWS_PER_THREAD = 20_000  # below, starting a thread costs more than it saves
-
-
-class Gradients:
-    """Gradients of an objective, whose metric is resolved, on one set of queries.
-
-    The queries are divided among the threads; their number does not change a bit of the results.
-    """
-
-    def __init__(self, objective: MetricObjective, judgments: Judgments, threads: int = 1) -> None:
-        self._judgments = judgments
-        boundaries = judgments.groups.boundaries
-        n_parts = max(1, min(threads, int(boundaries[-1]) // _ROWS_PER_THREAD))
-        ends = np.searchsorted(boundaries, np.arange(1, n_parts + 1) * boundaries[-1] // n_parts)
-        cuts = np.unique(np.concatenate(([0], ends))).tolist()
-        objective.metric.swap_change(judgments)  # a refusal counts the rows of all queries
-        self._parts = [
-            _Part.of(objective, judgments.take(np.arange(first, last)), int(boundaries[first]))
-            for first, last in itertools.pairwise(cuts)
-        ]
-
-    def of(self, scores: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Gradient and hessian of every row, float32 (n_rows,), from raw scores (n_rows,)."""
-        checked = _finite(scores, self._judgments)
-        gradient = np.zeros(checked.size, dtype=np.float32)
-        hessian = np.zeros(checked.size, dtype=np.float32)
-
-        def fill(part: _Part) -> None:
-            part.fill(checked[part.rows], gradient[part.rows], hessian[part.rows])
-
-        if len(self._parts) == 1:
-            fill(self._parts[0])
-        else:
-            with ThreadPoolExecutor(len(self._parts)) as pool:
-                list(pool.map(fill, self._parts))
-        return gradient, hessian
-
-
-class GradientsPerSet:
-    """Base of both libraries' `objective`: a metric's gradients, prepared once for each set. A copy begins empty.
-
-    What the metric takes from data, it takes from the first set. The queries are divided among the threads, as many as
-    there are cores unless given.
-    """
-
-    at_most: int | None = None
-
-    def __init__(self, objective: MetricObjective, threads: int | None = None) -> None:
-        super().__init__()
-        self._objective = objective
-        self._threads = threads
-        self._prepared: OncePerSet[Gradients] = OncePerSet(self.at_most)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._objective, self._threads)
-
-    def _gradients(self, data: Any, judged: Callable[[], Judgments], *fields: Any) -> Gradients:
-        def prepare() -> Gradients:
-            judgments = judged()
-            self._objective = self._objective.resolved(judgments)
-            return Gradients(self._objective, judgments, self._threads or available_cores())
-
-        return self._prepared.of(data, prepare, *fields)
-
-
-def swap_changes(change: SwapChange, judgments: Judgments, scores: ArrayLike) -> list[NDArray[np.float64]]:
-    """Sizes of the changes when ranks a + 1 and b + 1 change places: at [a, b], a < b, float64 (n, n) per query."""
-    ranked = RowRanker(judgments, "stable", None).rank(_finite(scores, judgments)).rows
-    boundaries = judgments.groups.boundaries
-    tables = []
-    for query, (start, end) in enumerate(itertools.pairwise(boundaries.tolist())):
-        table = np.zeros((end - start, end - start))
-        own = _own(change, query, ranked[start:end], end - start)
-        fill_changes(_form(change, boundaries), ranked, own, query, table)
-        tables.append(table)
-    return tables
-
-
-def _finite(scores: ArrayLike, judgments: Judgments) -> NDArray[np.float64]:
-    checked = check_scores(scores, judgments.groups)
-    if not max(checked.max(), -checked.min()) <= _LARGEST_SCORE:
-        row = int(np.argmax(np.abs(checked)))
-        query = judgments.groups.query_of(row)
-        raise DataError(
-            f"score is {checked[row]:g} in query {judgments.groups.name(query)!r}; expected finite scores: a row whose "
-            "score is infinite has no gradient"
-        )
-    return checked
-
-
-def _form(change: SwapChange, boundaries: NDArray[np.int64]) -> Form:
-    sizes = np.diff(boundaries)
-    depth = sizes if change.depth is None else np.minimum(change.depth, sizes)
-    if change.form in ("sum", "first hit", "precision", "cascade") and not change.per_query:
-        depth = np.minimum(depth, change.rank_worth.size)
-    table_at = boundaries[:-1] if change.per_query else np.zeros(sizes.size, dtype=np.int64)
-    parameter = change.continuation if change.form == "cascade" else change.blend
-    apart = np.zeros(0) if change.apart is None else change.apart
-    return Form(
-        FORMS[change.form],
-        np.ascontiguousarray(change.worth, dtype=np.float64),
-        np.ascontiguousarray(change.scale, dtype=np.float64),
-        np.ascontiguousarray(change.rank_worth, dtype=np.float64),
-        table_at,
-        depth,
-        float(parameter),
-        apart,
-        boundaries,
-    )
-
-
-_NOTHING = np.zeros((0, 0))
-
-
-def _own(change: SwapChange, query: int, rows: NDArray[np.int64], n_top: int) -> NDArray[np.float64]:
-    if change.function is None:
-        return _NOTHING
-    return np.abs(np.asarray(change.function(query, rows, n_top), dtype=np.float64))
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """Neighbouring queries, whose gradients one thread computes."""
-
-    rows: slice
-    judgments: Judgments
-    change: SwapChange
-    ranker: RowRanker
-    weights: NDArray[np.float64]
-    objective: MetricObjective
-
-    @classmethod
-    def of(cls, objective: MetricObjective, judgments: Judgments, first_row: int) -> _Part:
-        weights = judgments.query_weights
-        return cls(
-            slice(first_row, first_row + judgments.groups.n_rows),
-            judgments,
-            objective.metric.swap_change(judgments),
-            RowRanker(judgments, "stable", None),
-            np.ones(judgments.groups.n_queries) if weights is None else weights,
-            objective,
-        )
-
-    def fill(
-        self, scores: NDArray[np.float64], gradient: NDArray[np.float32], hessian: NDArray[np.float32]
-    ) -> None:
-        groups, settings = self.judgments.groups, self.objective
-        top = settings.truncation_level
-        ranked = self.ranker.rank(scores).rows
-        form = _form(self.change, groups.boundaries)
-        pairs = Pairs(
-            self.weights,
-            top,
-            float(settings.sigma),
-            settings.norm,
-            _LOSS2_SHARE if settings.weighting == "ndcg_loss2++" else 0.0,
-        )
-        if self.change.function is None:
-            add_gradients(form, pairs, scores, ranked, _NOTHING, 0, groups.n_queries, gradient, hessian)
-            return
-        for query, (start, end) in enumerate(itertools.pairwise(groups.boundaries.tolist())):
-            own = _own(self.change, query, ranked[start:end], min(top, end - start))
-            add_gradients(form, pairs, scores, ranked, own, query, query + 1, gradient, hessian)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,6 +115,9 @@ class Watching(StoppingCallback):
     A copy shares the sets; what is pickled takes them along.
     """
 
+    _kind: ClassVar[type[Any]] = object  # of the library's data
+    _kind_name: ClassVar[str] = "data"
+
     def __init__(
         self,
         *metrics: Metric | str,
@@ -173,7 +176,7 @@ class Watching(StoppingCallback):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         if self._given is not None:
-            self._given = {name: self._unpacked(one) for name, one in self._given.items()}
+            self._given = {name: self._kind(**one) for name, one in self._given.items()}
 
     def _choose(self, sets: Mapping[str, Any], to_stop_on: list[str]) -> None:
         """Watch these sets, and stop on one of `to_stop_on`."""
@@ -183,7 +186,10 @@ class Watching(StoppingCallback):
                 f"judgments for {unknown[0]!r}, which is not a watched set; {did_you_mean(unknown[0], sets)}"
             )
         for name, one in sets.items():
-            self._check_kind(name, one)
+            if not isinstance(one, self._kind):
+                raise UsageError(
+                    f"data[{name!r}] is a {type(one).__name__}; expected {self._kind_name} with groups"
+                )
         self._data = dict(sets)
         self._stop_on = _stopping_set(to_stop_on, self._asked_to_stop_on) if self.stops else ""
 
@@ -204,6 +210,16 @@ class Watching(StoppingCallback):
         watching._choose(watching._given, list(data))
         return watching
 
+    @staticmethod
+    def _packed(data: Any, /) -> dict[str, Any]:
+        """Arguments of `_kind` that make the same set, which can be pickled."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _judged(data: Any, /) -> Judgments:
+        """The judgments that come with a set."""
+        raise NotImplementedError
+
     @property
     def stops(self) -> bool:
         return self._rule is not None
@@ -217,17 +233,6 @@ class Watching(StoppingCallback):
     def best_value(self) -> float | None:
         """The first metric's value at the best round."""
         return None if self._stopper is None or not self._best_round else self._stopper.best_value
-
-    def _check_kind(self, name: str, data: Any) -> None:
-        """Refuse what is not the library's data."""
-
-    def _packed(self, data: Any) -> Any:
-        """The library's data as something that can be pickled."""
-        raise NotImplementedError
-
-    def _unpacked(self, packed: Any) -> Any:
-        """The library's data again."""
-        raise NotImplementedError
 
     def _choose_offered(self, library: str, sets: Mapping[str, Any], training_set: Any) -> None:
         """Without data of its own it watches the training's evaluation sets."""
@@ -253,15 +258,13 @@ class Watching(StoppingCallback):
         self._bindings = self._bound()
 
     def _bound(self) -> Mapping[str, BoundMetrics]:
-        """The metrics bound to each set."""
-        return bind_all(
-            self._metrics,
-            {name: self._judgments.get(name) or self._judged(data) for name, data in self._data.items()},
-        )
-
-    def _judged(self, data: Any) -> Judgments:
-        """The judgments of a set that come with the library's data."""
-        raise NotImplementedError
+        """The metrics bound to each set; what one takes from data, it takes from the first and keeps for the others."""
+        metrics = self._metrics
+        bindings = {}
+        for name, data in self._data.items():
+            bindings[name] = bind(metrics, self._judgments.get(name) or self._judged(data))
+            metrics = bindings[name].metrics
+        return bindings
 
     def means(self, name: str, scores: NDArray[Any]) -> list[float]:
         """The metrics' means on a set, from scores (n_rows,) in the judgments' row order."""
@@ -333,9 +336,11 @@ class MetricsPerSet:
     What a metric takes from data, it takes from the first set and keeps for the others.
     """
 
-    def __init__(self, metrics: tuple[Metric, ...], at_most: int | None = None) -> None:
+    at_most: int | None = None
+
+    def __init__(self, metrics: tuple[Metric, ...]) -> None:
         self._metrics = metrics
-        self._bound: OncePerSet[Any] = OncePerSet(at_most)
+        self._bound: OncePerSet[Any] = OncePerSet(self.at_most)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._metrics,)
@@ -355,15 +360,6 @@ def distinct_metrics(metrics: Iterable[Metric | str]) -> tuple[Metric, ...]:
     if twice:
         raise MetricError(f"given more than once: {', '.join(twice)}")
     return parsed
-
-
-def bind_all(metrics: Sequence[Metric], judgments: Mapping[str, Judgments]) -> dict[str, Binding]:
-    """Bind to every set; what a metric takes from data, it takes from the first and keeps for the others."""
-    bindings: dict[str, Binding] = {}
-    for name, judged in judgments.items():
-        bindings[name] = bind(metrics, judged)
-        metrics = bindings[name].metrics
-    return bindings
 
 
 def _by_name(argument: str, given: Mapping[str, T]) -> dict[str, T]:

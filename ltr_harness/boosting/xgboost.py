@@ -13,9 +13,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import xgboost
-from numpy.typing import NDArray
 from xgboost import collective
 
 from ltr_harness.boosting.stopping import (
@@ -27,22 +25,15 @@ from ltr_harness.boosting.stopping import (
 from ltr_harness.boosting.watching import (
     BoundMetrics,
     Measured,
-    OncePerSet,
     Watching,
     distinct_metrics,
     one_per_row,
 )
-from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
-from ltr_harness.boosting.xgboost_metrics import (
-    AcrossWorkers,
-    CustomMetric,
-    judgments_of,
-    packed_matrix,
-)
+from ltr_harness.boosting.xgboost_metrics import XENDCG as XENDCG
+from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, CustomMetric, judgments_of, packed_matrix
 from ltr_harness.boosting.xgboost_metrics import XGBoostObjective as XGBoostObjective
 from ltr_harness.boosting.xgboost_metrics import objective as objective
 from ltr_harness.errors import MetricError, UsageError
-from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric
 
 _BREAKS_THE_LOG_LINE = " \t\n\r:"  # XGBoost prints results as text and parses them back
@@ -85,79 +76,6 @@ def custom_metric(*metrics: Metric | str) -> CustomMetric:
     return CustomMetric(distinct)
 
 
-class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
-    """XE-NDCG, LightGBM's rank_xendcg, as the `obj` of `xgboost.train`.
-
-        objective = XENDCG(seed=1)
-        booster = xgboost.train(
-            {"base_score": 0.0, "disable_default_eval_metric": 1}, train, 500, obj=objective, callbacks=[objective],
-        )
-
-    A row's random number depends on the seed, the round and the row alone. The round is the model's where the
-    object is among the callbacks, as above, so that training goes on exactly where it was left; otherwise it
-    counts its calls for each DMatrix, and one object serves one training; a copy counts anew.
-
-    Query weights are honoured: XGBoost leaves that to a custom objective. Predictions are raw scores. The
-    hessians of a query sum to less than 1, so `min_child_weight` is counted in queries: keep it near 1.
-
-    Args:
-        seed: of the random numbers; XGBoost's own `seed` does not reach them.
-
-    Raises:
-        DataError: (while training) a DMatrix without groups or with unusable labels.
-
-    Example:
-        >>> import numpy as np, xgboost
-        >>> data = xgboost.DMatrix(np.zeros((3, 1)), label=[0, 1, 0], group=[3])
-        >>> gradient, hessian = XENDCG(seed=1)(np.zeros(3, np.float32), data)
-        >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
-        (1, [0.2222, 0.2222, 0.2222])
-    """
-
-    def __init__(self, seed: int = 0) -> None:
-        super().__init__()
-        self._seed = seed
-        self._round: int | None = None  # unknown where this is no callback
-        self._prepared: OncePerSet[_Lists] = OncePerSet()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._seed,)
-
-    def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        # not `epoch`, which starts at 0 again when a model is trained further
-        self._round = model.num_boosted_rounds() if isinstance(model, xgboost.Booster) else epoch
-        return False
-
-    def after_training(self, model: Any) -> Any:
-        self._round = None
-        self._prepared = OncePerSet()
-        return model
-
-    def __call__(
-        self, scores: NDArray[np.float32], matrix: Any
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        lists = self._prepared.of(matrix, lambda: _Lists(judgments_of(matrix)))
-        round_ = lists.calls if self._round is None else self._round
-        lists.calls += 1
-        return lists.gradients(scores, draw_gammas(self._seed, round_, scores.size))
-
-
-class _Lists:
-    """The part of a training set that XE-NDCG needs in every round."""
-
-    def __init__(self, judgments: Judgments) -> None:
-        self._worth = xendcg_worth(judgments.labels)
-        self._boundaries = judgments.groups.boundaries
-        weights = judgments.query_weights
-        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
-        self.calls = 0
-
-    def gradients(
-        self, scores: NDArray[np.float32], gammas: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return xendcg_gradients(scores, self._worth, self._boundaries, self._weights, gammas)
-
-
 class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
     """A callback for `xgboost.train` and `XGBRanker` that evaluates named sets in full precision, and stops.
 
@@ -193,23 +111,20 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         DataError: (before training) a set without groups or with unusable labels.
     """
 
-    def _check_kind(self, name: str, data: Any) -> None:
-        if not isinstance(data, xgboost.DMatrix):
-            raise UsageError(
-                f"data[{name!r}] is a {type(data).__name__}; expected an xgboost.DMatrix with groups"
-            )
-
-    def _packed(self, data: Any) -> Any:
-        return packed_matrix(data)
-
-    def _unpacked(self, packed: Any) -> Any:
-        return xgboost.DMatrix(**packed)
+    _kind = xgboost.DMatrix
+    _kind_name = "an xgboost.DMatrix"
+    _packed = staticmethod(packed_matrix)
+    _judged = staticmethod(judgments_of)
 
     def before_training(self, model: Any) -> Any:
         if not isinstance(model, xgboost.Booster):
             raise UsageError("Watch is for xgboost.train; expected custom_metric(…) in xgboost.cv")
         if self.stops:
-            self._refuse_another_rule()
+            callbacks = callbacks_of_training("xgboost")
+            refuse_second_rule_of_ours(self, callbacks)
+            for callback in callbacks:
+                if isinstance(callback, xgboost.callback.EarlyStopping):
+                    refuse_rule_of_library("XGBoost", f"EarlyStopping, {callback.rounds} rounds")
         arguments = arguments_of_training("xgboost")
         evals = arguments.get("evals") or ()
         self._choose_offered("XGBoost", {name: one for one, name in evals}, arguments.get("dtrain"))
@@ -220,9 +135,6 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         self._theirs: set[tuple[str, str]] = set()
         self.begin()
         return model
-
-    def _judged(self, data: Any) -> Judgments:
-        return judgments_of(data)
 
     def _bound(self) -> Mapping[str, BoundMetrics]:
         if collective.get_world_size() == 1:
@@ -278,13 +190,6 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         }
         return self.record(rounds, rounds, values)
 
-    def _refuse_another_rule(self) -> None:
-        callbacks = callbacks_of_training("xgboost")
-        refuse_second_rule_of_ours(self, callbacks)
-        for callback in callbacks:
-            if isinstance(callback, xgboost.callback.EarlyStopping):
-                refuse_rule_of_library("XGBoost", f"EarlyStopping, {callback.rounds} rounds")
-
     def _refuse_what_cannot_be_cut(self, model: Any) -> None:
         if not self.stops:
             return
@@ -311,10 +216,8 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
 class LastBias(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
     """Position biases after the last trained round, relative to the first position, read from the configuration."""
 
-    learned: tuple[dict[int, float], ...] = (
-        {},
-        {},
-    )  # position to bias of a pair's better row (ti+), and worse (tj-)
+    # position to bias of a pair's better row (ti+), and worse (tj-)
+    learned: tuple[dict[int, float], ...] = ({}, {})
 
     def after_training(self, model: Any) -> Any:
         objective = json.loads(model.save_config())["learner"]["objective"]

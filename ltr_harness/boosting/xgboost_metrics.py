@@ -1,4 +1,4 @@
-"""Metrics and metric objectives as XGBoost calls them: judgments of a DMatrix, means over all workers' queries."""
+"""Metrics and objectives as XGBoost calls them: judgments of a DMatrix, means over all workers' queries, XE-NDCG."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import xgboost
 from numpy.typing import NDArray
 from xgboost import collective
 
-from ltr_harness.boosting.objectives import MetricObjective, Weighting
-from ltr_harness.boosting.swap_gradients import GradientsPerSet
-from ltr_harness.boosting.watching import BoundMetrics, MetricsPerSet, one_per_row
+from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective, Weighting
+from ltr_harness.boosting.watching import BoundMetrics, MetricsPerSet, OncePerSet, one_per_row
+from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
@@ -173,3 +173,187 @@ class XGBoostObjective(GradientsPerSet, xgboost.callback.TrainingCallback):  # t
         if isinstance(model, xgboost.Booster):
             vars(model).pop("update", None)
         return model
+
+
+class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
+    """XE-NDCG, LightGBM's rank_xendcg, as the `obj` of `xgboost.train`.
+
+        objective = XENDCG(seed=1)
+        booster = xgboost.train(
+            {"base_score": 0.0, "disable_default_eval_metric": 1}, train, 500, obj=objective, callbacks=[objective],
+        )
+
+    A row's random number depends on the seed, the round and the row alone. The round is the model's where the
+    object is among the callbacks, as above, so that training goes on exactly where it was left; otherwise it
+    counts its calls for each DMatrix, and one object serves one training; a copy counts anew.
+
+    Query weights are honoured: XGBoost leaves that to a custom objective. Predictions are raw scores. The
+    hessians of a query sum to less than 1, so `min_child_weight` is counted in queries: keep it near 1.
+
+    Args:
+        seed: of the random numbers; XGBoost's own `seed` does not reach them.
+
+    Raises:
+        DataError: (while training) a DMatrix without groups or with unusable labels.
+
+    Example:
+        >>> import numpy as np, xgboost
+        >>> data = xgboost.DMatrix(np.zeros((3, 1)), label=[0, 1, 0], group=[3])
+        >>> gradient, hessian = XENDCG(seed=1)(np.zeros(3, np.float32), data)
+        >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
+        (1, [0.2222, 0.2222, 0.2222])
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__()
+        self._seed = seed
+        self._round: int | None = None  # unknown where this is no callback
+        self._prepared: OncePerSet[_Lists] = OncePerSet()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._seed,)
+
+    def before_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
+        # not `epoch`, which starts at 0 again when a model is trained further
+        self._round = model.num_boosted_rounds() if isinstance(model, xgboost.Booster) else epoch
+        return False
+
+    def after_training(self, model: Any) -> Any:
+        self._round = None
+        self._prepared = OncePerSet()
+        return model
+
+    def __call__(
+        self, scores: NDArray[np.float32], matrix: Any
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        lists = self._prepared.of(matrix, lambda: _Lists(judgments_of(matrix)))
+        round_ = lists.calls if self._round is None else self._round
+        lists.calls += 1
+        return lists.gradients(scores, draw_gammas(self._seed, round_, scores.size))
+
+
+class _Lists:
+    """The part of a training set that XE-NDCG needs in every round."""
+
+    def __init__(self, judgments: Judgments) -> None:
+        self._worth = xendcg_worth(judgments.labels)
+        self._boundaries = judgments.groups.boundaries
+        weights = judgments.query_weights
+        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+        self.calls = 0
+
+    def gradients(
+        self, scores: NDArray[np.float32], gammas: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        return xendcg_gradients(scores, self._worth, self._boundaries, self._weights, gammas)
+
+
+# Bruch, "An Alternative Cross Entropy Loss for Learning-to-Rank" (WWW 2021). Of one query with labels y and scores s,
+# rho = softmax(s), and every round draws gamma_i from [0, 1):
+#
+#     phi_i = 2**y_i - gamma_i,   p_i = phi_i / sum(phi),   loss = - sum_i p_i log(rho_i)
+#     g1_i  = rho_i - p_i                                  the exact gradient
+#     g2_i  = rho_i (sum_j a_j - a_i),  a_j = g1_j / (1 - rho_j)
+#     g3_i  = rho_i (sum_j c_j - c_i),  c_j = g2_j / (1 - rho_j)
+#     gradient = g1 + g2 + g3,   hessian_i = rho_i (1 - rho_i)
+#
+# The second and third term are the next ones of the Neumann series of the Newton step, of which boosting could
+# otherwise take only the diagonal.
+
+_SMALLEST_REST = 1e-12  # of 1 - rho: a row that has all the probability would divide by zero
+_SMALLEST_HESSIAN = 1e-16
+_WEYL = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+_BITS_30, _BITS_27, _BITS_31, _BITS_11 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11)
+
+
+def xendcg_worth(labels: NDArray[np.floating]) -> NDArray[np.float64]:
+    """2**label, float64 (n_rows,), fractions of labels (n_rows,) cut off as LightGBM does."""
+    return np.exp2(np.trunc(labels.astype(np.float64)))
+
+
+def draw_gammas(seed: int, round_: int, n_rows: int) -> NDArray[np.float64]:
+    """Random numbers of [0, 1), one per row, that depend on the seed, the round (from 0) and the row alone.
+
+    A generator with a state would make them depend on what was drawn before: on threads, on how often training
+    was interrupted, on the rounds that somebody else's data took.
+
+    Example:
+        >>> draw_gammas(1, 0, 3).round(6).tolist()
+        [0.693512, 0.971767, 0.426569]
+        >>> bool((draw_gammas(1, 0, 5)[:3] == draw_gammas(1, 0, 3)).all())
+        True
+    """
+    mask = (1 << 64) - 1
+    return _draw(np.uint64(seed & mask), np.uint64(round_ & mask), n_rows)
+
+
+@compiled
+def _draw(seed: np.uint64, round_: np.uint64, n_rows: int) -> NDArray[np.float64]:
+    start = _mixed(_mixed(seed + _WEYL) + (round_ + np.uint64(1)) * _WEYL)
+    gammas = np.empty(n_rows)
+    counter = start
+    for row in range(n_rows):
+        counter += _WEYL
+        gammas[row] = np.float64(_mixed(counter) >> _BITS_11) * 2.0**-53
+    return gammas
+
+
+@compiled
+def _mixed(bits: np.uint64) -> np.uint64:
+    """Every bit of the input moves every bit of the output (the finaliser of SplitMix64)."""
+    bits = (bits ^ (bits >> _BITS_30)) * _MIX_1
+    bits = (bits ^ (bits >> _BITS_27)) * _MIX_2
+    return bits ^ (bits >> _BITS_31)
+
+
+@compiled
+def xendcg_gradients(
+    scores: NDArray[np.floating],  # (n_rows,), raw
+    worth: NDArray[np.float64],  # (n_rows,), from `xendcg_worth`
+    boundaries: NDArray[np.int64],  # (n_queries + 1,), first row of each query and the end of the last
+    weights: NDArray[np.float64],  # (n_queries,); both results are multiplied by the query's
+    gammas: NDArray[np.float64],  # (n_rows,), this round's draw
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Gradient and hessian of every row, float32 as both libraries keep them."""
+    gradient = np.zeros(scores.size, dtype=np.float32)
+    hessian = np.zeros(scores.size, dtype=np.float32)
+    widest = 0
+    for query in range(boundaries.size - 1):
+        widest = max(widest, boundaries[query + 1] - boundaries[query])
+    rho, rest, term, total = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
+    for query in range(boundaries.size - 1):
+        first = boundaries[query]
+        n = boundaries[query + 1] - first
+        if n < 2:
+            continue  # alone, a row has nothing to be ranked against
+        highest = np.float64(scores[first])
+        for i in range(1, n):
+            highest = max(highest, np.float64(scores[first + i]))
+        mass = 0.0
+        phis = 0.0
+        for i in range(n):
+            rho[i] = np.exp(np.float64(scores[first + i]) - highest)
+            mass += rho[i]
+            term[i] = worth[first + i] - gammas[first + i]
+            phis += term[i]
+        scale = 1.0 / max(1e-15, phis)
+        a_sum = 0.0
+        for i in range(n):
+            rho[i] /= mass
+            rest[i] = 1.0 / max(1.0 - rho[i], _SMALLEST_REST)
+            total[i] = rho[i] - term[i] * scale
+            term[i] = total[i] * rest[i]
+            a_sum += term[i]
+        c_sum = 0.0
+        for i in range(n):
+            second = rho[i] * (a_sum - term[i])
+            total[i] += second
+            term[i] = second * rest[i]
+            c_sum += term[i]
+        for i in range(n):
+            total[i] += rho[i] * (c_sum - term[i])
+            gradient[first + i] = weights[query] * total[i]
+            hessian[first + i] = weights[query] * max(rho[i] * (1.0 - rho[i]), _SMALLEST_HESSIAN)
+    return gradient, hessian

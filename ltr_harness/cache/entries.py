@@ -22,12 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.files import UNFINISHED, file_digest, unfinished, write_whole
-from ltr_harness.fingerprint import fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
-from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.subtopics import Subtopics
+from ltr_harness.groups import Judgments, QueryGroups, Subtopics
 from ltr_harness.wording import count_of
 
 Stamp = Mapping[str, int]
@@ -36,13 +34,8 @@ Stamp = Mapping[str, int]
 def stamp(path: Path) -> Stamp:
     """What a file system changes when a file changes: size, times in nanoseconds, inode, device."""
     seen = os.stat(path)
-    return {
-        "size": seen.st_size,
-        "mtime_ns": seen.st_mtime_ns,
-        "ctime_ns": seen.st_ctime_ns,
-        "inode": seen.st_ino,
-        "device": seen.st_dev,
-    }
+    times = {"mtime_ns": seen.st_mtime_ns, "ctime_ns": seen.st_ctime_ns}
+    return {"size": seen.st_size, **times, "inode": seen.st_ino, "device": seen.st_dev}
 
 
 class FileDigests:
@@ -54,60 +47,45 @@ class FileDigests:
         self._seen: dict[Path, tuple[Stamp, str]] = {}
 
     def of(self, path: Path) -> str:
-        """The digest of a file's bytes. Raises DataError: the file cannot be read, or changes while it is read."""
+        """The digest of a file's bytes; a DataError where the file cannot be read, or changes while it is read."""
         path = path.resolve()
+        note = None if self._folder is None else self._folder / f"{_sha(os.fsencode(path))[:32]}.json"
         try:
             before = stamp(path)
             if path in self._seen and self._seen[path][0] == before:
                 return self._seen[path][1]
-            digest = None if self._verify else self._remembered(path, before)
+            digest = None if self._verify or note is None else _remembered(note, path, before)
             if digest is None:
                 started = time.time_ns()
                 digest = file_digest(path)
                 if stamp(path) != before:
                     raise _changed(path)
-                if _settled(before, started):
-                    self._remember(path, before, digest)
+                if note is not None and _settled(before, started):
+                    text = json.dumps({"path": str(path), "stamp": dict(before), "digest": digest})
+                    # Nothing is lost but time; the entry itself, written next, says what is wrong with the disk.
+                    with suppress(OSError):
+                        write_whole(note, text)
         except OSError as problem:
             raise DataError(Problem(str(path), f"cannot be read: {problem.strerror or problem}")) from None
         self._seen[path] = before, digest
         return digest
 
     def check_unchanged(self, path: Path) -> None:
-        """That a file is still the one whose digest was given. Raises DataError: it has changed in the meantime."""
+        """Refuses a file that is no longer the one whose digest was given."""
         path = path.resolve()
-        try:
-            now = stamp(path)
-        except OSError:
-            raise _changed(path) from None
-        if self._seen[path][0] != now:
-            raise _changed(path)
-
-    def _note(self, path: Path) -> Path | None:
-        if self._folder is None:
-            return None
-        return self._folder / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:32]}.json"
-
-    def _remembered(self, path: Path, now: Stamp) -> str | None:
-        note = self._note(path)
-        if note is None:
-            return None
-        try:
-            kept = json.loads(note.read_text(encoding="utf-8"))
-            if kept["path"] == str(path) and kept["stamp"] == now and len(kept["digest"]) == 64:
-                return str(kept["digest"])
-        except (OSError, ValueError, TypeError, KeyError):
-            pass  # absent or damaged: the file is hashed again
-        return None
-
-    def _remember(self, path: Path, now: Stamp, digest: str) -> None:
-        note = self._note(path)
-        if note is None:
-            return
-        text = json.dumps({"path": str(path), "stamp": dict(now), "digest": digest})
-        # Nothing is lost but time; the entry itself, written next, says what is wrong with the disk.
         with suppress(OSError):
-            write_whole(note, text)
+            if self._seen[path][0] == stamp(path):
+                return
+        raise _changed(path)
+
+
+def _remembered(note: Path, path: Path, now: Stamp) -> str | None:
+    """The digest in a note; None where it is absent, damaged or of another state of the file, which is hashed again."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        kept = json.loads(note.read_text(encoding="utf-8"))
+        if kept["path"] == str(path) and kept["stamp"] == now and len(kept["digest"]) == 64:
+            return str(kept["digest"])
+    return None
 
 
 def _settled(seen: Stamp, now: int) -> bool:
@@ -118,9 +96,8 @@ def _settled(seen: Stamp, now: int) -> bool:
 
 
 def _changed(path: Path) -> DataError:
-    return DataError(
-        Problem(str(path), "changed while it was being read", cure="run again when it is written")
-    )
+    found, cure = "changed while it was being read", "run again when it is written"
+    return DataError(Problem(str(path), found, cure=cure))
 
 
 FACTS = "facts.json"
@@ -142,10 +119,7 @@ class Fingerprints:
 
 
 def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprints) -> None:
-    """Store a dataset under a name that is not taken, in one step.
-
-    Raises OSError: the disk is full or read-only; nothing is left behind.
-    """
+    """Store a dataset under a name that is not taken, in one step; where that fails, nothing is left behind."""
     _sweep(folder.parent)
     with unfinished(folder.parent, private=True) as making:
         files = {}
@@ -233,13 +207,12 @@ def storable(dataset: RankingDataset) -> bool:
 
 def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
     # One name at a time, in the way NumPy itself checks sizes against the header.
-    columns: dict[str, NDArray[Any]] = {
-        # plain arrays: libraries treat np.memmap as something else
-        name: np.asarray(
-            np.load(folder / f"{name}.npy", mmap_mode="r" if name in _MAPPED else None, allow_pickle=False)
+    columns: dict[str, NDArray[Any]] = {}
+    for name in facts["files"]:
+        stored = np.load(
+            folder / f"{name}.npy", mmap_mode="r" if name in _MAPPED else None, allow_pickle=False
         )
-        for name in facts["files"]
-    }
+        columns[name] = np.asarray(stored)  # a plain array: libraries treat np.memmap as something else
     attributes = {name: columns.pop(f"attribute{i}") for i, name in enumerate(facts["attributes"])}
     judgments = Judgments(
         columns["labels"],
@@ -272,30 +245,25 @@ def _attributes_fingerprint(dataset: RankingDataset) -> str:
 def as_page(facts: Any) -> str:
     """Facts with their own digest."""
     text = json.dumps(facts)
-    return json.dumps({"sha256": _sha(text), "facts": text})
+    return json.dumps({"sha256": _sha(text.encode()), "facts": text})
 
 
 def read_page(path: Path) -> Any:
-    """The facts of a page; None where they are not what was written.
-
-    Raises OSError, ValueError, TypeError, KeyError: there is no page that could be read.
-    """
+    """The facts of a page; None where they are not what was written."""
     page = json.loads(path.read_text(encoding="utf-8"))
-    return json.loads(page["facts"]) if _sha(page["facts"]) == page["sha256"] else None
+    return json.loads(page["facts"]) if _sha(page["facts"].encode()) == page["sha256"] else None
 
 
-def _sha(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+def _sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _sweep(folder: Path) -> None:
     """Remove what killed processes left unfinished long ago."""
     for left in folder.glob(f"{UNFINISHED}*"):
-        try:
+        with suppress(OSError):
             if time.time() - left.stat().st_mtime > _ABANDONED_S:
                 shutil.rmtree(left, ignore_errors=True)
-        except OSError:
-            continue
 
 
 @dataclass(frozen=True)
@@ -315,18 +283,14 @@ def kept_entries(folder: Path) -> list[KeptEntry]:
         for entry in (folder / "sets").iterdir():
             with suppress(OSError):
                 files = [file.stat() for file in entry.iterdir() if file.is_file()]
-                # reading an entry touches its page of facts
-                page = entry / FACTS
+                page = entry / FACTS  # which reading an entry touches
                 used = (page if page.is_file() else entry).stat().st_mtime
                 entries.append(KeptEntry(entry, _title(page), sum(file.st_size for file in files), used))
     return sorted(entries, key=lambda entry: -entry.used)
 
 
 def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bool = False) -> None:
-    """Remove entries; each disappears in one step, and who has it mapped keeps it.
-
-    Raises OSError: they cannot be removed.
-    """
+    """Remove entries; each disappears in one step, and who has it mapped keeps it."""
     if entries:
         with unfinished(folder / "sets", private=True) as aside:
             for number, entry in enumerate(entries):

@@ -25,8 +25,7 @@ from ltr_harness.cache.entries import (
     write_entry,
 )
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.files import CACHE_VARIABLE, cache_folder, file_digest, write_whole
-from ltr_harness.fingerprint import sources_digest
+from ltr_harness.files import CACHE_VARIABLE, cache_folder, file_digest, sources_digest, write_whole
 from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.readers.reader import Reader
 
@@ -49,10 +48,7 @@ class CachedSet:
 
 
 class DataCache:
-    """Cache of datasets by content.
-
-    Without space or permission to write, data is read all the same and one warning says so.
-    """
+    """Cache of datasets by content; where it cannot be written, data is read all the same and one warning says so."""
 
     def __init__(self, folder: Path | str | None = "default", *, verify: bool = False) -> None:
         self._folder = cache_folder() if folder == "default" else None if folder is None else Path(folder)
@@ -61,17 +57,11 @@ class DataCache:
         self._warned = False
 
     def digest(self, path: Path) -> str:
-        """SHA-256 of a file's bytes; remembered while the file is unchanged.
-
-        Raises DataError: the file cannot be read, or changes meanwhile.
-        """
+        """SHA-256 of a file's bytes; remembered while the file is unchanged."""
         return self._digests.of(path)
 
     def read(self, reader: Reader, files: Sequence[str], root: Path) -> CachedSet:
-        """What ``reader.read(files, root)`` gives.
-
-        Raises DataError: as the reader says; or a file changes while it is read.
-        """
+        """What ``reader.read(files, root)`` gives; a DataError too where a file changes while it is read."""
         code = _code_of(type(reader))
         inputs = () if self._folder is None or code is None else reader.inputs(files, root)
         if not inputs:
@@ -138,13 +128,8 @@ class DataCache:
         if not self._warned:
             self._warned = True
             why = "the disk is full" if problem.errno == errno.ENOSPC else problem.strerror or str(problem)
-            log.warning(
-                "the data cache %s cannot be written (%s): data is read again each time; set %s to another "
-                "folder, or to off",
-                self._folder,
-                why,
-                CACHE_VARIABLE,
-            )
+            again = f"data is read again each time; set {CACHE_VARIABLE} to another folder, or to off"
+            log.warning("the data cache %s cannot be written (%s): %s", self._folder, why, again)
 
 
 def _key(facts: Any) -> str:
@@ -176,11 +161,10 @@ def _code_of(kind: type[Reader]) -> str | None:
             file = Path(inspect.getsourcefile(base) or "")
             if own not in file.parents:
                 module = base.__module__
-                code = (
-                    code_digest(file)
-                    if is_own_module(module)  # what others import goes by the package's version
-                    else f"{file_digest(file)} {installed_version(module)}"
-                )
+                if is_own_module(module):
+                    code = code_digest(file)
+                else:  # what others import goes by the package's version
+                    code = f"{file_digest(file)} {installed_version(module)}"
                 digest.update(code.encode())
         except (TypeError, OSError):
             return None

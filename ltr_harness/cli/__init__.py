@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import importlib
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from types import FrameType
 
 import click
 
-# Name to (module, one line for `ltr-harness --help`): help must not import what commands need.
+# Modules of `commands`, with their lines of `ltr-harness --help`, which must not import what commands need.
 COMMANDS = {
-    "run": ("ltr_harness.cli.commands.run", "Train what is missing, compare, report."),
-    "check": ("ltr_harness.cli.commands.check", "Find every problem of an experiment before training."),
-    "evaluate": (
-        "ltr_harness.cli.commands.evaluate",
-        "Metrics for scores from anywhere, TREC runs included.",
-    ),
-    "explain": ("ltr_harness.cli.commands.explain", "The arithmetic of one query, document by document."),
-    "compare": ("ltr_harness.cli.commands.compare", "Compare runs, score files or TREC runs; gates for CI."),
-    "power": ("ltr_harness.cli.commands.power", "How many queries, users and seeds find a difference."),
-    "monitor": (
-        "ltr_harness.cli.commands.monitor",
-        "Production logs against a baseline: what moved, where, why.",
-    ),
-    "predict": ("ltr_harness.cli.commands.predict", "Score new rows with a stored model."),
-    "reproduce": ("ltr_harness.cli.commands.reproduce", "Train a stored run again: is everything identical?"),
-    "report": ("ltr_harness.cli.commands.report", "Rebuild the report from stored runs."),
-    "export": (
-        "ltr_harness.cli.commands.export",
-        "Stored runs for pip and MLflow: packages, parameters, history.",
-    ),
-    "data": ("ltr_harness.cli.commands.data", "Look at data, convert, divide and fetch it."),
-    "list": ("ltr_harness.cli.commands.names", "List metrics, rankers, readers or report sections."),
-    "show": ("ltr_harness.cli.commands.show", "Show a resolved configuration, all experiments, or a run."),
-    "init": ("ltr_harness.cli.commands.init", "Write a first experiment file, for your data or made up."),
-    "doctor": (
-        "ltr_harness.cli.commands.doctor",
-        "Is everything here that experiments need, and does it work?",
-    ),
-    "completion": ("ltr_harness.cli.commands.completion", "Commands and options on the Tab key."),
-    "schema": ("ltr_harness.cli.commands.schema", "Print the JSON Schema of experiment files."),
+    "run": "Train what is missing, compare, report.",
+    "check": "Find every problem of an experiment before training.",
+    "evaluate": "Metrics for scores from anywhere, TREC runs included.",
+    "explain": "The arithmetic of one query, document by document.",
+    "compare": "Compare runs, score files or TREC runs; gates for CI.",
+    "power": "How many queries, users and seeds find a difference.",
+    "monitor": "Production logs against a baseline: what moved, where, why.",
+    "predict": "Score new rows with a stored model.",
+    "reproduce": "Train a stored run again: is everything identical?",
+    "report": "Rebuild the report from stored runs.",
+    "export": "Stored runs for pip and MLflow: packages, parameters, history.",
+    "data": "Look at data, convert, divide and fetch it.",
+    "list": "List metrics, rankers, readers or report sections.",
+    "show": "Show a resolved configuration, all experiments, or a run.",
+    "init": "Write a first experiment file, for your data or made up.",
+    "doctor": "Is everything here that experiments need, and does it work?",
+    "completion": "Commands and options on the Tab key.",
+    "schema": "Print the JSON Schema of experiment files.",
 }
 
 EPILOG = """\b
@@ -59,17 +51,11 @@ Exit codes: 0 good; 1 something failed while running (what finished is kept);
 """
 
 
-class LazyGroup(click.Group):
-    """Commands that are imported only when they run or print their help."""
+class SuggestingGroup(click.Group):
+    """Commands in the order of their declaration; of an unknown name the one that was meant is said."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(COMMANDS[name][0]).command
-        return command
+        return list(self.commands)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -79,13 +65,27 @@ class LazyGroup(click.Group):
         except click.UsageError:
             from ltr_harness.catalog import did_you_mean
 
+            name = " ".join([*ctx.command_path.split()[1:], args[0]])
             raise click.UsageError(
-                f"no command {args[0]!r}; {did_you_mean(args[0], COMMANDS)}", ctx
+                f"no command {name!r}; {did_you_mean(args[0], self.list_commands(ctx))}", ctx
             ) from None
+
+
+class LazyGroup(SuggestingGroup):
+    """Commands that are imported only when they run or print their help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"ltr_harness.cli.commands.{name}").command
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(
@@ -110,13 +110,45 @@ def _open_closed_streams() -> None:
             setattr(sys, name, stream)
 
 
+# In Python's own bookkeeping of imports, a good part of a command's start, `KeyboardInterrupt` is lost, or leaves a
+# lock behind for which whoever imports in another thread waits for ever: there, Ctrl-C is answered a moment later.
+_BOOKKEEPING = "<frozen importlib._bootstrap>"
+_SECONDS = 0.01
+
+_waiting = False
+
+
+def answer_outside_imports() -> None:
+    """Answer Ctrl-C so from now on, where Python would by itself: nobody else answers it or wants it ignored."""
+    main = threading.current_thread() is threading.main_thread()
+    if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _answer)
+
+
+def _answer(number: int, frame: FrameType | None) -> None:
+    global _waiting
+    if _waiting:
+        return
+    if frame is not None and frame.f_code.co_filename == _BOOKKEEPING:
+        _waiting = True
+        timer = threading.Timer(_SECONDS, _ask_again)
+        timer.daemon = True
+        timer.start()
+    else:
+        signal.default_int_handler(number, frame)
+
+
+def _ask_again() -> None:
+    global _waiting
+    _waiting = False
+    _thread.interrupt_main()
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: deliberate errors become one message on stderr and their exit code, never a traceback."""
     _open_closed_streams()
-    from ltr_harness.cli.ctrl_c import answer_outside_imports
-
     answer_outside_imports()
-    from ltr_harness.cli.ending import run_command
+    from ltr_harness.cli.exit_codes import run_command
     from ltr_harness.cores import let_idle_threads_sleep
 
     let_idle_threads_sleep()

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ltr_harness.cli import asked_metrics, ranking_source, rankings
+from ltr_harness.cli import metric_names, options, rankings
+from ltr_harness.cli.stored_runs import evaluated_by
+from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
+from ltr_harness.comparison.gates import Gate
+from ltr_harness.comparison.inputs import name_among
+from ltr_harness.comparison.tables import FILE, saved_at
+from ltr_harness.config import read_outline
 from ltr_harness.errors import DataError, Problem, UsageError
-
-if TYPE_CHECKING:
-    from ltr_harness.comparison.cheap_labels import Agreement
-    from ltr_harness.comparison.gates import Gate
-    from ltr_harness.comparison.result import Entrant
-    from ltr_harness.metrics import Metric
-    from ltr_harness.runs import Run
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.grammar import with_tool
+from ltr_harness.runs import Run, find_runs
+from ltr_harness.stats.method import Method
 
 EXPERIMENT = "experiment.yaml"
 RECORD = "record.json"
@@ -24,8 +29,6 @@ TABLES = (".csv", ".tsv", ".parquet")
 
 def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
     """The paths behind the arguments: patterns resolved, what lies beside run folders passed over."""
-    from ltr_harness.comparison.saved import FILE
-
     files: list[Path] = []
     problems = []
     for text in inputs:
@@ -52,16 +55,7 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
 
 
 class ComparedInputs:
-    """What the paths hold, as `compare` takes it.
-
-    Attributes:
-        items: runs, entrants and paths of tables, in the order given.
-        runs: the runs among them.
-        metrics: to compare, the deciding one first; None for what the inputs have.
-        notes: what was left out or looks odd.
-        title: of a report.
-        cheap: the files' entrants by cheap labels, and how far those agree with the others; None without them.
-    """
+    """What the paths hold, as `compare` takes it."""
 
     def __init__(
         self,
@@ -71,10 +65,6 @@ class ComparedInputs:
         given: dict[str, Any],
         cheap_labels: Path | None = None,
     ) -> None:
-        from ltr_harness.comparison.saved import saved_at
-        from ltr_harness.metrics import parse_metric
-        from ltr_harness.runs import find_runs
-
         runs_in = {path: find_runs(path) for path in paths if path.is_dir()}
         by_folder = {path: runs for path, runs in runs_in.items() if runs}
         others = [path for path in paths if path not in by_folder]
@@ -88,8 +78,9 @@ class ComparedInputs:
         self.title = (
             self.runs[0].record.experiment if self.runs else ", ".join(path.name for path in others[:3])
         )
-        self.notes: tuple[str, ...] = ()
-        self.metrics: list[str] | None = None
+        self.notes: tuple[str, ...] = ()  # what was left out or looks odd
+        self.metrics: list[str] | None = None  # the deciding one first; None for what the inputs have
+        # the files' entrants by cheap labels, and how far those agree with the others
         self.cheap: tuple[list[Entrant], Agreement] | None = None
         self._cheap_labels = cheap_labels
         self._rankings: rankings.Rankings | None = None
@@ -99,13 +90,12 @@ class ComparedInputs:
                 raise UsageError("--data or --qrels without a file of scores or a run to measure against it")
             entrants = self._evaluated(files, texts, gates, given)
         else:
-            self._refuse_alone(given)
-            self._refuse_scores(files)
+            self._refuse_without_judgments(files, given)
             if texts:
-                typed = asked_metrics.split(texts)
+                typed = metric_names.split(texts)
                 self.metrics = [*typed, *(str(gate.metric) for gate in gates)]
                 if self.runs:  # what tables have under such names, they alone know
-                    self.notes += asked_metrics.tools_named(typed)
+                    self.notes += metric_names.tools_named(typed)
         compared: dict[Path, Sequence[Any]] = dict(by_folder)
         if self.metrics is not None and self.runs:
             compared = self._from_stored_scores(by_folder, [parse_metric(name) for name in self.metrics])
@@ -118,17 +108,34 @@ class ComparedInputs:
     @property
     def declared_baseline(self) -> str | None:
         """What an experiment says that is compared alone, if a run of it finished."""
-        from ltr_harness.config import read_outline
-
         if len(self._paths) != 1 or not (self._paths[0] / EXPERIMENT).exists():
             return None
         declared = read_outline(self._paths[0] / EXPERIMENT).compare.baseline
         finished = {run.record.model for run in self.runs if run.record.status == "complete"}
         return declared if declared in finished else None
 
-    def named(self, name: str) -> str:
-        """The model's name for what the user may call by run tag or file."""
-        return name if self._rankings is None else self._rankings.named(name)
+    def compared(
+        self,
+        method: Method,
+        baseline: str | None,
+        common_queries: bool,
+        *,
+        primary_alone: bool = False,
+        **more: Any,
+    ) -> Comparison:
+        """The comparison, by all metrics or by the one that decides; the baseline may be called by run tag or file."""
+        if baseline is None:
+            baseline = self.declared_baseline
+        elif self._rankings is not None:
+            baseline = self._rankings.named(baseline)
+        return compare(
+            *self.items,
+            metrics=self.metrics and self.metrics[:1] if primary_alone else self.metrics,
+            baseline=baseline,
+            common_queries=common_queries,
+            **asdict(method),
+            **more,
+        )
 
     def _evaluated(
         self, files: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]
@@ -137,11 +144,9 @@ class ComparedInputs:
         record = self.runs[0].record if self.runs else None
         if record is not None and not texts:
             texts = list(dict.fromkeys([record.primary, *record.metrics]))
-        from ltr_harness.metrics.core.grammar import with_tool
-
-        asked = asked_metrics.asked(texts)
+        asked = metric_names.parsed(texts)
         kind = "scores" if given["data"] is not None else "run_files"
-        source = ranking_source.RankingSource(**{**given, kind: files})
+        source = rankings.RankingSource(**{**given, kind: files})
         wide = None
         if self._cheap_labels is None:
             loaded = rankings.load_rankings(source)
@@ -156,8 +161,6 @@ class ComparedInputs:
         self.notes = (*loaded.notes, *notes, *named)
         self.metrics = [str(metric) for metric in scaled]
         if wide is not None:
-            from ltr_harness.comparison.cheap_labels import agreement_of, rows_among
-
             rows = rows_among(loaded.judgments, wide.judgments)
             self.cheap = (
                 [wide.entrant(scored, scored.evaluate(scaled)) for scored in wide.all],
@@ -172,8 +175,6 @@ class ComparedInputs:
         self, by_folder: dict[Path, list[Run]], gates: Sequence[Gate]
     ) -> dict[Path, Sequence[Any]]:
         """The runs by all of their own metrics and those of the gates, which need not be among them."""
-        from ltr_harness.comparison.inputs import name_among
-
         records = [run.record for run in self.runs if run.record.status == "complete"]
         own = list(dict.fromkeys(name for record in records for name in record.metrics))
         primaries = {record.primary for record in records}
@@ -189,40 +190,28 @@ class ComparedInputs:
         self, by_folder: dict[Path, list[Run]], wanted: Sequence[Metric], keep: Sequence[str] = ()
     ) -> dict[Path, Sequence[Any]]:
         """The runs by the metrics asked for, whatever they were evaluated by when they were trained."""
-        from ltr_harness.cli.stored_runs import evaluated_by
-
         compared, added = evaluated_by(self.runs, wanted, keep)
         if added:
-            self.notes += (
-                f"{', '.join(added)}: not among the metrics of the runs; computed now from their stored scores",
-            )
+            computed = "not among the metrics of the runs; computed now from their stored scores"
+            self.notes += (f"{', '.join(added)}: {computed}",)
         left = iter(compared)
         return {path: [next(left) for _ in runs] for path, runs in by_folder.items()}
 
-    def _refuse_scores(self, files: Sequence[Path]) -> None:
-        """Files that could only be scores, and nothing to measure them against."""
-        problems = [
-            Problem(
-                str(path),
-                "is neither a run folder nor a table",
-                "--data FILE for scores, or --qrels FILE for TREC runs",
-            )
-            for path in files
-            if path.suffix not in TABLES
-        ]
-        if problems:
-            raise UsageError(problems)
-
-    def _refuse_alone(self, given: dict[str, Any]) -> None:
-        """Options that mean something only beside --data or --qrels."""
-        unused = [name for name, value in given.items() if value]
+    def _refuse_without_judgments(self, files: Sequence[Path], given: dict[str, Any]) -> None:
+        """Options that mean something only beside --data or --qrels, and files that could only be scores."""
         if self._cheap_labels is not None:
             raise UsageError(
                 "--cheap-labels without --data or --qrels; stored runs and tables have values of the queries that they "
                 "were tested on alone: `predict` scores more queries with a stored run, for --data"
             )
-        if unused:
-            option = ranking_source.option(unused[0])
+        for name in (name for name, value in given.items() if value):
+            option = options.written(name)
             raise UsageError(
                 f"{option} without --data or --qrels; {option} is about files of scores or TREC runs"
             )
+        found, expected = (
+            "is neither a run folder nor a table",
+            "--data FILE for scores, or --qrels FILE for TREC runs",
+        )
+        if unknown := [path for path in files if path.suffix not in TABLES]:
+            raise UsageError([Problem(str(path), found, expected) for path in unknown])

@@ -1,40 +1,19 @@
-"""What `ltr-harness data …` works on: an experiment's splits, or files named on the command line."""
+"""Data named on the command line: the reader of a file, guessed or given, and its rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING
 
-import click
+from ltr_harness.errors import UsageError, all_of
+from ltr_harness.files import bare_name
 
-from ltr_harness.compression import bare_name
-from ltr_harness.dataset import RankingDataset
-from ltr_harness.readers.reader import Reader
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-reader_option = click.option(
-    "--reader", "reader_name", help="How to read files; guessed from their names unless given."
-)
-reader_options = click.option(
-    "--set",
-    "reader_options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="An option of the reader, such as n_features=136, label=grade or regroup=true; may be given several times.",
-)
-
-rows_of_run = click.option(
-    "--data",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Labelled rows.  [default: the run's test split]",
-)
-
-
-def is_experiment(paths: Sequence[Path]) -> bool:
-    return len(paths) == 1 and paths[0].suffix in (".yaml", ".yml")
+if TYPE_CHECKING:
+    from ltr_harness.dataset import RankingDataset
+    from ltr_harness.readers.reader import Reader
 
 
 def guessed_reader(path: Path) -> str:
@@ -50,71 +29,49 @@ def guessed_reader(path: Path) -> str:
 
 
 def made_reader(name: str, options: Sequence[str] = ()) -> Reader:
-    """A reader with options as they are written in an experiment file.
-
-    Raises:
-        UsageError: no such reader, or wrong options.
-    """
-    import json
-
+    """A reader with options as they are written in an experiment file."""
     from pydantic import ValidationError
 
     from ltr_harness import readers
     from ltr_harness.config.explain import explained
-    from ltr_harness.config.yaml_text import parse_yaml
-    from ltr_harness.config.yaml_tree import Node, Place
-    from ltr_harness.errors import UsageError
+    from ltr_harness.config.tree import Node, Place, parse_yaml
 
     kind = readers.catalog.load(name, UsageError)
-    node = Node({}, Place(f"--reader {name}", 0, 0, Path.cwd()))
+    values, places = {}, {}
     for option in options:
         key, equals, text = option.partition("=")
         said = f"--set {option}"
         if not equals or not key.strip() or not text.strip():
             raise UsageError(f"{said}: not KEY=VALUE; expected an option of the reader, such as label=grade")
-        value = parse_yaml(text, said, Path.cwd(), lines=False)
-        node = Node(
-            {**node.mapping, key.strip(): value}, node.place, {**node.key_places, key.strip(): value.place}
-        )
+        values[key.strip()] = value = parse_yaml(text, said, Path.cwd(), lines=False)
+        places[key.strip()] = value.place
+    node = Node(values, Place(f"--reader {name}", 0, 0, Path.cwd()), places)
     try:
         reader: Reader = kind.model_validate_json(json.dumps(node.plain()), strict=True)
     except ValidationError as error:
-        raise UsageError([problem for _, problem in explained(error, kind, node, ("data",))]) from None
+        raise UsageError(explained(error, kind, node, ("data",))) from None
     return reader
 
 
-def read_files(paths: Sequence[Path], reader_name: str | None, options: Sequence[str] = ()) -> RankingDataset:
-    """Files as one dataset, through the cache.
-
-    Raises:
-        DataError: as the reader says.
-    """
+def read_files(
+    paths: Sequence[Path], reader_name: str | None, reader_options: Sequence[str] = ()
+) -> RankingDataset:
+    """Files as one dataset, through the cache."""
     from ltr_harness.cache import DataCache
 
-    reader = made_reader(reader_name or guessed_reader(paths[0]), options)
+    reader = made_reader(reader_name or guessed_reader(paths[0]), reader_options)
     return DataCache().read(reader, [str(path) for path in paths], Path()).dataset
 
 
 def read_splits(
     paths: Sequence[Path], reader_name: str | None, options: Sequence[str]
 ) -> dict[str, RankingDataset]:
-    """Each file as a split of its own, by ``name=file`` or by the file's name.
-
-    Raises:
-        DataError: every problem of every file.
-    """
-    from ltr_harness.errors import DataError, Problem
-
-    splits: dict[str, RankingDataset] = {}
-    problems: list[Problem] = []
+    """Each file as a split of its own, by ``name=file`` or by the file's name; every problem of every file."""
+    files: dict[str, Path] = {}
     for path in paths:
         name, sign, file = str(path).partition("=")
-        given = Path(file) if sign and not path.exists() else path
-        label = name if given is not path else path.name
-        try:
-            splits[label if label not in splits else str(path)] = read_files([given], reader_name, options)
-        except DataError as problem:
-            problems += problem.problems
-    if problems:
-        raise DataError(problems)
-    return splits
+        named = bool(sign) and not path.exists()
+        label = name if named else path.name
+        files[label if label not in files else str(path)] = Path(file) if named else path
+    reads = [partial(read_files, [file], reader_name, options) for file in files.values()]
+    return dict(zip(files, all_of(reads), strict=True))

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+import threading
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, Literal
+from types import TracebackType
+from typing import Annotated, Any, Final, Literal, Self, Union
 
+import click
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
 
+from ltr_harness import __version__
+from ltr_harness.cli.exit_codes import INTERRUPTED, as_problems, came_from_ctrl_c
+from ltr_harness.cli.output import Notes
+from ltr_harness.wording import printable, without_commands
+
 SCHEMA_VERSION: Final = 1
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class _Event(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_serialization_defaults_required=True)
 
-    time: AwareDatetime = Field(default_factory=_now, description="When it happened, UTC.")
+    time: AwareDatetime = Field(
+        default_factory=lambda: datetime.now(UTC), description="When it happened, UTC."
+    )
 
 
 class Began(_Event):
@@ -171,21 +179,12 @@ class Ended(_Event):
     exit_code: int
 
 
-Event = (
-    Began
-    | Said
-    | Planned
-    | Tried
-    | Started
-    | Round
-    | Lost
-    | Finished
-    | Reporting
-    | Reported
-    | Alerted
-    | ProblemFound
-    | Ended
-)
+Event: Any = Union[tuple(_Event.__subclasses__())]  # noqa: UP007
+
+
+def taken(value: object, *names: str) -> dict[str, Any]:
+    """What an event has from a value under the value's own names."""
+    return {name: getattr(value, name) for name in names}
 
 
 def schema() -> dict[str, Any]:
@@ -196,3 +195,51 @@ def schema() -> dict[str, Any]:
         "title": "One line that --json writes to stderr",
         **event,
     }
+
+
+class EventStream:
+    """Errors become events too, and end the command with their exit code, so that stderr holds nothing else."""
+
+    def __init__(self, command: str, quiet: bool) -> None:
+        self._command = command
+        self._quiet = quiet
+        self._lock = threading.Lock()
+        self._warnings = Notes(self.say)
+        self._replaced: list[logging.Handler] = []
+        self.exit_code = 0
+
+    def emit(self, event: _Event) -> None:
+        """One line, whole, at once."""
+        if self._quiet and not isinstance(event, ProblemFound | Ended):
+            return
+        with self._lock:
+            sys.stderr.write(without_commands(printable(event.model_dump_json())) + "\n")
+            sys.stderr.flush()
+
+    def say(self, text: str) -> None:
+        """What other listeners print as a line."""
+        self.emit(Said(text=text))
+
+    def __enter__(self) -> Self:
+        self._replaced = logging.getLogger("ltr_harness").handlers[:]
+        logging.getLogger("ltr_harness").handlers[:] = [self._warnings]
+        self.emit(Began(command=self._command, version=__version__))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        logging.getLogger("ltr_harness").handlers[:] = self._replaced
+        if came_from_ctrl_c(error):
+            self.exit_code = INTERRUPTED
+        elif isinstance(error, click.exceptions.Exit):
+            self.exit_code = error.exit_code
+        elif isinstance(error, Exception) and not isinstance(error, BrokenPipeError):
+            self.exit_code, problems = as_problems(error)
+            for problem in problems:
+                self.emit(ProblemFound(**taken(problem, "place", "found", "expected", "cure")))
+        elif error is not None:
+            return
+        self.emit(Ended(exit_code=self.exit_code))
+        if error is not None:
+            raise click.exceptions.Exit(self.exit_code) from error

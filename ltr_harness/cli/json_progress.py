@@ -7,56 +7,47 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ltr_harness.cli import events
-from ltr_harness.cli.event_stream import EventStream
+from ltr_harness.cli.events import EventStream, taken
 from ltr_harness.experiment.check import each_once
-from ltr_harness.experiment.job import Job, Plan, Study, Task
+from ltr_harness.experiment.job import Job, Task, choice_of
 from ltr_harness.experiment.progress import Progress
 from ltr_harness.runs import Run
-from ltr_harness.runs.record import Trial
+from ltr_harness.runs.record import StudyRecord, Trial
 
 
 class JsonProgress(EventStream, Progress):
     """A running experiment as events."""
 
-    def planned(self, job: Job, plan: Plan) -> None:
+    def planned(self, job: Job) -> None:
+        self._job = job
         self.emit(
             events.Planned(
                 folder=str(job.folder),
                 threads=job.threads,
                 searches=[
                     events.PlannedSearch(
-                        search=study.folder.name,
-                        model=study.model,
-                        fold=study.fold,
-                        trials=study.n_trials,
-                        over=study.choice is not None,
+                        search=job.folder_of(study).name,
+                        trials=len(job.trials_of(study)),
+                        over=choice_of(job, study) is not None,
+                        **taken(study, "model", "fold"),
                     )
-                    for study in plan.studies
+                    for study in job.studies
                 ],
                 runs=[
-                    events.PlannedRun(
-                        run=task.folder.name,
-                        model=task.model,
-                        fold=task.fold,
-                        seed=task.seed,
-                        state=task.state,
-                    )
-                    for task in plan.tasks
+                    events.PlannedRun(run=task.folder.name, **taken(task, "model", "fold", "seed", "state"))
+                    for task in job.tasks
                 ],
                 findings=[events.DataFinding(**asdict(finding)) for finding in each_once(job.findings)],
             )
         )
 
-    def tried(self, study: Study, trial: Trial) -> None:
+    def tried(self, study: StudyRecord, trial: Trial) -> None:
         self.emit(
             events.Tried(
-                search=study.folder.name,
+                search=self._job.folder_of(study).name,
                 trial=trial.number,
-                status=trial.status,
-                error=trial.error,
                 options=trial.point,
-                value=trial.value,
-                seconds=trial.seconds,
+                **taken(trial, "status", "error", "value", "seconds"),
             )
         )
 
@@ -74,12 +65,8 @@ class JsonProgress(EventStream, Progress):
         self.emit(
             events.Finished(
                 run=task.folder.name,
-                status=record.status,
-                error=record.error,
-                best_round=record.best_round,
-                rounds_trained=record.rounds_trained,
                 metrics={name: summary.mean for name, summary in record.metrics.items()},
-                seconds=record.seconds,
+                **taken(record, "status", "error", "best_round", "rounds_trained", "seconds"),
             )
         )
 

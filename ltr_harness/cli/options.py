@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from ltr_harness.stats.method import CHOICES, RETIRED, Method, method_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-config = click.argument("config", type=click.Path(path_type=Path))
+PATH = click.Path(path_type=Path)
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+config = click.argument("config", type=PATH)
+run = click.argument("run", type=PATH)
+files = click.argument("files", nargs=-1, required=True, type=PATH)
 
 overrides = click.option(
     "--set",
@@ -25,7 +31,7 @@ overrides = click.option(
 )
 runs = click.option(
     "--runs",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=Path("runs"),
     show_default=True,
     help="Folder that holds the experiments' run folders.",
@@ -44,25 +50,117 @@ accept = click.option(
 verify = click.option(
     "--verify", is_flag=True, help="Hash all data again, even if the cache knows the files."
 )
+metrics = click.option(
+    "-m",
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="METRIC",
+    help="Such as ndcg@10, or ndcg(as=trec_eval)@10; several times, or separated by commas. The first decides.",
+)
+reader_name = click.option(
+    "--reader", "reader_name", help="How to read files; guessed from their names unless given."
+)
+reader_options = click.option(
+    "--set",
+    "reader_options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of the reader, such as n_features=136, label=grade or regroup=true; may be given several times.",
+)
 
 
-def method(command: F) -> F:
-    """One option for each field of `Method`, and ``--strict``; `taken_method` puts their values together again."""
-    strict = click.option(
-        "--strict",
-        is_flag=True,
-        help="As --test bounded: for gates that decide money. It holds in every world, and its price is queries: "
-        "thousands, where the default needs hundreds.",
+def output(text: str | None, kind: click.Path = FOLDER, **more: Any) -> Callable[[F], F]:
+    """``-o``: the folder or file to write, and its help."""
+    return click.option("-o", "--output", type=kind, help=text, **more)
+
+
+def reader(command: F) -> F:
+    """``--reader`` and ``--set``: how files are read, for `data_source`."""
+    return reader_name(reader_options(command))
+
+
+def rows_of_run(command: F) -> F:
+    """``--data`` and how to read it, for `stored_runs.loaded`."""
+    data = click.option(
+        "--data", type=PATH, metavar="FILE", help="Labelled rows.  [default: the run's test split]"
     )
-    return method_options(*(option.name for option in dataclasses.fields(Method)))(strict(command))
+    return data(reader(command))
 
 
-def method_options(*names: str) -> Callable[[F], F]:
-    """The options for some fields of `Method`, in its order."""
+_OF_RANKINGS = {
+    "data": click.option("--data", type=PATH, metavar="FILE", help="Labelled rows: LETOR, CSV, Parquet, …"),
+    "reader": reader,
+    "scores": click.option(
+        "--scores",
+        type=PATH,
+        multiple=True,
+        metavar="FILE",
+        help="Scores for --data: one number per line, .npy, or a table with query_id, row or document_id, and score or "
+        "rank.",
+    ),
+    "qrels": click.option(
+        "--qrels",
+        type=PATH,
+        metavar="FILE",
+        help="Judgments: TREC, BEIR, MTEB, NTCIR, CSV, Parquet, JSON, …",
+    ),
+    "run": click.option(
+        "--run",
+        "run_files",
+        type=PATH,
+        multiple=True,
+        metavar="FILE",
+        help="Ranking for --qrels: TREC, MS MARCO, CSV, Parquet, JSON, …",
+    ),
+    "all_queries": click.option(
+        "--all-queries",
+        is_flag=True,
+        help="Queries of the qrels that a run lacks count as empty rankings (trec_eval -c).",
+    ),
+    "judged_only": click.option(
+        "--judged-only", is_flag=True, help="Remove unjudged documents from the runs (trec_eval -J)."
+    ),
+    "depth": click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Look at the first N documents of each query of a run only (trec_eval -M).",
+    ),
+    "max_grade": click.option(
+        "--max-grade",
+        type=float,
+        metavar="GRADE",
+        help="Highest grade of the scale, for ERR and similar metrics.  [default: the largest label]",
+    ),
+}
+
+
+def rankings(*without: str) -> Callable[[F], F]:
+    """The options that say where rankings come from; their values make a `RankingSource`."""
+
+    def add(command: F) -> F:
+        for name in reversed([name for name in _OF_RANKINGS if name not in without]):
+            command = _OF_RANKINGS[name](command)
+        return command
+
+    return add
+
+
+_WRITTEN = {"reader_name": "--reader", "reader_options": "--set", "run_files": "--run"}
+
+
+def written(name: str) -> str:
+    """How the user writes the option whose value has a name."""
+    return _WRITTEN.get(name, f"--{name.replace('_', '-')}")
+
+
+def method(*names: str) -> Callable[[F], F]:
+    """An option for each field of `Method`, in its order, or for some; `taken_method` puts their values together."""
 
     def add(command: F) -> F:
         for option in reversed(dataclasses.fields(Method)):
-            if option.name not in names:
+            if names and option.name not in names:
                 continue
             words = CHOICES.get(option.name)
             kind = type(option.default)
@@ -81,6 +179,14 @@ def method_options(*names: str) -> Callable[[F], F]:
         return command
 
     return add
+
+
+strict = click.option(
+    "--strict",
+    is_flag=True,
+    help="As --test bounded: for gates that decide money. It holds in every world, and its price is queries: "
+    "thousands, where the default needs hundreds.",
+)
 
 
 def taken_method(given: dict[str, Any]) -> Method:

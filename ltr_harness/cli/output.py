@@ -1,25 +1,35 @@
-"""How commands print: results to stdout, messages to stderr, and foreign text shown instead of obeyed."""
+"""How commands print: results to stdout, messages to stderr, and control characters of foreign text as escapes."""
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.wording import printable, without_commands
+from ltr_harness.wording import count_of, printable, text_table, without_commands
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ltr_harness.comparison import Comparison
+    from ltr_harness.report.blocks import Report
 
 _ASCII = str.maketrans({"–": "-", "…": "..."})
 
 
 class Notes(logging.Handler):
-    """What the harness warns of, as lines on stderr."""
+    """What the harness warns of, handed to `say`."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
+        self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        say(f"note: {record.getMessage()}", err=True)
+        self._say(record.getMessage())
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
@@ -36,3 +46,93 @@ def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     except BrokenPipeError:  # the reader has gone (head, less): the command ends well; click would say 1
         if not err:
             raise click.exceptions.Exit(0) from None
+
+
+def say_note(note: object) -> None:
+    """A line on stderr."""
+    say(f"note: {note}", err=True)
+
+
+def say_notes(notes: Iterable[object]) -> None:
+    """Each on a line of stderr."""
+    for note in notes:
+        say_note(note)
+
+
+def say_json(value: Any) -> None:
+    """A result for programs; undefined numbers are null."""
+    from ltr_harness.wording import json_value
+
+    say(json.dumps(json_value(value), indent=2))
+
+
+def counts(**numbers: int) -> str:
+    """Numbers with their nouns.
+
+    Example:
+        >>> counts(query=1, row=1984)
+        '1 query, 1,984 rows'
+    """
+    return ", ".join(count_of(number, noun) for noun, number in numbers.items())
+
+
+def print_means(comparison: Comparison) -> None:
+    """All metrics of all rankings: best first, as many side by side as 80 columns hold."""
+    from ltr_harness.report import formats
+
+    first = max(len(metric) for metric in comparison.metrics)
+    columns: list[list[str]] = [[]]
+    for model in comparison.ranking:
+        if columns[-1] and first + sum(2 + max(len(name), 8) for name in (*columns[-1], model)) > 80:
+            columns.append([])
+        columns[-1].append(model)
+    for models in columns:
+        print_table(
+            ["mean", *models],
+            [
+                [metric, *(formats.metric(comparison.summary(model, metric).mean) for model in models)]
+                for metric in comparison.metrics
+            ],
+        )
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:
+    """Names to the left, numbers to the right, one line per row whatever the width: for eyes and for grep."""
+    shown = [[printable(cell) for cell in row] for row in (head, *rows)]
+    for line in text_table(shown[0], shown[1:], left):
+        say(line)
+
+
+def show_page(page: Report) -> None:
+    """A page's words and tables."""
+    from ltr_harness.report.blocks import Bullets, Paragraph, Table, plain
+    from ltr_harness.report.formats import cell_text
+
+    for block in (block for section in page.sections for block in section.blocks):
+        if isinstance(block, Table):
+            say(plain(block.caption))
+            rows = [
+                [cell_text(cell, column.format) for cell, column in zip(row, block.columns, strict=True)]
+                for row in block.rows
+            ]
+            words = [0, *(place for place, column in enumerate(block.columns) if not column.numeric)]
+            print_table([column.label for column in block.columns], rows, words)
+            say()
+        elif isinstance(block, Bullets):
+            for item in block.items:
+                say(plain(item))
+            say()
+        elif isinstance(block, Paragraph):
+            say(f"{plain(block.text)}.\n" if block.tone == "lead" else f"Note: {plain(block.text)}")
+
+
+def say_page(page: Report, as_json: bool, output: Path | None, formats: Sequence[str]) -> None:
+    """A page in words and tables, or its values as JSON; and the page in a folder."""
+    if as_json:
+        say(page.document())
+    else:
+        show_page(page)
+    if output is not None:
+        from ltr_harness.report import write_report
+
+        say(f"report: {write_report(page, output, formats)}", err=as_json)

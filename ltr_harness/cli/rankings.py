@@ -11,76 +11,92 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.cli import data_source
-from ltr_harness.cli.ranking_source import RankingSource
-from ltr_harness.compression import bare_name
-from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.cli import data_source, options
+from ltr_harness.dataset import RankingDataset, fingerprint_judgments
+from ltr_harness.errors import DataError, UsageError, all_of
+from ltr_harness.evaluation import Evaluation, evaluate_bound
+from ltr_harness.files import bare_name
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.binding import BoundOnce
+from ltr_harness.wording import plain_number
 
 if TYPE_CHECKING:
-    from ltr_harness.comparison.result import Entrant
-    from ltr_harness.dataset import RankingDataset
-    from ltr_harness.evaluation import Evaluation
-    from ltr_harness.groups import Judgments
-    from ltr_harness.metrics import Metric
+    from ltr_harness.comparison.pairs import Entrant
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankingSource:
+    """Where rankings and their judgments are: what the options of `options.rankings` say."""
+
+    data: Path | None  # labelled documents; None where `qrels` has the judgments
+    qrels: Path | None
+    scores: Sequence[Path] = ()  # of the documents of `data`
+    run_files: Sequence[Path] = ()  # rankings for `qrels`
+    reader_name: str | None = None  # the format of `data`; guessed if None
+    reader_options: Sequence[str] = ()
+    all_queries: bool = False
+    judged_only: bool = False
+    depth: int | None = None
+    max_grade: float | None = None
+
+    def refuse_contradictions(self) -> None:
+        """Raises UsageError: the options do not go together."""
+        both = "give --data FILE --scores FILE, or --qrels FILE --run FILE"
+        if (self.data is None) == (self.qrels is None):
+            found = "neither --data nor --qrels" if self.data is None else "both --data and --qrels"
+            raise UsageError(f"{found}; {both}")
+        if self.data is not None and (
+            what := self._given("run_files", "all_queries", "judged_only", "depth")
+        ):
+            raise UsageError(f"{what} with --data; {what} goes with --qrels; {both}")
+        if self.qrels is not None and (what := self._given("scores", "reader_name", "reader_options")):
+            raise UsageError(f"{what} with --qrels; {what} goes with --data; {both}")
+        if self.data is not None and not self.scores:
+            raise UsageError("--data without --scores FILE; expected at least one file of scores")
+        if self.qrels is not None and not self.run_files:
+            raise UsageError("--qrels without --run FILE; expected at least one run")
+        if self.max_grade is not None and not (np.isfinite(self.max_grade) and self.max_grade > 0):
+            raise UsageError(f"--max-grade {self.max_grade:g}; expected a grade above 0")
+
+    def _given(self, *names: str) -> str | None:
+        """The first of these options that was given, as the user writes it."""
+        return next((options.written(name) for name in names if getattr(self, name)), None)
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """One ranking of judged documents.
+    """One ranking of judged documents."""
 
-    Attributes:
-        name: how tables call it.
-        path: the file of its scores.
-        judgments: the rows; unlisted ones included.
-        scores: float64 (n_rows,).
-        retrieved: bool (n_rows,), or None where every row is ranked.
-        tag: a TREC run's own name.
-    """
-
-    name: str
-    path: Path
-    judgments: Judgments
-    scores: NDArray[np.float64]
-    retrieved: NDArray[np.bool_] | None = None
-    tag: str | None = None
+    name: str  # how tables call it
+    path: Path  # the file of its scores
+    judgments: Judgments  # the rows; unlisted ones included
+    scores: NDArray[np.float64]  # (n_rows,)
+    retrieved: NDArray[np.bool_] | None = None  # (n_rows,), or None where every row is ranked
+    tag: str | None = None  # a TREC run's own name
 
     def evaluate(self, metrics: Sequence[Metric]) -> Evaluation:
-        from ltr_harness.evaluation import evaluate_bound
-        from ltr_harness.metrics.core.binding import BoundOnce
-
         return evaluate_bound(BoundOnce(metrics, self.judgments), self.scores, retrieved=self.retrieved)
 
 
 @dataclass(frozen=True, eq=False)
 class Rankings:
-    """Rankings of the same judged queries.
+    """Rankings of the same judged queries."""
 
-    Attributes:
-        all: one or more.
-        judgments: what they are measured against: the data, or the qrels without any run.
-        source: the file of the judgments.
-        max_grade: given by the user, or None.
-        notes: what was left out or looks odd.
-        query_attributes: what the data says of each query of `judgments`, such as its user.
-    """
-
-    all: tuple[Scored, ...]
-    judgments: Judgments
-    source: Path
-    max_grade: float | None
-    notes: tuple[str, ...]
+    all: tuple[Scored, ...]  # one or more
+    judgments: Judgments  # what they are measured against: the data, or the qrels without any run
+    source: Path  # the file of the judgments
+    max_grade: float | None  # given by the user
+    notes: tuple[str, ...]  # what was left out or looks odd
+    # what the data says of each query of `judgments`, such as its user
     query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @cached_property
     def fingerprint(self) -> str:
-        from ltr_harness.fingerprint import fingerprint_judgments
-
         return fingerprint_judgments(self.judgments)
 
     def on_scale(self, metrics: Sequence[Metric]) -> tuple[list[Metric], list[str]]:
         """The metrics with a highest grade where they ask for one, the same for all rankings; and a note."""
-        from ltr_harness.numbers import plain_number
-
         grade = self.max_grade
         if grade is None:
             grade = max(float(self.judgments.labels.max()), 1.0)
@@ -94,22 +110,12 @@ class Rankings:
 
     def entrant(self, scored: Scored, evaluation: Evaluation) -> Entrant:
         """An evaluated ranking as comparisons take it."""
-        from ltr_harness.comparison.result import WEIGHT, Entrant
+        from ltr_harness.comparison.pairs import Entrant
 
-        judgments = evaluation.judgments
-        relevant = np.add.reduceat(
-            judgments.narrow_labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64
-        )
-        weights = {} if judgments.query_weights is None else {WEIGHT: judgments.query_weights}
-        return Entrant(
-            name=scored.name,
-            query_ids=np.array([str(query) for query in evaluation.query_ids.tolist()]),
-            values={metric: evaluation[metric].per_query[np.newaxis] for metric in evaluation.metrics},
-            replicates=("1",),
-            higher_is_better=evaluation.directions,
+        return replace(
+            Entrant.of(scored.name, [evaluation], self.query_attributes),
             # a run's own pool differs from another's by what nobody judged: the qrels are what they share
             judgments_fingerprint={"all": self.fingerprint},
-            query_attributes={**self.query_attributes, "n_relevant": relevant, **weights},
             source=str(scored.path),
         )
 
@@ -122,12 +128,7 @@ class Rankings:
 
 
 def load_rankings(source: RankingSource) -> Rankings:
-    """Read what the options name.
-
-    Raises:
-        UsageError: the options do not go together.
-        DataError: every problem of every file.
-    """
+    """Read what the options name; all problems of all files at once."""
     source.refuse_contradictions()
     if source.data is not None:
         dataset = data_source.read_files([source.data], source.reader_name, source.reader_options)
@@ -136,12 +137,7 @@ def load_rankings(source: RankingSource) -> Rankings:
 
 
 def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
-    """The rankings by cheap labels of many queries, and by the labels of some of them.
-
-    Raises:
-        UsageError: the options do not go together.
-        DataError: every problem of every file; with data, rows that have no cheap labels.
-    """
+    """The rankings by cheap labels of many queries, and by the labels of some of them."""
     from ltr_harness.comparison.cheap_labels import rows_among
 
     if source.data is None:
@@ -152,17 +148,13 @@ def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
     rows = rows_among(judgments, wide.judgments)
     lacking = np.flatnonzero(rows < 0)
     if lacking.size:
-        boundaries = judgments.groups.boundaries
-        queries = np.unique(np.searchsorted(boundaries, lacking, side="right") - 1)
+        queries = np.unique(np.searchsorted(judgments.groups.boundaries, lacking, side="right") - 1)
         found = (
             f"{queries.size:,} of {judgments.groups.ids.size:,} queries are not there, or have other rows, such as "
             f"{str(judgments.groups.ids[queries[0]])!r}"
         )
-        raise DataError(
-            Problem(
-                str(cheap), found, f"the rows of {source.data} and those of more queries, with cheap labels"
-            )
-        )
+        expected = f"the rows of {source.data} and those of more queries, with cheap labels"
+        raise DataError.at(cheap, found, expected)
     some = tuple(Scored(one.name, one.path, judgments, one.scores[rows], tag=one.tag) for one in wide.all)
     notes = (*wide.notes, *dataset.notes)
     return wide, Rankings(some, judgments, source.data, wide.max_grade, notes, dataset.query_attributes)
@@ -171,7 +163,6 @@ def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
 def _from_scores(
     data: Path, dataset: RankingDataset, files: Sequence[Path], max_grade: float | None
 ) -> Rankings:
-    from ltr_harness.readers.forms import all_of
     from ltr_harness.readers.scores import read_scores
 
     judgments = dataset.judgments
@@ -188,7 +179,7 @@ def _from_scores(
 
 
 def _from_runs(source: RankingSource) -> Rankings:
-    from ltr_harness.readers.forms import all_of, described, qrels_of, run_of
+    from ltr_harness.readers.forms import described, qrels_of, run_of
     from ltr_harness.readers.trec import join
 
     assert source.qrels is not None  # or the options would have been refused

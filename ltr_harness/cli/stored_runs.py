@@ -1,34 +1,52 @@
-"""What a stored run's scores still answer: any metric on its test rows, without training anything again."""
+"""What a stored run still answers: its model on any rows, and any metric on its test rows; nothing is trained again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ltr_harness.cli import data_source
 from ltr_harness.cli.rankings import Scored
-from ltr_harness.errors import UsageError
-from ltr_harness.numbers import none_if_undefined
-from ltr_harness.runs import Run
+from ltr_harness.errors import MetricError, UsageError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.runs import Run, load_run
+from ltr_harness.runs.record import MetricSummary, Record
+from ltr_harness.wording import none_if_undefined
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr_harness.groups import Judgments
-    from ltr_harness.metrics import Metric
-    from ltr_harness.runs.record import Record
+    from ltr_harness.dataset import RankingDataset
+    from ltr_harness.rankers.ranker import FittedModel
+
+
+def with_model(path: Path, trust: bool) -> Run:
+    """A stored run that did not fail."""
+    run = load_run(path, trust=trust)
+    if run.record.status != "complete":
+        raise UsageError(f"{path}: this run failed ({run.record.error}); there is no model")
+    return run
+
+
+def loaded(
+    path: Path, trust: bool, data: Path | None, reader_name: str | None, reader_options: Sequence[str]
+) -> tuple[Run, FittedModel, RankingDataset]:
+    """The run, its model, and the rows to look at with the model's columns: its test split, or those of a file."""
+    run = with_model(path, trust)
+    if data is None:
+        from ltr_harness.experiment.reproduce import fold_of
+
+        return run, run.model, fold_of(run).test
+    return run, run.model, run.with_its_columns(data_source.read_files([data], reader_name, reader_options))
 
 
 def scored(run: Run) -> Scored:
-    """The test rows of a run with the scores it gave them.
-
-    Raises:
-        UsageError: the run failed and has none.
-    """
-    from ltr_harness.groups import Judgments, QueryGroups
-
+    """The test rows of a run with the scores it gave them."""
     if run.record.status != "complete":
         raise UsageError(f"{run.path}: the run failed and has no scores: {run.record.error}")
     table = run.test_scores
@@ -41,9 +59,6 @@ def scored(run: Run) -> Scored:
 
 def grade_scale(record: Record) -> float | None:
     """The highest grade that the run was evaluated on; None where no metric of it asked."""
-    from ltr_harness.errors import MetricError
-    from ltr_harness.metrics import parse_metric
-
     for name in record.metrics:
         try:
             scale: float | None = getattr(parse_metric(name), "max_grade", None)
@@ -54,12 +69,10 @@ def grade_scale(record: Record) -> float | None:
     return None
 
 
-def on_scale_of(record: Record, metrics: Sequence[Metric], judgments: Judgments) -> list[Metric]:
-    """The metrics with a highest grade where they ask for one: the run's, or the largest label."""
-    from ltr_harness.metrics import parse_metric
-
+def on_scale_of(record: Record, metrics: Sequence[Metric | str], judgments: Judgments) -> list[Metric]:
+    """The metrics, or the primary one, with a highest grade where they ask for one: the run's, or the largest label."""
     scale = grade_scale(record) or max(float(judgments.labels.max()), 1.0)
-    return [metric.on_scale(scale) for metric in metrics or [parse_metric(record.primary)]]
+    return [parse_metric(metric).on_scale(scale) for metric in metrics or [record.primary]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,13 +89,11 @@ class _Rescored(Run):
 def evaluated_by(
     runs: Sequence[Run], wanted: Sequence[Metric], keep: Sequence[str] = ()
 ) -> tuple[Sequence[Run], list[str]]:
-    """The runs by these metrics, those that are not stored computed from the stored scores; and their names.
+    """The runs by these metrics, those that are not stored computed from the stored scores; and their names."""
+    from ltr_harness.comparison.inputs import name_among
 
-    Raises:
-        MetricError: the labels are outside a metric's domain, or it needs what is not stored.
-    """
     complete = [run for run in runs if run.record.status == "complete"]
-    if all(_stored(run.record, metric) for run in complete for metric in wanted):
+    if all(name_among(list(run.record.metrics), metric) for run in complete for metric in wanted):
         return runs, []
     added: dict[str, None] = {}
     evaluated = [_rescored(run, wanted, keep, added) if run in complete else run for run in runs]
@@ -90,15 +101,15 @@ def evaluated_by(
 
 
 def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: dict[str, None]) -> Run:
-    from ltr_harness.runs.record import MetricSummary
+    from ltr_harness.comparison.inputs import name_among
 
     frame, record = run.per_query, run.record
     facts = frame[[name for name in frame if name not in record.metrics]]
-    stored = [*keep, *(name for metric in wanted if (name := _stored(record, metric)) is not None)]
+    names = {metric: name_among(list(record.metrics), metric) for metric in wanted}
+    stored = [*keep, *(name for name in names.values() if name is not None)]
     values = {name: frame[name].to_numpy() for name in stored}
     summaries = {name: record.metrics[name] for name in stored}
-    lacking = [metric for metric in wanted if _stored(record, metric) is None]
-    if lacking:
+    if lacking := [metric for metric, name in names.items() if name is None]:
         ranking = scored(run)
         evaluation = ranking.evaluate(on_scale_of(record, lacking, ranking.judgments))
         at = {str(query): i for i, query in enumerate(evaluation.query_ids.tolist())}
@@ -114,15 +125,8 @@ def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: di
             )
             added[name] = None
     # one order of metrics whatever was stored: runs of one model must have the same
-    names = sorted(values)
-    columns = {name: values[name] for name in names}
-    metrics = {name: summaries[name] for name in names}
+    columns = {name: values[name] for name in sorted(values)}
+    metrics = {name: summaries[name] for name in sorted(values)}
     return _Rescored(
         run.path, record.model_copy(update={"metrics": metrics}), computed=facts.assign(**columns)
     )
-
-
-def _stored(record: Record, metric: Metric) -> str | None:
-    from ltr_harness.comparison.inputs import name_among
-
-    return name_among(list(record.metrics), metric)

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.cli.asked_metrics import with_relevant
+from ltr_harness.cli.metric_names import with_relevant
 from ltr_harness.cli.rankings import Rankings, Scored
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.presets import TREC_EVAL
 from ltr_harness.metrics.core.ranking import RowRanker
-from ltr_harness.metrics.core.tool_names import TREC_EVAL
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 RECALL_LEVELS = tuple(level / 10 for level in range(11))
@@ -32,68 +32,43 @@ _SMALLEST = 0.00001  # what 0 counts in a geometric mean
 METRICS = {
     name: TREC_EVAL.get(f"{name}_{{k}}", TREC_EVAL.get(name.removeprefix("gm_"), ""))
     for name in (
-        *(
-            "map",
-            "gm_map",
-            "Rprec",
-            "bpref",
-            "recip_rank",
-            "iprec_at_recall",
-            "P",
-            "recall",
-            "gm_bpref",
-            "11pt_avg",
-        ),
-        *("ndcg", "ndcg_cut", "map_cut", "relative_P", "success", "set_P", "set_recall", "set_F"),
+        *("map", "gm_map", "Rprec", "bpref", "recip_rank", "iprec_at_recall", "P", "recall", "gm_bpref"),
+        *("11pt_avg", "ndcg", "ndcg_cut", "map_cut", "relative_P", "success", "set_P", "set_recall", "set_F"),
     )
 }
 COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
-OFFICIAL = (
-    *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec", "bpref", "recip_rank"),
-    *("iprec_at_recall", "P"),
-)
+_FIRST = ("runid", "num_q", "num_ret", "num_rel", "num_rel_ret")
 SETS = {
-    "official": OFFICIAL,
-    "set": ("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "set_P", "set_recall", "set_F"),
+    "official": (*_FIRST, "map", "gm_map", "Rprec", "bpref", "recip_rank", "iprec_at_recall", "P"),
+    "set": (*_FIRST, "set_P", "set_recall", "set_F"),
     "all_trec": ("runid", "num_q", *COUNTS, *METRICS),
 }
 # Measures of trec_eval 10 that nothing here computes, or not under that name.
 OTHERS = {
-    **dict.fromkeys(
-        ("infAP", "G", "binG", "Rndcg", "ndcg_rel", "Rprec_mult", "set_map", "set_relative_P"), ""
-    ),
-    **dict.fromkeys(("utility", "relstring", "yaap", "prefs"), ""),
+    **dict.fromkeys(("infAP", "G", "binG", "Rndcg", "ndcg_rel", "Rprec_mult", "set_map"), ""),
+    **dict.fromkeys(("set_relative_P", "utility", "relstring", "yaap", "prefs"), ""),
     "unj": "judged(as=trec_eval)@K, which is 1 - unj_K",
 }
-_ORDER = ("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", *METRICS, "num_nonrel_judged_ret")
+_ORDER = (*_FIRST, *METRICS, "num_nonrel_judged_ret")
 
 Total = Literal["sum", "mean", "geometric mean"]
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """One line of the output.
+    """One line of the output."""
 
-    Attributes:
-        name: as printed.
-        values: (n_queries,).
-        total: how the queries become one number.
-        summed: (n_queries,), what becomes that number, where it is not the values.
-    """
-
-    name: str
-    values: NDArray[np.float64]
-    total: Total = "mean"
+    name: str  # as printed
+    values: NDArray[np.float64]  # (n_queries,)
+    total: Total = "mean"  # how the queries become one number
+    # (n_queries,), what becomes that number, where it is not the values
     summed: NDArray[np.float64] | None = None
 
     def text(self, value: float) -> str:
         return str(int(value)) if self.total == "sum" else f"{value:6.4f}"
 
     def overall(self, order: NDArray[np.int64]) -> float:
-        """Summed query after query, as trec_eval does it: another order could print another last digit.
-
-        Shapes: `order` (n_queries,).
-        """
+        """Summed query after query, as trec_eval does it: another order could print another last digit."""
         each = self.values if self.summed is None else self.summed
         values = [value for value in each[order].tolist() if not math.isnan(value)]
         if self.total == "sum":
@@ -108,9 +83,6 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The measures named, each with its cutoffs; trec_eval's official ones where none is named.
 
     Takes trec_eval's names (``map``, ``P.5,10``, ``ndcg_cut_10``, ``official``, …) and, beside them, our metrics.
-
-    Raises:
-        MetricError: something that is neither.
 
     Example:
         >>> asked(["P.10,5", "rbp(p=0.8)", "map"])
@@ -130,7 +102,11 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
             measures[text] = ()
         else:
             measures[_ours(text)] = ()
-    return {name: measures[name] for name in sorted(measures, key=_place)}
+    ordered = [
+        *(name for name in _ORDER if name in measures),
+        *(name for name in measures if name not in _ORDER),
+    ]
+    return {name: measures[name] for name in ordered}
 
 
 def completed(
@@ -187,15 +163,10 @@ def _ours(text: str) -> str:
         if stem is not None:
             instead = OTHERS[stem] or "trec_eval itself"
             raise MetricError(f"{text}: trec_eval's {stem} is not computed here; use {instead}") from None
-        known = [name for name in (*SETS, *_ORDER) if name not in ("runid",)]
+        known = did_you_mean(text, [name for name in (*SETS, *_ORDER) if name != "runid"])
         raise MetricError(
-            f"{text!r} is neither a known measure of trec_eval nor a metric: {did_you_mean(text, known)}; "
-            f"{error}"
+            f"{text!r} is neither a known measure of trec_eval nor a metric: {known}; {error}"
         ) from None
-
-
-def _place(name: str) -> int:
-    return _ORDER.index(name) if name in _ORDER else len(_ORDER)
 
 
 def _measures(
@@ -214,11 +185,12 @@ def _measures(
         levels = interpolated_precision(scored, is_relevant)
     for name, printed in metrics.items():
         if name in COUNTS:
-            # with -c, trec_eval counts all that is relevant anew, whatever -l says
-            anew = (
-                _count(name, scored, scored.judgments.labels > 0) if complete and name == "num_rel" else None
-            )
-            yield Measure(name, _count(name, scored, is_relevant), "sum", anew)
+            summed = None
+            if (
+                complete and name == "num_rel"
+            ):  # with -c, trec_eval counts all that is relevant, whatever -l says
+                summed = _count(name, scored, scored.judgments.labels > 0)
+            yield Measure(name, _count(name, scored, is_relevant), "sum", summed)
         elif name == "11pt_avg" and levels is not None:
             yield Measure(name, np.array([sum(column) for column in levels.T.tolist()]) / len(levels))
         elif name == "iprec_at_recall" and levels is not None:
@@ -250,17 +222,11 @@ def _count(name: str, scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray
         "num_rel_ret": listed & is_relevant,
         "num_nonrel_judged_ret": listed & judged & ~is_relevant,
     }[name]
-    return np.add.reduceat(counted, judgments.groups.boundaries[:-1], dtype=np.float64)
+    return judgments.groups.sum(counted, np.float64)
 
 
 def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """The best precision at or after the rank where a share of the relevant documents is reached.
-
-    Shapes: `is_relevant` (n_rows,).
-
-    Returns:
-        float64 (11, n_queries), for recall 0.0, 0.1, … 1.0; 0 where the ranking never gets there.
-    """
+    """The best precision at or after the rank where recall is 0.0, 0.1, … 1.0, or 0: float64 (11, n_queries)."""
     judgments = scored.judgments
     boundaries = judgments.groups.boundaries.tolist()
     listed = _listed(scored)
@@ -273,11 +239,10 @@ def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> ND
         precision = np.arange(1, hits.size + 1) / (hits + 1)
         best = np.maximum.accumulate(precision[::-1])[::-1]
         n_relevant = int(is_relevant[start:end].sum())
-        for at, level in enumerate(RECALL_LEVELS):
-            # how many relevant documents a recall level stands for, rounded as trec_eval 10 does it
-            needed = max(math.floor(level * n_relevant + 0.5), 1)
-            if needed <= hits.size:
-                out[at, query] = best[needed - 1]
+        # how many relevant documents a recall level stands for, rounded as trec_eval 10 does it
+        needed = np.maximum(np.floor(np.array(RECALL_LEVELS) * n_relevant + 0.5), 1).astype(int)
+        reached = needed <= hits.size
+        out[reached, query] = best[needed[reached] - 1]
     return out
 
 

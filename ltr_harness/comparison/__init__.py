@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from ltr_harness.comparison.against_baseline import compare_entrants as compare_entrants
-from ltr_harness.comparison.comparison import Comparison as Comparison
-from ltr_harness.comparison.result import Entrant as Entrant
-from ltr_harness.comparison.result import Paired as Paired
-from ltr_harness.comparison.result import Summary as Summary
-from ltr_harness.stats.method import Method as Method
-from ltr_harness.stats.method import method_of
+import numpy as np
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.cautions import unit_codes, warnings
+from ltr_harness.comparison.comparable import aligned, require_bounds, require_comparable, require_finite
+from ltr_harness.comparison.comparison import Comparison, family_text
+from ltr_harness.comparison.pairs import Contrast, Entrant, Paired, Summary, contrast, summarise
+from ltr_harness.errors import NotComparableError, Problem, UsageError
+from ltr_harness.stats.method import Method, method_of
 
 __all__ = ["Comparison", "Entrant", "Method", "Paired", "Summary", "compare", "compare_entrants"]
 
@@ -59,9 +62,8 @@ def compare(
         >>> compare({"A": a, "B": b}, test="permutation").paired("B").p
         0.75
     """
-    from ltr_harness.comparison.comparable import common_queries as shared
+    from ltr_harness.comparison.comparable import common_queries as on_common_queries
     from ltr_harness.comparison.inputs import gather, resolve_metric
-    from ltr_harness.errors import NotComparableError, Problem, UsageError
 
     method = method_of(options)
     if qrels is not None:
@@ -78,27 +80,87 @@ def compare(
     if isinstance(metrics, str):
         metrics = [metrics]
     if metrics is None and len(gathered.primaries) > 1:
-        raise NotComparableError(
-            Problem(
-                "",
-                f"the runs declare different primary metrics: {', '.join(gathered.primaries)}",
-                "one metric, and one K, that decides",
-                f"name it first: metrics={gathered.primaries[:1]!r}",
-            )
+        raise NotComparableError.at(
+            "",
+            f"the runs declare different primary metrics: {', '.join(gathered.primaries)}",
+            "one metric, and one K, that decides",
+            f"name it first: metrics={gathered.primaries[:1]!r}",
         )
     notes = list(gathered.notes)
     if common_queries:
-        entrants, lost = shared(entrants)
+        entrants, lost = on_common_queries(entrants)
         notes += lost
     if metrics:
         names = list(dict.fromkeys(resolve_metric(metric, entrants) for metric in metrics))
         primary = names[0]
     else:
-        from ltr_harness.comparison.comparable import require_comparable
-
         require_comparable(entrants)
         names = list(entrants[0].values)
         primary = gathered.primaries[0] if gathered.primaries else names[0]
     return compare_entrants(
         entrants, names, primary=primary, baseline=baseline or gathered.baseline, method=method, notes=notes
     )
+
+
+def compare_entrants(
+    entrants: Sequence[Entrant],
+    metrics: Sequence[str],
+    *,
+    primary: str | None = None,
+    baseline: str | None = None,
+    method: Method | None = None,
+    notes: Sequence[str] = (),
+) -> Comparison:
+    """The comparison of models whose per-query values are at hand.
+
+    The p-values of the models at the primary metric are one family and carry the verdict; those at all other
+    metrics together are another.
+    """
+    method = method or Method()
+    primary = primary or metrics[0]
+    names = [entrant.name for entrant in entrants]
+    if primary not in metrics:
+        raise UsageError(f"primary metric {primary} is not compared; {did_you_mean(primary, metrics)}")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise NotComparableError(
+            [Problem(name, "two results have this name", "one name for each", "rename one") for name in twice]
+        )
+    baseline = names[0] if baseline is None else baseline
+    if baseline not in names:
+        raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
+    require_comparable(entrants, metrics)
+    require_finite(entrants, metrics)
+    if method.test == "bounded":
+        require_bounds(entrants, metrics)
+    ordered = aligned(entrants)
+    reference = ordered[names.index(baseline)]
+    told = [entrant for entrant in ordered if "n_relevant" in entrant.query_attributes]
+    grouped = [part for part in ([primary], [metric for metric in metrics if metric != primary]) if part]
+    directions = {metric: reference.higher_is_better[metric] for metric in metrics}
+    undefined = {
+        metric: np.any([np.isnan(entrant.per_query(metric)) for entrant in ordered], axis=0)
+        for metric in metrics
+    }
+    others = [entrant for entrant in ordered if entrant is not reference]
+    families = [
+        [Contrast(entrant, reference, metric) for metric in part for entrant in others] for part in grouped
+    ]
+    units = None if method.unit is None else unit_codes(ordered, method.unit)
+    comparison = Comparison(
+        entrants=tuple(ordered),
+        metrics=tuple(metrics),
+        primary=primary,
+        baseline=baseline,
+        summaries=summarise(ordered, metrics, method, units),
+        pairs=contrast(families, directions, method, units),
+        method=method,
+        families=tuple(family_text(len(others), baseline, part, primary) for part in grouped if others),
+        n_queries=len(reference.query_ids),
+        n_without_relevant=int(
+            np.sum(told[0].query_attributes["n_relevant"] == 0 if told else undefined[primary])
+        ),
+        n_undefined={metric: int(queries.sum()) for metric, queries in undefined.items()},
+        units=units,
+    )
+    return replace(comparison, notes=(*notes, *warnings(comparison)))

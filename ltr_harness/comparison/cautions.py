@@ -1,59 +1,31 @@
-"""Rare kinds of queries: the line that stands beside every verdict, gate, rank and letter that they could change."""
+"""Cautions: rare kinds of queries, units, weights, seeds, budgets: what makes numbers less sure than they look."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ltr_harness.comparison.result import Paired
-from ltr_harness.stats.families import rare_share
-from ltr_harness.stats.method import Method
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.pairs import WEIGHT, Entrant, Paired
+from ltr_harness.errors import NotComparableError, UsageError
+from ltr_harness.groups import as_column
+from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.families import rare_kind, rare_training
+from ltr_harness.stats.method import FLIPS
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
-    from ltr_harness.comparison.compared import Compared
+    from ltr_harness.runs.record import Record, TuningFacts
 
 
-def rare_kind(
-    n: int, room: float, width: float, method: Method, then: str = "the verdict changes", family: int = 1
-) -> str:
-    """The line about a kind of query, or unit, that may be absent from these; "" where none could matter.
-
-    n queries hold none of a kind whose share is below 1 - level**(1/n) with a probability above the level.
-
-    Args:
-        n: queries, or units of `method.unit`.
-        room: by how much the mean would have to move.
-        width: how far apart two values of the metric can be; infinite where it has no bounds.
-        method: whose level and unit count; a test that holds in every world needs no such line.
-        then: what happens if the mean moves by so much.
-        family: comparisons that share the level.
-
-    Example:
-        >>> print(rare_kind(50, 0.03, 1.0, Method()).replace(". ", ".\\n"))
-        A kind of query that makes up less than 1 in 17 of the traffic can be absent from these 50 queries.
-        If there is one and it differs by 0.52 in the other direction, the verdict changes.
-        >>> rare_kind(5000, 0.03, 1.0, Method())
-        ''
-    """
-    if method.test == "bounded" or not n or room != room:
-        return ""
-    kind, these = (
-        ("query", f"{n:,} queries") if method.unit is None else (method.unit, f"{n:,} of {method.unit}")
-    )
-    share = rare_share(n, method.level(family))
-    least = room / share
-    if least >= width:
-        return ""
-    part = f"less than 1 in {1 / share:,.0f} of the traffic"
-    head = f"A kind of {kind} that makes up {part} can be absent from these {these}"
-    if np.isinf(width):
-        return f"{head}. The metric has no known bounds, so whether {then} if there is one cannot be told."
-    return f"{head}. If there is one and it differs by {least:.2g} in the other direction, {then}."
+FEW = 10  # degrees of freedom below which a comparison says that few units decide it, unless there are few anyway
 
 
-def cautions(comparison: Compared, pairs: Sequence[Paired]) -> list[str]:
+def cautions(comparison: Comparison, pairs: Sequence[Paired]) -> list[str]:
     """One line for the models of a family whose verdicts a rare kind of query, or of training, could change."""
     notes = []
     lines: dict[str, list[str]] = {}
@@ -68,7 +40,7 @@ def cautions(comparison: Compared, pairs: Sequence[Paired]) -> list[str]:
     return notes
 
 
-def caution_of(comparison: Compared, pair: Paired, family: int, margin: float | None = None) -> str:
+def caution_of(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:
     """The line beside one verdict, or beside a gate at a margin; "" where nothing absent could change it."""
     method = comparison.method
     if margin is not None:
@@ -90,15 +62,174 @@ def caution_of(comparison: Compared, pair: Paired, family: int, margin: float | 
     return " ".join(filter(None, (line, rare_training(seeds, room, width, method))))
 
 
-def rare_training(seeds: int, room: float, width: float, method: Method) -> str:
-    """The line about a kind of training that may be absent from these seeds; "" where none could matter.
+def unit_codes(entrants: Sequence[Entrant], unit: str) -> Codes:
+    """(n_queries,): a code for each unit, by the attribute that the entrants have; all in one order of queries."""
+    having = [entrant for entrant in entrants if unit in entrant.query_attributes]
+    place = f"unit {unit!r}"
+    if not having:
+        known = sorted({name for entrant in entrants for name in entrant.query_attributes})
+        cure = (
+            did_you_mean(unit, known)
+            if known
+            else "name it under `attributes:` of the data, or give a table a column of that name"
+        )
+        raise UsageError.at(place, f"no query has an attribute {unit!r}", cure=cure)
+    first = having[0]
+    own = unit_texts(first.query_attributes[unit])
+    for other in having[1:]:
+        apart = np.flatnonzero(unit_texts(other.query_attributes[unit]) != own)
+        if apart.size:
+            at = int(apart[0])
+            found = (
+                f"query {str(first.query_ids[at])!r} is of {other.query_attributes[unit][at]} for {other.name} "
+                f"and of {first.query_attributes[unit][at]} for {first.name}"
+            )
+            raise NotComparableError.at(place, found, "one unit for each query")
+    missing = np.flatnonzero(own == "")
+    if missing.size:
+        found = f"{count_of(missing.size, 'query')} without one, {str(first.query_ids[missing[0]])!r} first"
+        cure = "where it is unknown, make each query a unit of its own"
+        raise UsageError.at(place, found, "one for each query", cure)
+    codes: Codes = np.unique(own, return_inverse=True)[1].reshape(-1)
+    if codes.max(initial=0) == 0:
+        expected = "at least two units; many are needed to tell"
+        raise UsageError.at(place, "all queries are of one", expected)
+    return codes
 
-    Example:
-        >>> rare_training(3, 0.03, 1.0, Method())
-        'A kind of training, such as one that collapses, can be absent from 3 seeds if it is rarer than 63%.'
-    """
-    share = rare_share(seeds, method.alpha)
-    if room / share >= width:
-        return ""
-    head = f"A kind of training, such as one that collapses, can be absent from {seeds} seeds"
-    return f"{head} if it is rarer than {share:.0%}."
+
+def unit_notes(comparison: Comparison) -> list[str]:
+    """How many units there are, how large, and what belonging together makes of the queries' number."""
+    unit, codes = comparison.method.unit, comparison.units
+    if unit is None or codes is None:
+        return []
+    sizes = np.sort(np.bincount(codes))
+    largest = count_of(int(sizes[-1]), "query")
+    if sizes[0] != sizes[-1]:
+        largest = f"{sizes[0]:,} to {largest}, median {np.median(sizes):g}"
+    said = f"tests and intervals go by {unit}: {sizes.size:,} of {largest}"
+    rivals = [model for model in comparison.ranking if model != comparison.baseline]
+    values = [comparison.query_differences(model) for model in rivals]
+    if not values:
+        values = [comparison.entrant(comparison.baseline).per_query(comparison.primary)]
+    means = Contributions.of(np.column_stack(values), codes)
+    known = ~np.isnan(means.design_effect)
+    if known.any():
+        low, high = means.design_effect[known].min(), means.design_effect[known].max()
+        effect = f"{low:.2g}" if f"{low:.2g}" == f"{high:.2g}" else f"{low:.2g} to {high:.2g}"
+        said += (
+            f"; design effect {effect}: variances are this multiple of what independent queries would have"
+        )
+    notes = [said]
+    freedom = float(np.nanmin(means.freedom)) if not np.isnan(means.freedom).all() else np.inf
+    if freedom < FEW and freedom < (sizes.size - 1) / 2:
+        notes.append(
+            f"{unit}: a few units have so many of the queries (the largest {sizes[-1] / codes.size:.0%}) that "
+            f"{sizes.size:,} count as {freedom + 1:.2g}: what they say of other units is little, and p-values are less "
+            "sure than they look"
+        )
+    elif sizes.size < 2 * FEW:
+        notes.append(f"{unit}: {sizes.size} units are few; what is promised for many holds roughly")
+    return notes
+
+
+def unit_texts(values: NDArray[Any]) -> NDArray[np.str_]:
+    """What the (n_queries,) units are called; empty where a query has none."""
+    texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
+    return as_column(texts, "unit")
+
+
+def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
+    """What a reader must know of the budgets; nothing where no model was tuned."""
+    tuned = {name: [one.tuning for one in own if one.tuning is not None] for name, own in records.items()}
+    tuned = {name: facts for name, facts in tuned.items() if facts}
+    if not tuned:
+        return []
+    said = [f"{name} by {_spent(facts)}" for name, facts in tuned.items()]
+    rest = [name for name in records if name not in tuned]
+    notes = [
+        f"tuned on validation data, before the test queries were scored: {'; '.join(said)}"
+        + (f". Not tuned: {', '.join(rest)}" if rest else "")
+    ]
+    budgets = {(facts[0].trials, facts[0].minutes) for facts in tuned.values()}
+    if len(budgets) > 1:
+        notes.append(
+            "the tuned models had different budgets: a difference between them may be one of searching, not of models"
+        )
+    return notes
+
+
+def _spent(facts: Sequence[TuningFacts]) -> str:
+    """Such as ``40 trials in each of 5 folds (212 s)``: what was used, and the budget where time set it."""
+    searches = list({one.study: one for one in facts}.values())
+    counts = sorted({one.n_trials for one in searches})
+    trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    folds = f" in each of {count_of(len(searches), 'fold')}" if len(searches) > 1 else ""
+    limit = "" if searches[0].minutes is None else f" of at most {searches[0].minutes:g} min"
+    return f"{trials} trials{folds} ({sum(one.seconds for one in searches):.0f} s{limit})"
+
+
+def _weighted_means(comparison: Comparison) -> list[str]:
+    """What the means would be by the queries' weights, which the tests do not use."""
+    weights = comparison.entrant(comparison.baseline).query_attributes.get(WEIGHT)
+    if weights is None or weights.dtype.kind not in "iuf" or np.all(weights == weights[0]):
+        return []
+    said = []
+    for model in comparison.ranking[:5]:
+        values = comparison.entrant(model).per_query(comparison.primary)
+        counted = ~np.isnan(values) & (weights > 0)
+        if counted.any():
+            said.append(f"{model} {np.average(values[counted], weights=weights[counted]):.4f}")
+    more = f" and {len(comparison.models) - 5} more" if len(comparison.models) > 5 else ""
+    return [
+        f"the queries have weights; here every query counts once. Weighted, {comparison.primary} is "
+        f"{', '.join(said) or 'undefined'}{more}"
+    ]
+
+
+def _means_of(pairs: Sequence[Paired]) -> str:
+    """The means that the differences are of, which are not those of the table."""
+    said = [
+        f"{pair.model} {pair.model_mean:.4f} against {pair.other_mean:.4f} over {pair.n:,}"
+        if pair.n
+        else f"{pair.model} none"
+        for pair in pairs[:5]
+    ]
+    return ", ".join(said) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
+
+
+def warnings(comparison: Comparison) -> list[str]:
+    """What makes the numbers less sure than they look, at the primary metric."""
+    metric, method = comparison.primary, comparison.method
+    notes = _weighted_means(comparison) + unit_notes(comparison)
+    pairs = [pair for pair in comparison.pairs if pair.metric == metric]
+    once = [  # whose spread over seeds had to be taken from another model
+        name
+        for name in comparison.models
+        if comparison.entrant(name).seeded
+        and len(comparison.entrant(name).replicates) == 1
+        and any(pair.over_seeds and name in (pair.model, pair.other) for pair in pairs)
+    ]
+    if once:
+        notes.append(
+            f"{', '.join(once)}: trained with one seed; beside a model with several its spread over seeds is taken to "
+            "be that model's"
+        )
+    for metric_name in comparison.metrics:
+        apart = comparison.on_other_queries(metric_name)
+        if apart:
+            counts = sorted(one.n_undefined for one in comparison.summaries if one.metric == metric_name)
+            low, high = counts[0], count_of(counts[-1], "query")
+            lacking = f"{high}, not the same ones," if low == counts[-1] else f"{low:,} to {high}"
+            notes.append(
+                f"{metric_name} is undefined for {lacking} depending on "
+                f"the model; each pair is compared over the queries defined for both: {_means_of(apart)}"
+            )
+    counts_of_flips = [comparison.n_independent(pair) for pair in pairs if pair.n]
+    n = min(counts_of_flips, default=0)
+    if counts_of_flips and 2.0 ** (1 - n) >= method.alpha and method.test in FLIPS:
+        what = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"
+        notes.append(
+            f"n = {n}: the smallest p-value {what} can give is {2.0 ** (1 - n):g}; "
+            "no difference could have been significant"
+        )
+    return notes + cautions(comparison, pairs)

@@ -1,26 +1,89 @@
-"""Human labels for some queries, cheap ones for many: what both say together, and how far they agree."""
+"""Cheap labels for many queries beside human ones for some: what both say together, and how far they agree.
+
+The estimate is mean(d - lambda c) over the n queries that have both, plus lambda mean(c) over the M that have the cheap
+labels alone: lambda = cov(d, c) / ((1 + n / M) var(c)) has the least variance. Source: PPI++ (Angelopoulos 2023).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.cautions import rare_kind
+from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.contrasts import verdict_of
-from ltr_harness.comparison.result import Entrant, Verdict
-from ltr_harness.comparison.sentence import p_equals
-from ltr_harness.errors import NotComparableError, Problem, UsageError
+from ltr_harness.comparison.pairs import Entrant, Verdict, differences_of
+from ltr_harness.errors import NotComparableError
 from ltr_harness.groups import Judgments
-from ltr_harness.numbers import plain_number
-from ltr_harness.stats.families import outcomes
+from ltr_harness.stats.contributions import Contributions, WeightedSum
+from ltr_harness.stats.families import outcomes, rare_kind
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.paired import paired_differences
-from ltr_harness.stats.prediction_powered import Powered, chosen_at_random, powered
-from ltr_harness.wording import count_of
+from ltr_harness.stats.moments import Floats, paired_differences
+from ltr_harness.wording import count_of, p_equals, plain_number
+
+FEW = 100  # human-labelled queries below which ties decide whether cheap labels count
+TIED = 0.8  # the share of such queries without a difference above which they do not
+RANDOM = 0.01  # level of the test that the human-labelled queries are a random part of all
+
+
+@dataclass(frozen=True, eq=False)
+class Powered:
+    """Means by human and cheap labels."""
+
+    total: WeightedSum  # the estimate, (m,) columns
+    weight: Floats  # (m,) lambda
+    worth: Floats  # (m,) how many human-labelled queries would say as much
+    too_few: NDArray[np.bool_]  # (m,) whether the human labels alone count, for too few queries that differ
+
+
+def powered(
+    human: Floats,  # (n, m)
+    cheap: Floats,  # (n, m) of the same queries
+    rest: Floats,  # (M, m) of the queries that have the cheap labels alone
+) -> Powered:
+    """The means of the human differences over all queries of this kind, with what the cheap ones add.
+
+    A query whose human difference is undefined counts by its influence on the mean, which is 0.
+
+    Example:
+        Cheap values that say all there is: the spread of the mean is that of all 6 queries.
+
+        >>> column = np.array([[0.0], [1.0], [2.0]])
+        >>> both = powered(column, column, column + 3)
+        >>> both.total.mean.tolist(), both.weight.tolist()
+        ([2.5], [0.5])
+    """
+    n, m = len(human), len(rest)
+    defined = ~np.isnan(human)
+    k = np.maximum(defined.sum(axis=0), 1)
+    mean = np.where(defined, human, 0.0).sum(axis=0) / k
+    influence = np.where(defined, (human - mean) * (n / k), 0.0)
+    centre = np.nan_to_num(np.nanmean(np.concatenate([cheap, rest]), axis=0))
+    near, far = np.nan_to_num(cheap - centre), np.nan_to_num(rest - centre)
+    off = near - near.mean(axis=0)
+    spread = (off**2).sum(axis=0)
+    ties = (np.where(defined, human, 0.0) == 0).mean(axis=0)
+    too_few = (n < FEW) & (ties > TIED)
+    usable = (spread > 0) & (m > 1) & ~too_few
+    with np.errstate(invalid="ignore", divide="ignore"):
+        weight = np.where(usable, (influence * off).sum(axis=0) / spread / (1 + n / max(m, 1)), 0.0)
+    alone = Contributions.of(np.where(k > 2, mean + influence, np.nan))
+    first = Contributions.of(np.where(k > 2, mean + influence - weight * near, np.nan))
+    second = Contributions.of(weight * far if m > 1 else np.zeros((2, human.shape[1])))
+    total = WeightedSum((first, second), (1.0, 1.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        worth = np.where(total.error > 0, n * (alone.error / total.error) ** 2, np.inf)
+    return Powered(total, weight, worth, too_few)
+
+
+def chosen_at_random(cheap: Floats, rest: Floats, method: Method) -> bool:
+    """Whether the human-labelled queries look like a random part of all, by their cheap differences."""
+    apart = WeightedSum((Contributions.of(cheap), Contributions.of(rest)), (1.0, -1.0))
+    family = replace(method, test="skew-adjusted", correction="joint", margin=None, unit=None)
+    p = outcomes(apart, family).p_corrected
+    return not bool((p < RANDOM).any())
 
 
 @dataclass(frozen=True)
@@ -35,16 +98,10 @@ class GradeAgreement:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far cheap labels agree with human ones, over the rows that have both.
-
-    Attributes:
-        rows: that have both.
-        kappa: Cohen's, unweighted; NaN where one of the two has a single grade.
-        grades: the same for each human grade.
-    """
+    """How far cheap labels agree with human ones, over the rows that have both."""
 
     rows: int
-    kappa: float
+    kappa: float  # Cohen's, unweighted; NaN where one of the two has a single grade
     grades: tuple[GradeAgreement, ...]
 
     def __str__(self) -> str:
@@ -61,15 +118,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class CheapPair:
-    """One model against the baseline by human and cheap labels together.
-
-    Attributes:
-        model: its name.
-        difference, ci_low, ci_high, p, p_corrected, verdict: as in `Paired`.
-        weight: how much the cheap labels count: lambda, 0 where they tell nothing.
-        queries_saved: how many more human-labelled queries would have said as much.
-        human_difference, human_ci_low, human_ci_high, human_verdict: by the human labels alone.
-    """
+    """One model against the baseline by human and cheap labels together; fields as in `Paired`."""
 
     model: str
     difference: float
@@ -78,9 +127,9 @@ class CheapPair:
     p: float
     p_corrected: float
     verdict: Verdict
-    weight: float
-    queries_saved: float
-    human_difference: float
+    weight: float  # how much the cheap labels count: lambda
+    queries_saved: float  # how many more human-labelled queries would have said as much
+    human_difference: float  # by the human labels alone
     human_ci_low: float
     human_ci_high: float
     human_verdict: Verdict
@@ -88,20 +137,12 @@ class CheapPair:
 
 @dataclass(frozen=True)
 class CheapLabels:
-    """What human and cheap labels say together at the primary metric.
-
-    Attributes:
-        metric, baseline: what is compared.
-        n_human, n_cheap: queries with human labels, and with cheap ones alone.
-        pairs: one for each model but the baseline.
-        agreement: of the labels.
-        notes: models by human labels alone, and what the human-labelled queries may lack.
-    """
+    """What human and cheap labels say together at the primary metric."""
 
     metric: str
     baseline: str
-    n_human: int
-    n_cheap: int
+    n_human: int  # queries with human labels
+    n_cheap: int  # queries with cheap ones alone
     pairs: tuple[CheapPair, ...]
     agreement: Agreement
     notes: tuple[str, ...] = ()
@@ -126,62 +167,44 @@ class CheapLabels:
 
 
 def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreement: Agreement) -> CheapLabels:
-    """What cheap labels of more queries add to a comparison by human labels, at its primary metric.
-
-    Raises:
-        UsageError: a test, a correction or units that this is not known for.
-        NotComparableError: a query of the comparison has no cheap labels.
-    """
+    """What cheap labels of more queries add to a comparison by human labels, at its primary metric."""
     method, metric = comparison.method, comparison.primary
-    _check(method)
+    require_means(method, "with cheap labels", units=False)
     values = {entrant.name: entrant.per_query(metric) for entrant in cheap}
     place = {query: at for at, query in enumerate(cheap[0].query_ids.tolist())}
     own = comparison.entrants[0].query_ids.tolist()
     lacking = [query for query in own if query not in place]
     if lacking:
-        raise NotComparableError(
-            Problem(
-                "cheap labels",
-                f"{count_of(len(lacking), 'query')} of {len(own):,} with human labels without any, such as "
-                f"{str(lacking[0])!r}",
-                "cheap labels of all queries",
-            )
+        raise NotComparableError.at(
+            "cheap labels",
+            f"{count_of(len(lacking), 'query')} of {len(own):,} with human labels without any, such as "
+            f"{str(lacking[0])!r}",
+            "cheap labels of all queries",
         )
     at = np.array([place[query] for query in own])
     rest = np.ones(len(place), bool)
     rest[at] = False
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
+    found = CheapLabels(metric, comparison.baseline, len(own), int(rest.sum()), (), agreement)
     if not rivals:
-        return CheapLabels(metric, comparison.baseline, len(own), int(rest.sum()), (), agreement)
+        return found
     base = values[comparison.baseline]
     c = np.column_stack([paired_differences(values[model], base) for model in rivals])
     d = np.column_stack([comparison.query_differences(model) for model in rivals])
     if not chosen_at_random(c[at], c[rest], method):
-        raise NotComparableError(
-            Problem(
-                "human labels",
-                "by the cheap labels, models differ otherwise on these queries than on the rest (p < 0.01)",
-                "human labels of queries drawn at random",
-                "draw them at random, or compare by the human labels alone",
-            )
+        raise NotComparableError.at(
+            "human labels",
+            "by the cheap labels, models differ otherwise on these queries than on the rest (p < 0.01)",
+            "human labels of queries drawn at random",
+            "draw them at random, or compare by the human labels alone",
         )
     sharpened = powered(d, c[at], c[rest])
-    return CheapLabels(
-        metric=metric,
-        baseline=comparison.baseline,
-        n_human=len(own),
-        n_cheap=int(rest.sum()),
-        pairs=_pairs(comparison, rivals, sharpened),
-        agreement=agreement,
-        notes=tuple(_notes(comparison, rivals, sharpened)),
-    )
+    notes = tuple(_notes(comparison, rivals, sharpened))
+    return replace(found, pairs=_pairs(comparison, rivals, sharpened), notes=notes)
 
 
 def agreement_of(human: Judgments, cheap: Judgments, rows: NDArray[np.int64]) -> Agreement:
-    """How far labels agree.
-
-    Shapes: `rows` (n human rows,).
-    """
+    """How far labels agree; `rows` are those of `rows_among`."""
     both = rows >= 0
     if human.judged is not None:
         both = both & human.judged
@@ -221,39 +244,19 @@ def rows_among(human: Judgments, cheap: Judgments) -> NDArray[np.int64]:
     return rows
 
 
-def _check(method: Method) -> None:
-    problems = []
-    if method.test not in ("skew-adjusted", "permutation", "t"):
-        problems.append(
-            Problem("test", f"{method.test} with cheap labels", "test skew-adjusted, permutation or t")
-        )
-    if method.margin is not None:
-        problems.append(Problem("margin", "equivalence with cheap labels", "no margin"))
-    if method.unit is not None:
-        problems.append(Problem("unit", f"{method.unit!r} with cheap labels", "no unit"))
-    if problems:
-        raise UsageError(problems)
-
-
 def _pairs(comparison: Comparison, models: Sequence[str], sharpened: Powered) -> tuple[CheapPair, ...]:
     """What both kinds of labels say, as one family."""
     method, total = comparison.method, sharpened.total
-    found = outcomes(total, method)
-    higher = comparison.higher_is_better[comparison.primary]
+    higher = [comparison.higher_is_better[comparison.primary]] * len(models)
     pairs = []
-    for at, model in enumerate(models):
-        human = comparison.paired(model)
+    for at, one in enumerate(differences_of(total.mean, outcomes(total, method), higher, method)):
+        human = comparison.paired(models[at])
         pairs.append(
             CheapPair(
-                model=model,
-                difference=float(total.mean[at]),
-                ci_low=float(found.low[at]),
-                ci_high=float(found.high[at]),
-                p=float(found.p[at]),
-                p_corrected=float(found.p_corrected[at]),
-                verdict=verdict_of(total.mean[at], found.p_corrected[at], np.nan, higher, method),
+                model=models[at],
+                **vars(one),
                 weight=float(sharpened.weight[at]),
-                queries_saved=max(float(sharpened.worth[at]) - len(sharpened.total.parts[0].sums), 0.0),
+                queries_saved=max(float(sharpened.worth[at]) - len(total.parts[0].sums), 0.0),
                 human_difference=human.difference,
                 human_ci_low=human.ci_low,
                 human_ci_high=human.ci_high,
@@ -270,8 +273,7 @@ def _notes(comparison: Comparison, models: Sequence[str], sharpened: Powered) ->
             notes.append(
                 f"{model}: the human labels alone count, since most of so few human-labelled queries do not differ"
             )
-        room = abs(float(sharpened.total.mean[at]))
-        n, width = int(sharpened.total.parts[0].units[at]), comparison.value_range()
-        line = rare_kind(n, room, width, comparison.method, family=len(models))
+        room, n = abs(float(sharpened.total.mean[at])), int(sharpened.total.parts[0].units[at])
+        line = rare_kind(n, room, comparison.value_range(), comparison.method, family=len(models))
         notes += [f"{model}: {line}"] if line else []
     return notes

@@ -1,8 +1,4 @@
-"""May these results be set side by side, and if not, why not?
-
-A comparison has one query set, one definition and one K per metric, and one set of labels. Whatever differs is
-reported, all of it at once; nothing is dropped, cut or matched silently.
-"""
+"""May these results be set side by side, and if not, why not? Whatever differs is reported, all of it at once."""
 
 from __future__ import annotations
 
@@ -12,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.result import Entrant
-from ltr_harness.errors import NotComparableError, Problem
+from ltr_harness.comparison.pairs import Entrant, value_bounds
+from ltr_harness.errors import DataError, NotComparableError, Problem, UsageError
 from ltr_harness.metrics.core.grammar import MetricName
+from ltr_harness.stats.method import Method
 from ltr_harness.wording import count_of
 
 # What a query must have in common with its namesake elsewhere: facts of the labels, not of the model.
@@ -54,23 +51,59 @@ def require_comparable(entrants: Sequence[Entrant], metrics: Iterable[str] | Non
         raise NotComparableError(problems)
 
 
-def common_queries(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str]]:
-    """All entrants on the queries that all of them have, and notes of how many each one lost.
+def require_finite(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
+    """An infinite value has no mean, and of what is made from it everything is NaN: it is named instead."""
+    problems = []
+    for entrant in entrants:
+        for metric in metrics:
+            infinite = np.isinf(entrant.values[metric]).any(axis=0)
+            if infinite.any():
+                query = entrant.query_ids[int(np.argmax(infinite))]
+                more = f", as of {int(infinite.sum()) - 1} more" if infinite.sum() > 1 else ""
+                found = f"{metric} of query {str(query)!r} is infinite{more}"
+                expected = "a finite number, or an empty field where the metric is undefined"
+                problems.append(Problem(entrant.name, found, expected))
+    if problems:
+        raise DataError(problems)
 
-    Raises:
-        NotComparableError: there is no such query.
-    """
+
+def require_bounds(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
+    """Bets on values without bounds cannot be made."""
+    problems = [
+        Problem(
+            metric,
+            "test bounded, and the bounds of its values are not known",
+            "a metric of the harness whose values lie within bounds, such as ndcg@10",
+            "leave the metric out, or use test skew-adjusted",
+        )
+        for metric in metrics
+        if not np.isfinite(value_bounds(entrants, metric)).all()
+    ]
+    if problems:
+        raise DataError(problems)
+
+
+def require_means(method: Method, where: str, *, units: bool = True) -> None:
+    """Raises UsageError for what is not known of a mean over several samples."""
+    problems = []
+    if method.test not in ("skew-adjusted", "permutation", "t"):
+        problems.append(Problem("test", f"{method.test} {where}", "test skew-adjusted, permutation or t"))
+    if method.margin is not None:
+        problems.append(Problem("margin", f"equivalence {where}", "no margin"))
+    if method.unit is not None and not units:
+        problems.append(Problem("unit", f"{method.unit!r} {where}", "no unit"))
+    if problems:
+        raise UsageError(problems)
+
+
+def common_queries(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str]]:
+    """All entrants on the queries that all of them have, and notes of how many each one lost."""
     ids = [set(entrant.query_ids.tolist()) for entrant in entrants]
     shared = set.intersection(*ids)
     if not shared:
         counts = ", ".join(f"{entrant.name}: {len(own)}" for entrant, own in zip(entrants, ids, strict=True))
-        raise NotComparableError(
-            Problem(
-                "",
-                f"no query is common to all ({counts} queries)",
-                cure="are the ids of one data set?",
-            )
-        )
+        found = f"no query is common to all ({counts} queries)"
+        raise NotComparableError.at("", found, cure="are the ids of one data set?")
     kept, notes = [], []
     for entrant, own in zip(entrants, ids, strict=True):
         lost = len(own) - len(shared)
@@ -95,13 +128,12 @@ def _missing_metrics(entrant: Entrant, asked: Sequence[str]) -> list[Problem]:
     for metric in asked:
         if metric in entrant.values:
             continue
-        near = _nearest(metric, list(entrant.values))
+        near, cure = _nearest(metric, list(entrant.values)), ""
         if near is None:
             found = f"has no {metric}; it has {', '.join(entrant.values) or 'no metric'}"
-            problems.append(Problem(entrant.name, found))
-            continue
-        why, cure = _why_never(near, metric)
-        found = f"has no {metric}, and its {near} is never comparable with that: {why}"
+        else:
+            why, cure = _why_never(near, metric)
+            found = f"has no {metric}, and its {near} is never comparable with that: {why}"
         problems.append(Problem(entrant.name, found, cure=cure))
     return problems
 
@@ -113,37 +145,31 @@ def _metric_differences(first: Entrant, other: Entrant) -> list[Problem]:
     for metric in list(lacking):
         near = _nearest(metric, extra)
         if near is not None:
-            problems.append(_against(other.name, near, metric, first.name))
+            why, cure = _why_never(near, metric)
+            found = f"{near} against {metric} of {first.name}: never comparable: {why}"
+            problems.append(Problem(other.name, found, cure=cure))
             lacking.remove(metric)
             extra.remove(near)
     both = [metric for metric in first.values if metric in other.values]
     cure = f"compare what both have: metrics={both!r}" if both else "evaluate both by the same metrics"
     if lacking:
-        problems.append(
-            Problem(other.name, f"has no {', '.join(lacking)}, which {first.name} has", cure=cure)
-        )
+        found = f"has no {', '.join(lacking)}, which {first.name} has"
+        problems.append(Problem(other.name, found, cure=cure))
     if extra:
-        problems.append(
-            Problem(other.name, f"has {', '.join(extra)}, which {first.name} does not have", cure=cure)
-        )
+        found = f"has {', '.join(extra)}, which {first.name} does not have"
+        problems.append(Problem(other.name, found, cure=cure))
     return problems
 
 
 def _nearest(metric: str, others: Sequence[str]) -> str | None:
     """The same metric in another definition or at another K: what was probably meant to be compared."""
-    wanted = MetricName.of(metric)
-    same = [other for other in others if _bare(other) == _bare(metric)]
-    same.sort(key=lambda other: (MetricName.of(other).parameters != wanted.parameters, others.index(other)))
-    return same[0] if same else None
 
+    def bare(name: str) -> str:
+        return MetricName.of(name.removeprefix(FOREIGN)).name.lower()
 
-def _bare(metric: str) -> str:
-    return MetricName.of(metric.removeprefix(FOREIGN)).name.lower()
-
-
-def _against(place: str, found: str, wanted: str, whose: str) -> Problem:
-    why, cure = _why_never(found, wanted)
-    return Problem(place, f"{found} against {wanted} of {whose}: never comparable: {why}", cure=cure)
+    wanted = MetricName.of(metric).parameters
+    same = [other for other in others if bare(other) == bare(metric)]
+    return min(same, key=lambda other: MetricName.of(other).parameters != wanted, default=None)
 
 
 def _why_never(one: str, other: str) -> tuple[str, str]:
@@ -203,9 +229,8 @@ def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
             f"its test queries are divided into {count_of(len(other_folds), 'fold')}, those of {first.name} into "
             f"{len(mine_folds)}"
         )
-        return [
-            Problem(other.name, found, "the same folds", "train both on the same division of the queries")
-        ]
+        cure = "train both on the same division of the queries"
+        return [Problem(other.name, found, "the same folds", cure)]
     differing = [
         fold for fold in folds if first.judgments_fingerprint[fold] != other.judgments_fingerprint[fold]
     ]

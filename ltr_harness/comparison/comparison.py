@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any
 
-from ltr_harness.comparison import tables
-from ltr_harness.comparison.compared import Compared
-from ltr_harness.comparison.letters import Letters, letters
-from ltr_harness.comparison.result import value_bounds
-from ltr_harness.comparison.sentence import verdict_sentence
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.pairs import (
+    Contrast,
+    Entrant,
+    Letters,
+    Paired,
+    Summary,
+    contrast,
+    letters,
+    value_bounds,
+)
+from ltr_harness.errors import UsageError
+from ltr_harness.stats.contributions import Codes
+from ltr_harness.stats.method import Correction, Method, Test
+from ltr_harness.stats.moments import paired_differences
+from ltr_harness.wording import count_of, html_table, p_equals, p_text, plural
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+_RENAMED = {  # names of the tidy table that would otherwise mean two things
+    "other": "baseline",
+    "other_mean": "baseline_mean",
+    "n": "n_paired",
+    "ci_low": "difference_ci_low",
+    "ci_high": "difference_ci_high",
+}
+_COUNTS = ("wins", "ties", "losses")
+
+
 @dataclass(frozen=True, eq=False)
-class Comparison(Compared):
+class Comparison:
     """Models over the same queries, by the same metrics, each against one baseline.
 
     Attributes:
@@ -35,6 +61,139 @@ class Comparison(Compared):
         units: (n_queries,) codes of the units that queries belong to; None where every query is its own.
         notes: what a reader must know: replicates left out, warnings about small or lopsided samples …
     """
+
+    entrants: tuple[Entrant, ...]
+    metrics: tuple[str, ...]
+    primary: str
+    baseline: str
+    summaries: tuple[Summary, ...]
+    pairs: tuple[Paired, ...]
+    method: Method
+    families: tuple[str, ...]
+    n_queries: int
+    n_without_relevant: int
+    n_undefined: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+    units: Codes | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names, in the order given."""
+        return tuple(entrant.name for entrant in self.entrants)
+
+    @property
+    def test(self) -> Test:
+        return self.method.test
+
+    @property
+    def correction(self) -> Correction:
+        return self.method.correction
+
+    @property
+    def confidence(self) -> float:
+        return self.method.confidence
+
+    @property
+    def family(self) -> str:
+        """The families of hypotheses, such as ``"3 comparisons: 3 models against lgbm-lambdarank at ndcg@10"``."""
+        return "; ".join(self.families)
+
+    @property
+    def higher_is_better(self) -> Mapping[str, bool]:
+        """Metric to direction."""
+        return {metric: self.entrants[0].higher_is_better[metric] for metric in self.metrics}
+
+    @property
+    def knows_relevant(self) -> bool:
+        """Whether the inputs told how many relevant documents each query has."""
+        return any("n_relevant" in entrant.query_attributes for entrant in self.entrants)
+
+    def entrant(self, model: str) -> Entrant:
+        """One model's per-query values."""
+        for entrant in self.entrants:
+            if entrant.name == model:
+                return entrant
+        raise UsageError(f"no model {model!r} in this comparison; {did_you_mean(model, self.models)}")
+
+    def summary(self, model: str, metric: str | None = None) -> Summary:
+        """One model at one metric, the primary one if none is named.
+
+        Raises:
+            UsageError: no such model or metric.
+        """
+        name = self._metric(metric)
+        self.entrant(model)
+        return self._summaries[model, name]
+
+    def paired(self, model: str, metric: str | None = None) -> Paired:
+        """One model against the baseline at one metric, the primary one if none is named.
+
+        Raises:
+            UsageError: no such model or metric, or the model is the baseline.
+        """
+        name = self._metric(metric)
+        self.entrant(model)
+        if model == self.baseline:
+            raise UsageError(f"{model} is the baseline: there is nothing to compare it with")
+        return self._pairs[model, name]
+
+    def query_differences(self, model: str, metric: str | None = None) -> NDArray[np.float64]:
+        """(n_queries,): model minus baseline, query by query in the entrants' order; NaN where undefined."""
+        name = self._metric(metric)
+        values = self.entrant(model).per_query(name)
+        return paired_differences(values, self.entrant(self.baseline).per_query(name))
+
+    def n_independent(self, pair: Paired) -> int:
+        """How many draws of chance a pair has: its units, or its queries where each is its own."""
+        if self.units is None:
+            return pair.n
+        defined = ~np.isnan(self.query_differences(pair.model, pair.metric))
+        return int(np.unique(self.units[defined]).size)
+
+    def value_range(self, metric: str | None = None) -> float:
+        """How far apart two values of a metric can be: the largest difference of a query; infinite if unknown."""
+        low, high = value_bounds(self.entrants, self._metric(metric))
+        return high - low
+
+    def all_pairs(self, metric: str | None = None) -> tuple[Paired, ...]:
+        """Every model against every other at one metric, as one family: n (n - 1) / 2 comparisons.
+
+        The better mean comes first in each pair, so differences have one sign.
+        """
+        name = self._metric(metric)
+        sign = -1 if self.higher_is_better[name] else 1
+        means = {entrant.name: sign * self._summaries[entrant.name, name].mean for entrant in self.entrants}
+        ordered = sorted(
+            self.entrants, key=lambda entrant: (np.isnan(means[entrant.name]), means[entrant.name])
+        )
+        family = [
+            Contrast(one, other, name) for place, one in enumerate(ordered) for other in ordered[place + 1 :]
+        ]
+        return contrast([family], self.higher_is_better, self.method, self.units)
+
+    @cached_property
+    def ranking(self) -> tuple[str, ...]:
+        """Models by their mean at the primary metric, best first; equal means in the order given.
+
+        Where models are undefined on different queries, by their difference from the baseline, which is of the same
+        queries for both, as the verdict is.
+        """
+        sign = -1 if self.higher_is_better[self.primary] else 1
+        if self.on_other_queries(self.primary):
+            differences = {pair.model: pair.difference for pair in self.pairs if pair.metric == self.primary}
+            values = {self.baseline: 0.0} | differences
+        else:
+            values = {model: self.summary(model).mean for model in self.models}
+        return tuple(sorted(self.models, key=lambda model: (np.isnan(values[model]), sign * values[model])))
+
+    def on_other_queries(self, metric: str) -> tuple[Paired, ...]:
+        """The pairs at a metric of which one model has values for queries where the other has none."""
+        return tuple(
+            pair
+            for pair in self.pairs
+            if pair.metric == metric
+            and not pair.n == self.summary(pair.model, metric).n == self.summary(pair.other, metric).n
+        )
 
     def letters(self, metric: str | None = None) -> Letters:
         """Which models differ from each other, as compact letters: those that share one do not.
@@ -64,19 +223,186 @@ class Comparison(Compared):
     @cached_property
     def verdict(self) -> str:
         """One sentence: which model, by how much, how sure, at which metric and K, over how many queries."""
-        return verdict_sentence(self)
+        return _verdict_sentence(self)
 
     @property
     def table(self) -> pd.DataFrame:
         """One row per model at the primary metric, best mean first."""
-        return tables.primary_table(self)
+        import pandas as pd
+
+        rows = []
+        for model in self.ranking:
+            summary, pair = self.summary(model), self._pairs.get((model, self.primary))
+            row: dict[str, Any] = {"model": model, self.primary: summary.mean}
+            row |= {name: getattr(summary, name) for name in ("ci_low", "ci_high", "sd", "n")}
+            shown = ("difference", "ci_low", "ci_high", "p", "p_corrected", *_COUNTS)
+            row |= {_RENAMED.get(name, name): getattr(pair, name, None) for name in shown}
+            row["verdict"] = pair.verdict if pair else "baseline"
+            rows.append(row)
+        return _typed(pd.DataFrame(rows))
 
     def frame(self) -> pd.DataFrame:
         """Everything, tidy: one row per metric and model, columns as in `Summary` and `Paired`."""
-        return tables.tidy_frame(self)
+        import pandas as pd
+
+        rows = []
+        for summary in self.summaries:
+            pair = self._pairs.get((summary.model, summary.metric))
+            row: dict[str, Any] = asdict(summary)
+            row["primary"] = summary.metric == self.primary
+            row["higher_is_better"] = self.higher_is_better[summary.metric]
+            for field in fields(Paired):
+                if field.name not in ("model", "metric"):
+                    row[_RENAMED.get(field.name, field.name)] = getattr(pair, field.name, None)
+            row["baseline"] = self.baseline
+            row["verdict"] = pair.verdict if pair else "baseline"
+            rows.append(row)
+        return _typed(pd.DataFrame(rows))
 
     def __repr__(self) -> str:
         return "\n".join([self.verdict, *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        return tables.html(self)
+        percent = f"{self.method.percent} % interval"
+        head = ["model", self.primary, percent, "sd", "queries", "difference", percent]
+        head += [f"p ({self.correction})", "win / tie / loss", "verdict"]
+        table = html_table(head, [self._cells(model) for model in self.ranking])
+        about = "; ".join(filter(None, (self.method.describe(), self.family)))
+        lines = [f"<p>{escape(text)}</p>" for text in (about, *(f"Note: {note}" for note in self.notes))]
+        return "".join((f"<p><strong>{escape(self.verdict)}</strong></p>", table, *lines))
+
+    def _cells(self, model: str) -> list[str]:
+        summary, pair = self.summary(model), self._pairs.get((model, self.primary))
+        cells = [
+            model,
+            f"{summary.mean:.4f}",
+            f"{summary.ci_low:.4f} … {summary.ci_high:.4f}",
+            f"{summary.sd:.4f}",
+            f"{summary.n:,}",
+        ]
+        if pair is None:
+            return [*cells, "", "", "", "", "baseline"]
+        return [
+            *cells,
+            f"{pair.difference:+.4f}",
+            f"{pair.ci_low:+.4f} … {pair.ci_high:+.4f}",
+            p_text(pair.p_corrected),
+            f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
+            pair.verdict,
+        ]
+
+    def _metric(self, metric: str | None) -> str:
+        name = self.primary if metric is None else str(metric)
+        if name not in self.metrics:
+            raise UsageError(f"{name} was not compared; {did_you_mean(name, self.metrics)}")
+        return name
+
+    @cached_property
+    def _summaries(self) -> dict[tuple[str, str], Summary]:
+        return {(summary.model, summary.metric): summary for summary in self.summaries}
+
+    @cached_property
+    def _pairs(self) -> dict[tuple[str, str], Paired]:
+        return {(pair.model, pair.metric): pair for pair in self.pairs}
+
+
+def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: str) -> str:
+    """A family of hypotheses by name.
+
+    Example:
+        >>> family_text(3, "lgbm", ["mrr@10", "err@10"], "ndcg@10")
+        '6 comparisons: 3 models against lgbm at 2 other metrics'
+    """
+    total = n_models * len(metrics)
+    if list(metrics) == [primary]:
+        where = primary
+    else:
+        where = f"other metric {metrics[0]}" if len(metrics) == 1 else count_of(len(metrics), "other metric")
+    return f"{count_of(total, 'comparison')}: {count_of(n_models, 'model')} against {baseline} at {where}"
+
+
+def _verdict_sentence(comparison: Comparison) -> str:
+    """See `Comparison.verdict`."""
+    metric, baseline = comparison.primary, comparison.baseline
+    leader = comparison.ranking[0]
+    top = comparison.summary(leader)
+    if not any(comparison.summary(model).n for model in comparison.models):
+        return f"Nothing to compare: {metric} is undefined for all {count_of(comparison.n_queries, 'query')}."
+    if len(comparison.entrants) == 1:
+        interval = f"{comparison.method.percent} % interval {top.ci_low:.4f} to {top.ci_high:.4f}"
+        return f"{leader}: {metric} {top.mean:.4f} ({interval}){_over(comparison, top.n)} There is no other model."
+    if not any(comparison.paired(model).n for model in comparison.models if model != baseline):
+        return f"Nothing to compare: no query has a value of {metric} for both {baseline} and another model."
+    best = "highest" if comparison.higher_is_better[metric] else "lowest"
+    if leader == baseline:
+        rival = comparison.ranking[1]
+        pair = comparison.paired(rival)
+        words = {"worse": "is worse", "equivalent": "is equivalent"}
+        return (
+            f"The baseline {baseline} has the {best} mean {metric}, {pair.other_mean:.4f}; the closest, {rival}, "
+            f"{words.get(pair.verdict, 'is not distinguishable from it')}: {_size(comparison, pair)}"
+        )
+    pair = comparison.paired(leader)
+    means = f"{pair.model_mean:.4f} against {pair.other_mean:.4f}"  # of the same queries as the difference
+    also = [
+        model
+        for model in comparison.ranking[1:]
+        if model != baseline and comparison.paired(model).verdict == "better"
+    ]
+    if pair.verdict == "better":
+        head = f"{leader} is better than {baseline} at {metric}, {means}"
+        tail = f" {_listed(also)} {plural('is', len(also))} better as well." if also else ""
+    else:
+        word = "equivalent to" if pair.verdict == "equivalent" else "not distinguishable from"
+        head = f"{leader} has the {best} mean {metric}, {means}, but is {word} {baseline}"
+        if pair.verdict == "not distinguishable":
+            head += f" (n = {pair.n:,})"
+        tail = f" Better than {baseline}: {_listed(also)}." if also else ""
+    return f"{head}: {_size(comparison, pair)}{tail}"
+
+
+def _size(comparison: Comparison, pair: Paired) -> str:
+    """The difference, its interval and p-value, over how many queries, and what one training says nothing about."""
+    method = comparison.method
+    family = len(comparison.entrants) - 1
+    kind = (
+        "interval" if family < 2 else "simultaneous interval" if method.simultaneous else "interval by itself"
+    )
+    text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+    over = f" over {method.unit or 'queries'} and seeds, "
+    text += over if pair.over_seeds else f", {method.test_text} "
+    text += p_equals(pair.p_corrected)
+    if family > 1:
+        text += f" jointly over {family} comparisons" if method.simultaneous else " uncorrected"
+    text += f"){_over(comparison, pair.n)}"
+    if pair.over_seeds or not any(comparison.entrant(name).seeded for name in (pair.model, pair.other)):
+        return text
+    return f"{text} Trained with one seed: this is about these two trained models, not about the methods."
+
+
+def _over(comparison: Comparison, n: int) -> str:
+    """Over how many queries, and why not over all."""
+    if n == comparison.n_queries:
+        return f", over {count_of(n, 'query')}."
+    left_out = comparison.n_queries - n
+    if comparison.knows_relevant and left_out == comparison.n_without_relevant:
+        why = f"{count_of(left_out, 'query')} {plural('has', left_out)} no relevant document"
+    else:
+        why = f"{comparison.primary} is undefined for {count_of(left_out, 'query')}"
+    return f", over {n:,} of {count_of(comparison.n_queries, 'query')}. {why}."
+
+
+def _listed(models: Sequence[str]) -> str:
+    """Names, with no more than three of them spelled out."""
+    if len(models) > 3:
+        return f"{', '.join(models[:3])} and {len(models) - 3} more"
+    return ", ".join(models[:-1]) + (" and " if len(models) > 1 else "") + models[-1]
+
+
+def _typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Counts stay integers and everything else a float, also where the baseline has none."""
+    kinds = dict.fromkeys((*_COUNTS, "n_paired"), "Int64")
+    for field in fields(Paired):
+        if field.type == "float":
+            kinds[_RENAMED.get(field.name, field.name)] = "float64"
+    return frame.astype({name: kind for name, kind in kinds.items() if name in frame})

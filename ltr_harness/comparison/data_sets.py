@@ -5,59 +5,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
-from ltr_harness.comparison.cautions import rare_kind
+from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.contrasts import Contrast, over_seeds, verdict_of
-from ltr_harness.comparison.result import Verdict
-from ltr_harness.comparison.sentence import p_equals
+from ltr_harness.comparison.pairs import Contrast, Difference, differences_of, over_seeds
 from ltr_harness.errors import NotComparableError, Problem, UsageError
 from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.families import Outcome, outcomes
+from ltr_harness.stats.families import outcomes, rare_kind
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.seeds import MethodDifference, weighted_difference
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, p_equals
 
 _WORDS = ("better", "worse")
 
 
 @dataclass(frozen=True)
-class Difference:
-    """Of a model and the baseline, on one data set or on average; fields as in `Paired`."""
-
-    difference: float
-    ci_low: float
-    ci_high: float
-    p: float
-    p_corrected: float
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
 class AcrossModel:
-    """One model over all data sets.
-
-    Attributes:
-        model: its name.
-        means: on each data set.
-        mean: their weighted mean; never shown without them.
-        first_rank, last_rank: which it may have by the weighted mean, for all models at once.
-        average: the weighted mean of its differences from the baseline; None for the baseline.
-        by_data_set: the difference on each data set, corrected over models and data sets together; empty likewise.
-        same_sign: on how many data sets the difference has the sign of the average.
-    """
+    """One model over all data sets."""
 
     model: str
-    means: tuple[float, ...]
-    mean: float
-    first_rank: int
+    means: tuple[float, ...]  # on each data set
+    mean: float  # their weighted mean; never shown without them
+    first_rank: int  # which it may have by the weighted mean, for all models at once
     last_rank: int
-    average: Difference | None
+    average: Difference | None  # weighted mean of its differences from the baseline; None for the baseline
+    # corrected over models and data sets together; empty for the baseline
     by_data_set: tuple[Difference, ...]
-    same_sign: int
+    same_sign: int  # on how many data sets the difference has the sign of the average
 
 
 @dataclass(frozen=True)
@@ -139,14 +117,15 @@ def across_data_sets(
     models = list(first.models)
     cells = _cells(each)
     rivals = [model for model in models if model != first.baseline]
-    average = _averages(each, rivals, w, cells)
-    by_set = _on_each(each, rivals, cells)
+    higher = first.higher_is_better[first.primary]
+    average = dict(zip(rivals, _average(cells, w, higher, first.method, len(rivals)), strict=True))
+    by_set = _on_each(each, rivals, cells, higher)
     ranks, caution = _ranks(each, w, cells)
     rows = []
     for model in models:
         means = tuple(one.summary(model).mean for one in each)
         own = average.get(model)
-        sign = 0.0 if own is None else np.sign(own.difference)
+        direction = 0.0 if own is None else np.sign(own.difference)
         rows.append(
             AcrossModel(
                 model=model,
@@ -156,11 +135,11 @@ def across_data_sets(
                 last_rank=ranks[model][1],
                 average=own,
                 by_data_set=by_set.get(model, ()),
-                same_sign=sum(bool(np.sign(part.difference) == sign) for part in by_set.get(model, ())),
+                same_sign=sum(bool(np.sign(part.difference) == direction) for part in by_set.get(model, ())),
             )
         )
-    better = -1 if first.higher_is_better[first.primary] else 1
-    rows.sort(key=lambda one: better * (one.average.difference if one.average is not None else 0.0))
+    sign = -1 if higher else 1
+    rows.sort(key=lambda one: sign * (one.average.difference if one.average is not None else 0.0))
     return AcrossDataSets(
         metric=first.primary,
         baseline=first.baseline,
@@ -190,23 +169,18 @@ def _check(comparisons: Mapping[str, Comparison]) -> None:
         if lacking:
             problems.append(Problem(name, f"has no {', '.join(lacking)}", "every model on every data set"))
         if one.primary != first.primary:
-            problems.append(
-                Problem(name, f"{one.primary} decides, {first.primary} on {names[0]}", "one metric")
-            )
+            found = f"{one.primary} decides, {first.primary} on {names[0]}"
+            problems.append(Problem(name, found, "one metric"))
         if one.baseline != first.baseline:
-            problems.append(
-                Problem(
-                    name, f"the baseline is {one.baseline}, {first.baseline} on {names[0]}", "one baseline"
-                )
-            )
+            found = f"the baseline is {one.baseline}, {first.baseline} on {names[0]}"
+            problems.append(Problem(name, found, "one baseline"))
     for before, again in combinations(names, 2):
         if _same_set(comparisons[before], comparisons[again]):
-            problems.append(
-                Problem(again, f"is {before} again: the same queries and values", "each data set once")
-            )
+            found = f"is {before} again: the same queries and values"
+            problems.append(Problem(again, found, "each data set once"))
     if problems:
         raise NotComparableError(problems)
-    _check_method(first.method)
+    require_means(first.method, "over several data sets")
 
 
 def _same_set(one: Comparison, other: Comparison) -> bool:
@@ -217,17 +191,6 @@ def _same_set(one: Comparison, other: Comparison) -> bool:
     )
 
 
-def _check_method(method: Method) -> None:
-    problems = []
-    where = "over several data sets"
-    if method.test not in ("skew-adjusted", "permutation", "t"):
-        problems.append(Problem("test", f"{method.test} {where}", "test skew-adjusted, permutation or t"))
-    if method.margin is not None:
-        problems.append(Problem("margin", f"equivalence {where}", "no margin"))
-    if problems:
-        raise UsageError(problems)
-
-
 def _weights(names: Sequence[str], weights: Mapping[str, float] | None) -> list[float]:
     """Adding up to 1."""
     if weights is None:
@@ -236,32 +199,19 @@ def _weights(names: Sequence[str], weights: Mapping[str, float] | None) -> list[
         name for name in {*weights, *names} if not 0 < weights.get(name, 0) < np.inf or name not in names
     ]
     if wrong:
-        raise UsageError(
-            Problem(
-                "weights",
-                f"none above 0 for {', '.join(sorted(wrong))}",
-                f"one for each of {', '.join(names)}",
-            )
-        )
+        found = f"none above 0 for {', '.join(sorted(wrong))}"
+        raise UsageError.at("weights", found, f"one for each of {', '.join(names)}")
     total = sum(weights.values())
     return [weights[name] / total for name in names]
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """Every pair of models on one data set.
-
-    Attributes:
-        pairs: names, the first of which is better where the difference is above 0 and higher is better.
-        d: (n_queries, pairs) differences.
-        sample: of them.
-        seeds: (pairs,) what other trainings add.
-    """
+class _Cells(NamedTuple):
+    """Every pair of models on one data set."""
 
     pairs: tuple[tuple[str, str], ...]
-    d: Floats
-    sample: Contributions
-    seeds: tuple[MethodDifference | None, ...]
+    d: Floats  # (n_queries, pairs) differences
+    sample: Contributions  # of them
+    seeds: tuple[MethodDifference | None, ...]  # (pairs,) what other trainings add
 
 
 def _cells(each: Sequence[Comparison]) -> list[_Cells]:
@@ -279,31 +229,22 @@ def _cells(each: Sequence[Comparison]) -> list[_Cells]:
     return cells
 
 
-def _weighted(
-    cells: Sequence[_Cells], weights: Sequence[float], method: Method, pairs: slice
-) -> tuple[WeightedSum, Outcome]:
-    """The weighted means of some pairs, tested as one family."""
-    total = WeightedSum(tuple(one.sample.columns(pairs) for one in cells), tuple(weights))
-    own = [one.seeds[pairs] for one in cells]
+def _average(
+    cells: Sequence[_Cells], weights: Sequence[float], higher: bool, method: Method, n_pairs: int
+) -> list[Difference]:
+    """The weighted means of the first pairs, tested as one family."""
+    if not n_pairs:
+        return []
+    total = WeightedSum(tuple(one.sample.columns(slice(n_pairs)) for one in cells), tuple(weights))
+    samples = [one.sample for one in cells]
     seeds = [
-        weighted_difference([part[j] for part in own], [one.sample for one in cells], j, weights)
-        for j in range(len(own[0]))
+        weighted_difference([one.seeds[j] for one in cells], samples, j, weights) for j in range(n_pairs)
     ]
-    return total, outcomes(total, method, seeds=seeds)
-
-
-def _averages(
-    each: Sequence[Comparison], rivals: Sequence[str], weights: Sequence[float], cells: Sequence[_Cells]
-) -> dict[str, Difference]:
-    """Of each model and the baseline on average, one family."""
-    if not rivals:
-        return {}
-    total, found = _weighted(cells, weights, each[0].method, slice(0, len(rivals)))
-    return dict(zip(rivals, _said(total.mean, found, each[0]), strict=True))
+    return differences_of(total.mean, outcomes(total, method, seeds=seeds), [higher] * n_pairs, method)
 
 
 def _on_each(
-    each: Sequence[Comparison], rivals: Sequence[str], cells: Sequence[_Cells]
+    each: Sequence[Comparison], rivals: Sequence[str], cells: Sequence[_Cells], higher: bool
 ) -> dict[str, tuple[Difference, ...]]:
     """Of each model and the baseline on each data set, another family: the queries of all sets one below the other."""
     if not rivals:
@@ -317,27 +258,10 @@ def _on_each(
         d[start:stop, at * m : (at + 1) * m] = own.d[:, :m]
         units[start:stop] = start + (np.arange(stop - start) if one.units is None else one.units)
         start = stop
-    grouped = None if all(one.units is None for one in each) else units
-    sample = Contributions.of(d, grouped)
+    sample = Contributions.of(d, None if all(one.units is None for one in each) else units)
     found = outcomes(sample, each[0].method, seeds=[seed for one in cells for seed in one.seeds[:m]])
-    said = _said(sample.mean, found, each[0])
-    return {model: tuple(said[at * m + place] for at in range(k)) for place, model in enumerate(rivals)}
-
-
-def _said(mean: Floats, found: Outcome, comparison: Comparison) -> list[Difference]:
-    """The differences of one family."""
-    higher, method = comparison.higher_is_better[comparison.primary], comparison.method
-    return [
-        Difference(
-            difference=float(mean[at]),
-            ci_low=float(found.low[at]),
-            ci_high=float(found.high[at]),
-            p=float(found.p[at]),
-            p_corrected=float(found.p_corrected[at]),
-            verdict=verdict_of(mean[at], found.p_corrected[at], np.nan, higher, method),
-        )
-        for at in range(mean.size)
-    ]
+    said = differences_of(sample.mean, found, [higher] * (m * k), each[0].method)
+    return {model: tuple(said[place::m]) for place, model in enumerate(rivals)}
 
 
 def _cautions(each: Sequence[Comparison], average: Mapping[str, Difference]) -> list[str]:
@@ -358,17 +282,14 @@ def _ranks(
     """First and last rank of each model by the average, for all models at once, and what could change them.
 
     A model ranks below each one that is better than it in the family of all pairs.
-
-    Source: M. Mogstad, J. Romano, A. Shaikh, D. Wilhelm, "Inference for ranks", Review of Economic Studies 91 (2024).
     """
     first = each[0]
     above, below = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0)
     closest = np.inf
     if len(first.models) > 1:
-        joint = replace(first.method, correction="joint")
-        total, found = _weighted(cells, weights, joint, slice(None))
-        said = _said(total.mean, found, first)
-        for (one, other), difference in zip(cells[0].pairs, said, strict=True):
+        joint, pairs = replace(first.method, correction="joint"), cells[0].pairs
+        said = _average(cells, weights, first.higher_is_better[first.primary], joint, len(pairs))
+        for (one, other), difference in zip(pairs, said, strict=True):
             if difference.verdict in _WORDS:
                 winner, loser = (one, other) if difference.verdict == "better" else (other, one)
                 below[winner] += 1

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.budgets import budget_notes, configuration
-from ltr_harness.comparison.repetition import (
-    TestSet,
-    distinct_replicates,
-    each_once,
-    facts_by_id,
-    names_of_queries,
-    repetition_note,
-)
-from ltr_harness.comparison.result import Entrant
+from ltr_harness.comparison.cautions import budget_notes
+from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.errors import NotComparableError, Problem
 from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.wording import count_of
@@ -28,7 +21,125 @@ if TYPE_CHECKING:
 
     from ltr_harness.runs.record import Record
 
+
 NO_FOLDS = "all"
+
+
+@dataclass(frozen=True, eq=False)
+class TestSet:
+    """The test queries of one fold."""
+
+    __test__ = False  # its name is about test data, not about pytest
+
+    digest: str  # of its labels, groups and ids; empty when unknown
+    facts: Mapping[str, tuple[Any, ...]]  # query id to what is known of it apart from any model
+    repeated: bool = False  # whether the data lints found queries here that another fold tests as well
+
+    def shares(self, other: TestSet) -> bool:
+        """Whether ids that both have name the same queries, and not two files' first, second, third …
+
+        They do where the digests or the lints say so, or where every fact of every such query is the same and the
+        facts tell queries apart.
+        """
+        if self.digest and self.digest == other.digest:
+            return True
+        ids = self.facts.keys() & other.facts.keys()
+        told_apart = self.repeated or other.repeated or len({self.facts[query] for query in ids}) > 1
+        return bool(ids) and told_apart and all(self.facts[query] == other.facts[query] for query in ids)
+
+
+def facts_by_id(ids: NDArray[np.str_], columns: Mapping[str, NDArray[Any]]) -> dict[str, tuple[Any, ...]]:
+    """What is known of each of (n_queries,) queries, as text."""
+    if not columns:
+        return dict.fromkeys(ids.tolist(), ())
+    rows = zip(*(map(str, columns[name].tolist()) for name in sorted(columns)), strict=True)
+    return dict(zip(ids.tolist(), rows, strict=True))
+
+
+def names_of_queries(tests: Mapping[str, TestSet]) -> dict[str, str]:
+    """Fold to the fold after which its queries are called: the first one that shares queries with it."""
+    called: dict[str, str] = {}
+    for fold, test in tests.items():
+        called[fold] = next((called[known] for known in called if tests[known].shares(test)), fold)
+    return called
+
+
+def repetition_note(tests: Mapping[str, TestSet]) -> str:
+    """What is said of queries that several folds test; nothing where each is tested once."""
+    called = names_of_queries(tests)
+    queries = [(called[fold], query) for fold, test in tests.items() for query in test.facts]
+    distinct = len(set(queries))
+    if distinct == len(queries):
+        return ""
+    return (
+        f"the folds test {count_of(distinct, 'query')} {len(queries):,} times: each query counts once, with its mean "
+        f"over the folds that test it"
+    )
+
+
+def each_once(entrant: Entrant) -> tuple[Entrant, int]:
+    """The entrant with the mean over the places of each query id, and how many places repeat a query."""
+    ids, first, at = np.unique(entrant.query_ids, return_index=True, return_inverse=True)
+    repeated = entrant.query_ids.size - ids.size
+    if not repeated:
+        return entrant, 0
+    order = np.argsort(first)
+    place = np.argsort(order)[at.reshape(-1)]
+    kept = entrant.take(first[order])
+    values = {metric: _means(rows, place, ids.size) for metric, rows in entrant.values.items()}
+    return replace(kept, values=values), repeated
+
+
+def merged(entrant: Entrant) -> tuple[Entrant, int]:
+    """An entrant whose queries are called ``fold/id``, such as an older saved comparison has, with each query once."""
+    folds = list(entrant.judgments_fingerprint)
+    parts = [query.partition("/") for query in entrant.query_ids.tolist()]
+    if len(folds) < 2 or any(not slash or fold not in folds for fold, slash, _ in parts):
+        return entrant, 0
+    bare = np.array([query for _, _, query in parts])
+    own = np.array([fold for fold, _, _ in parts])
+    tests = {}
+    for fold in folds:
+        rows = own == fold
+        columns = {name: column[rows] for name, column in entrant.query_attributes.items()}
+        tests[fold] = TestSet(entrant.judgments_fingerprint[fold], facts_by_id(bare[rows], columns))
+    called = names_of_queries(tests)
+    ids = np.array([f"{called[fold]}/{query}" for fold, _, query in parts])
+    return each_once(replace(entrant, query_ids=ids))
+
+
+def distinct_replicates(entrant: Entrant) -> tuple[Entrant, list[str]]:
+    """Replicates that are identical to the bit carry one piece of information: they count once, which notes say."""
+    kept: dict[bytes, list[int]] = {}
+    for row in range(len(entrant.replicates)):
+        content = b"".join(rows[row].tobytes() for rows in entrant.values.values())
+        kept.setdefault(content, []).append(row)
+    if len(kept) == len(entrant.replicates):
+        return entrant, []
+    alike = [[entrant.replicates[row] for row in same] for same in kept.values() if len(same) > 1]
+    notes = [
+        f"{entrant.name}: seeds {', '.join(seeds)} gave identical values and count once" for seeds in alike
+    ]
+    first = [same[0] for same in kept.values()]
+    distinct = replace(
+        entrant,
+        values={metric: rows[first] for metric, rows in entrant.values.items()},
+        replicates=tuple(entrant.replicates[row] for row in first),
+        deterministic=entrant.deterministic or len(first) == 1,
+        seeded=entrant.seeded and len(first) > 1,
+    )
+    return distinct, notes
+
+
+def _means(rows: NDArray[np.float64], place: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+    """(replicates, n): means over the columns of each place, of what is defined there."""
+    sums, counts = np.zeros((len(rows), n)), np.zeros((len(rows), n))
+    defined = ~np.isnan(rows)
+    for row in range(len(rows)):
+        sums[row] = np.bincount(place[defined[row]], rows[row, defined[row]], minlength=n)
+        counts[row] = np.bincount(place[defined[row]], minlength=n)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums / counts)
 
 
 class RunLike(Protocol):
@@ -41,22 +152,19 @@ class RunLike(Protocol):
 
 
 def entrants_from_runs(runs: Sequence[RunLike]) -> tuple[list[Entrant], list[str], list[str]]:
-    """The models behind the runs, in order of appearance.
+    """The models behind the runs in order of appearance, the distinct primary metrics of the runs, and notes.
 
-    All runs of one model in one experiment become one entrant: its seeds are replicates, the queries of its
-    folds are pooled. Failed runs, missing seeds and folds, and replicates that repeat each other are said in
-    the notes.
-
-    Returns:
-        Entrants; the distinct primary metrics of the runs; notes.
-
-    Raises:
-        NotComparableError: runs of one model contradict each other, or no model is complete.
+    Of the runs of one model in one experiment seeds become replicates and folds are pooled; the notes say what is
+    missing or repeated, and runs that contradict each other are refused.
     """
     by_model: dict[tuple[str, str], list[RunLike]] = defaultdict(list)
     for run in runs:
         by_model[run.record.experiment, run.record.model].append(run)
-    names = _names(list(by_model))
+    models = [model for _, model in by_model]
+    names = {  # with its experiment in front where two experiments have a model of that name
+        (experiment, model): model if models.count(model) == 1 else f"{experiment}/{model}"
+        for experiment, model in by_model
+    }
     folds: dict[str, list[str]] = defaultdict(list)
     seeds: dict[str, set[int]] = defaultdict(set)
     for run in runs:
@@ -90,18 +198,34 @@ def entrants_from_runs(runs: Sequence[RunLike]) -> tuple[list[Entrant], list[str
     return entrants, list(dict.fromkeys(run.record.primary for run in runs)), notes
 
 
-class _Model:
-    """Collects the runs of one model."""
+def configuration(record: Record) -> Mapping[str, Any]:
+    """What all runs of one model have in common: of a tuned one how it was searched, not what each fold found."""
+    tuning = record.tuning
+    if tuning is None:
+        return record.config
+    left = {key: dict(value) if isinstance(value, dict) else value for key, value in record.config.items()}
+    for option in tuning.chosen:
+        field, dot, name = option.partition(".")
+        if dot and isinstance(left.get(field), dict):
+            left[field].pop(name, None)
+        else:
+            left.pop(field, None)
+    search = (tuning.metric, tuning.sampler, tuning.inner_folds, tuning.seed, sorted(tuning.chosen))
+    return {"config": left, "budget": (tuning.trials, tuning.minutes), "search": search}
 
-    def __init__(
-        self, name: str, folds: Sequence[str], seeds: Iterable[int], fold_names: Mapping[str, str]
-    ) -> None:
-        self.name = name
-        self.folds = folds
-        self.seeds = set(seeds)
-        self.fold_names = fold_names
-        self.notes: list[str] = []
-        self.problems: list[Problem] = []
+
+@dataclass
+class _Model:
+    """One model of an experiment, whose runs become one entrant."""
+
+    name: str
+    folds: Sequence[str]  # of the experiment, as are the seeds
+    seeds: set[int]
+    fold_names: Mapping[
+        str, str
+    ]  # what stands before the ids of a fold's queries; empty where ids are enough
+    notes: list[str] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
 
     def pool(self, runs: Sequence[RunLike]) -> Entrant | None:
         """One entrant, or None where nothing complete remains; notes and problems say why."""
@@ -143,41 +267,34 @@ class _Model:
         if (known.identity, known.evaluation_identity) == (record.identity, record.evaluation_identity):
             self.notes.append(f"{self.name}: {_where(record)} was given twice and counts once")
             return
-        self.problems.append(
-            Problem(
-                self.name,
-                f"two different runs of {_where(record)} (identities {known.identity} and {record.identity})",
-                "one run for each fold and seed",
-                "leave out the folder of the older one",
-            )
+        self._refuse(
+            f"two different runs of {_where(record)} (identities {known.identity} and {record.identity})",
+            "one run for each fold and seed",
+            "leave out the folder of the older one",
         )
 
     def _check_one_configuration(self, runs: Sequence[RunLike]) -> None:
-        done = [run.record for run in runs if run.record.status == "complete"]
-        for record in done[1:]:
-            if configuration(record) != configuration(done[0]):
-                self.problems.append(
-                    Problem(
-                        self.name,
-                        f"{_where(record)} was trained with another configuration than {_where(done[0])}",
-                        "one configuration per model",
-                        "leave out the folders of the older one",
-                    )
+        first, *others = [run.record for run in runs if run.record.status == "complete"] or [runs[0].record]
+        for record in others:
+            if configuration(record) != configuration(first):
+                return self._refuse(
+                    f"{_where(record)} was trained with another configuration than {_where(first)}",
+                    "one configuration per model",
+                    "leave out the folders of the older one",
                 )
-                return
-        for record in done[1:]:
-            if list(record.metrics) != list(done[0].metrics):
-                theirs, ours = set(record.metrics), set(done[0].metrics)
-                self.problems.append(
-                    Problem(
-                        self.name,
-                        f"{_where(record)} and {_where(done[0])} were evaluated by different metrics: "
-                        f"{', '.join(sorted(theirs ^ ours)) or 'in another order'}",
-                        "the same metrics and K in every run",
-                        "evaluate them again: stored scores are enough, nothing is trained again",
-                    )
+        for record in others:
+            if list(record.metrics) != list(first.metrics):
+                differing = sorted(set(record.metrics) ^ set(first.metrics))
+                return self._refuse(
+                    f"{_where(record)} and {_where(first)} were evaluated by different metrics: "
+                    f"{', '.join(differing) or 'in another order'}",
+                    "the same metrics and K in every run",
+                    "evaluate them again: stored scores are enough, nothing is trained again",
                 )
-                return
+        return None
+
+    def _refuse(self, found: str, expected: str, cure: str = "") -> None:
+        self.problems.append(Problem(self.name, found, expected, cure))
 
     def _whole_replicates(self, complete: dict[int, dict[str, RunLike]]) -> dict[int, list[RunLike]]:
         whole = {}
@@ -195,15 +312,11 @@ class _Model:
         first = next(iter(replicates.values()))
         frames = [run.per_query for run in first]
         ids = [_ids(frame) for frame in frames]
-        pooled = np.concatenate(
-            [self._labelled(fold, own) for fold, own in zip(self.folds, ids, strict=True)]
-        )
         if any(len(set(own.tolist())) != own.size for own in ids):
-            self.problems.append(
-                Problem(self.name, "a query occurs twice in its test data", "unique query ids")
-            )
+            self._refuse("a query occurs twice in its test data", "unique query ids")
             return None
-        metrics = list(first[0].record.metrics)
+        summaries = first[0].record.metrics
+        metrics = list(summaries)
         values: dict[str, list[NDArray[np.float64]]] = {metric: [] for metric in metrics}
         for seed, runs in replicates.items():
             order = self._order(first, ids, seed, runs)
@@ -215,12 +328,10 @@ class _Model:
                     for run, rows in zip(runs, order, strict=True)
                 ]
                 values[metric].append(np.concatenate(parts))
-        stacked = {metric: np.stack(rows) for metric, rows in values.items()}
-        summaries = first[0].record.metrics
         entrant = Entrant(
             name=self.name,
-            query_ids=pooled,
-            values=stacked,
+            query_ids=np.concatenate([*map(self._labelled, self.folds, ids)]),
+            values={metric: np.stack(rows) for metric, rows in values.items()},
             replicates=tuple(map(str, replicates)),
             higher_is_better={metric: summaries[metric].higher_is_better for metric in metrics},
             deterministic=deterministic,
@@ -232,8 +343,8 @@ class _Model:
             },
             query_attributes={
                 fact: np.concatenate([frame[fact].to_numpy() for frame in frames])
-                for fact in map(str, frames[0])
-                if fact != "query_id" and fact not in summaries and all(fact in frame for frame in frames)
+                for fact in _facts(first[0])
+                if all(fact in frame for frame in frames)
             },
             source=first[0].record.experiment,
         )
@@ -251,14 +362,10 @@ class _Model:
             one, other = reference.record.data.get("test"), run.record.data.get("test")
             same_labels = not (one and other) or one.judgments_fingerprint == other.judgments_fingerprint
             if not same_labels or sorted(own.tolist()) != sorted(wanted.tolist()):
-                self.problems.append(
-                    Problem(
-                        self.name,
-                        f"{_where(run.record)} was tested on other queries or labels than "
-                        f"{_where(reference.record)}",
-                        "the same test data for every seed",
-                        "train it again, or leave out the older folders",
-                    )
+                self._refuse(
+                    f"{_where(run.record)} was tested on other queries or labels than {_where(reference.record)}",
+                    "the same test data for every seed",
+                    "train it again, or leave out the older folders",
                 )
                 return None
             at = np.argsort(own, kind="stable")
@@ -270,15 +377,6 @@ class _Model:
         if fold == NO_FOLDS or not self.fold_names:
             return ids
         return np.array([f"{self.fold_names.get(fold, fold)}/{query}" for query in ids.tolist()])
-
-
-def _names(keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """The model's name, with its experiment in front where two experiments have a model of that name."""
-    models = [model for _, model in keys]
-    return {
-        (experiment, model): model if models.count(model) == 1 else f"{experiment}/{model}"
-        for experiment, model in keys
-    }
 
 
 def _test_sets(runs: Sequence[RunLike]) -> dict[str, dict[str, TestSet]]:
@@ -303,12 +401,8 @@ def _facts(run: RunLike) -> list[str]:
 
 def _ids_clash(tests: Mapping[str, TestSet], called: Mapping[str, str]) -> bool:
     """Whether some id names different queries in several folds of an experiment."""
-    seen: dict[str, str] = {}
-    return any(
-        seen.setdefault(query, called[fold]) != called[fold]
-        for fold, test in tests.items()
-        for query in test.facts
-    )
+    named = {(called[fold], query) for fold, test in tests.items() for query in test.facts}
+    return len({query for _, query in named}) < len(named)
 
 
 def _ids(frame: Any) -> NDArray[np.str_]:

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ltr_harness.compression import bare_name
-from ltr_harness.errors import UsageError
+from ltr_harness.errors import UsageError, all_of
 from ltr_harness.evaluation import Evaluation, evaluate_bound
+from ltr_harness.files import bare_name
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.grammar import as_list, whose, with_tool
-from ltr_harness.numbers import plain_number
-from ltr_harness.wording import html_table, text_table
+from ltr_harness.wording import html_table, plain_number, text_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +115,7 @@ def evaluate_runs(
         qrels: dict {query: {document: grade}}: 2 queries, 4 judgments
         bm25: rows of (query, document, score): 2 queries, 4 rows
     """
-    from ltr_harness.fingerprint import fingerprint_judgments
+    from ltr_harness.dataset import fingerprint_judgments
     from ltr_harness.readers.forms import qrels_of, recognised
     from ltr_harness.readers.trec import join
 
@@ -145,7 +144,7 @@ def evaluate_runs(
 
 def _named_runs(runs: Any) -> dict[str, TrecRun]:
     """The rankings by the names they were given, else their own, else their files'."""
-    from ltr_harness.readers.forms import all_of, is_one, run_of
+    from ltr_harness.readers.forms import is_one, run_of
 
     given = isinstance(runs, Mapping) and not is_one(runs)
     if given:

@@ -1,23 +1,8 @@
-"""Conditions a comparison must not meet: ``--fail-if "ndcg@10 < baseline"``.
+"""Conditions a comparison must not meet: ``--fail-if "ndcg@10 < baseline"``; `FORM` is their grammar.
 
-Grammar::
-
-    METRIC [of MODEL] (< | <= | > | >=) (baseline [(+ | -) NUMBER] | NUMBER) [and significant]
-
-A gate fails when the mean of a model meets the condition; without ``of MODEL``, when that of any model but the
-baseline does (of any model at all, against a number). Against the baseline both means are of the queries that both
-have. ``and significant`` asks more: against the baseline, that the verdict of the comparison is *better* or *worse*,
-never *equivalent*; against a number, that the whole interval of the mean lies on that side. A mean that is undefined
-fails every gate: a gate that cannot be checked is not passed.
-
-``baseline - NUMBER`` is a test of non-inferiority (``baseline + NUMBER`` one of superiority by a margin): the burden
-of proof is on the model. The gate fails unless the condition is excluded, that is unless the whole interval of the
-difference lies on the other side of the margin. Each end of a 95 % interval is a one-sided test at 2.5 %, at the
-corrected level where the intervals of the comparison are simultaneous. ``and significant`` turns the burden around:
-the gate fails where the whole interval meets the condition.
-
-Source: ICH E9, "Statistical principles for clinical trials" (1998), 3.3.2; G. Piaggio et al., "Reporting of
-noninferiority and equivalence randomized trials", JAMA 308 (2012).
+A gate fails when the mean of a model meets the condition, or is undefined: a gate that cannot be checked is not passed.
+With ``baseline - NUMBER`` the burden of proof is on the model: the gate fails unless the whole interval of the
+difference lies on the other side. ``and significant`` turns the burden around.
 """
 
 from __future__ import annotations
@@ -33,10 +18,10 @@ from ltr_harness.comparison.cautions import caution_of
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.inputs import resolve_metric
-from ltr_harness.comparison.result import Paired, Summary
-from ltr_harness.comparison.sentence import p_equals
-from ltr_harness.errors import MetricError, Problem, UsageError
+from ltr_harness.comparison.pairs import Paired
+from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.wording import p_equals
 
 FORM = "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER) [and significant], such as 'ndcg@10 < baseline'"
 
@@ -55,32 +40,19 @@ _SIGNS: dict[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class Gate:
-    """One condition.
+    """One condition."""
 
-    Attributes:
-        text: as written.
-        metric: whose means are looked at.
-        sign: ``<``, ``<=``, ``>`` or ``>=``.
-        limit: the number, or None for the baseline.
-        margin: how far from the baseline the condition begins, with its sign; None where means are compared.
-        model: the one model it is about; None for all.
-        significant: whether chance must be ruled out.
-    """
-
-    text: str
+    text: str  # as written
     metric: Metric
-    sign: str
-    limit: float | None
-    model: str | None = None
-    significant: bool = False
+    sign: str  # <, <=, > or >=
+    limit: float | None  # the number, or None for the baseline
+    model: str | None = None  # the one model it is about; None for all
+    significant: bool = False  # whether chance must be ruled out
+    # how far from the baseline the condition begins; None where means are compared
     margin: float | None = None
 
     def failures(self, comparison: Comparison) -> list[str]:
-        """One line per model that meets the condition; empty where the gate is passed.
-
-        Raises:
-            UsageError: the comparison has no such metric or model, or nothing to hold against the baseline.
-        """
+        """One line per model that meets the condition; empty where the gate is passed."""
         name = resolve_metric(self.metric, comparison.entrants)
         if name not in comparison.metrics:
             foreign = [metric for metric in comparison.metrics if metric.startswith(FOREIGN)]
@@ -89,17 +61,14 @@ class Gate:
                 if foreign
                 else did_you_mean(name, comparison.metrics)
             )
-            raise UsageError(Problem(f"gate {self.text!r}", f"{name} was not compared", cure=cure))
+            raise UsageError.at(f"gate {self.text!r}", f"{name} was not compared", cure=cure)
         lines = [self._failure(comparison, name, model) for model in self._models(comparison)]
         return [line for line in lines if line]
 
     def cautions(self, comparison: Comparison) -> list[str]:
-        """One line for each model that passes although a rare kind of query could make it fail.
-
-        None for a gate that passes unless something is shown: passing it shows nothing that could be turned.
-        """
+        """One line for each model that passes although a rare kind of query could make it fail."""
         if self.limit is not None or self.significant or self.failures(comparison):
-            return []
+            return []  # what passes unless something is shown shows nothing that could be turned
         name = resolve_metric(self.metric, comparison.entrants)
         lines = []
         for model in self._models(comparison):
@@ -112,15 +81,12 @@ class Gate:
         place = f"gate {self.text!r}"
         if self.model is not None and self.model not in comparison.models:
             cure = did_you_mean(self.model, comparison.models)
-            raise UsageError(Problem(place, f"no model {self.model!r} in this comparison", cure=cure))
+            raise UsageError.at(place, f"no model {self.model!r} in this comparison", cure=cure)
         if self.limit is None and self.model == comparison.baseline:
-            raise UsageError(
-                Problem(place, f"{self.model} is the baseline itself", "another model, or a number")
-            )
+            raise UsageError.at(place, f"{self.model} is the baseline itself", "another model, or a number")
         if self.limit is None and len(comparison.models) == 1:
-            raise UsageError(
-                Problem(place, "nothing but the baseline is compared", "a second model, or a number")
-            )
+            found = "nothing but the baseline is compared"
+            raise UsageError.at(place, found, "a second model, or a number")
         if self.model is not None:
             return [self.model]
         return [name for name in comparison.models if self.limit is not None or name != comparison.baseline]
@@ -134,26 +100,25 @@ class Gate:
         if own.n == 0 or (other is not None and other.n == 0):
             return f"{model}: {metric} is undefined for every query, so {against} cannot be checked"
         if self.limit is not None:
-            met = _SIGNS[self.sign](own.mean, self.limit)
-            if self.significant:
-                met = met and self._beyond(own, self.limit)
+            met = _SIGNS[self.sign]
+            far = own.ci_high if self.sign.startswith("<") else own.ci_low
+            failed = met(own.mean, self.limit) and (not self.significant or met(far, self.limit))
             interval = f" (interval {own.ci_low:.4f} to {own.ci_high:.4f})" * self.significant
-            return f"{model}: {metric} {own.mean:.4f} {against}{interval}" if met else ""
+            return f"{model}: {metric} {own.mean:.4f} {against}{interval}" if failed else ""
         pair = comparison.paired(model, metric)
         if pair.n == 0:
             return f"{model}: no query has a value of {metric} for both, so {against} cannot be checked"
         if self.margin is not None:
             return self._beyond_margin(pair, comparison, against)
         # on the queries both have: what the difference in the table is, too
-        met = _SIGNS[self.sign](pair.difference, 0.0)
-        if self.significant:
-            met = met and pair.verdict in ("better", "worse")
+        failed = _SIGNS[self.sign](pair.difference, 0.0)
+        failed = failed and (not self.significant or pair.verdict in ("better", "worse"))
         p = p_equals(pair.p_corrected)
         head = f"{model}: {metric} {pair.model_mean:.4f} {against} {pair.other_mean:.4f}"
         but = "; equivalent within the margin, but this gate looks at the means alone" * (
             pair.verdict == "equivalent"
         )
-        return f"{head} (difference {pair.difference:+.4f}, {p}{but})" if met else ""
+        return f"{head} (difference {pair.difference:+.4f}, {p}{but})" if failed else ""
 
     def _beyond_margin(self, pair: Paired, comparison: Comparison, against: str) -> str:
         """The line of a difference that may lie beyond the margin, or must, where that has to be significant."""
@@ -173,16 +138,9 @@ class Gate:
             f"difference {pair.difference:+.4f} ({interval})"
         )
 
-    def _beyond(self, own: Summary, limit: float) -> bool:
-        return _SIGNS[self.sign](own.ci_high if self.sign.startswith("<") else own.ci_low, limit)
-
 
 def parse_gate(text: str) -> Gate:
     """The condition a text stands for.
-
-    Raises:
-        UsageError: text of another form.
-        MetricError: no such metric.
 
     Example:
         >>> gate = parse_gate("ndcg@10 of new < baseline and significant")
@@ -193,7 +151,7 @@ def parse_gate(text: str) -> Gate:
     """
     form = _GATE.fullmatch(text)
     if form is None:
-        raise UsageError(Problem(f"gate {text!r}", "cannot be read", FORM))
+        raise UsageError.at(f"gate {text!r}", "cannot be read", FORM)
     limit = margin = None
     relative = _LIMIT.fullmatch(form["limit"])
     if relative is None:
@@ -201,11 +159,8 @@ def parse_gate(text: str) -> Gate:
     elif relative["margin"] is not None:
         margin = math.copysign(_number(text, relative["margin"]), 1 if relative["direction"] == "+" else -1)
         if math.isinf(margin):
-            raise UsageError(
-                Problem(
-                    f"gate {text!r}", "an infinite margin", "a number in the metric's unit, such as 0.005"
-                )
-            )
+            expected = "a number in the metric's unit, such as 0.005"
+            raise UsageError.at(f"gate {text!r}", "an infinite margin", expected)
     try:
         metric = parse_metric(form["metric"])
     except MetricError as error:
@@ -218,9 +173,8 @@ def _number(gate: str, text: str) -> float:
     try:
         number = float(text.replace("_", "?"))  # Python would take 1_000 for a number
     except ValueError:
-        raise UsageError(
-            Problem(f"gate {gate!r}", f"{text!r} is neither 'baseline' nor a number", FORM)
-        ) from None
+        found = f"{text!r} is neither 'baseline' nor a number"
+        raise UsageError.at(f"gate {gate!r}", found, FORM) from None
     if math.isnan(number):
-        raise UsageError(Problem(f"gate {gate!r}", "NaN cannot be compared", "a number"))
+        raise UsageError.at(f"gate {gate!r}", "NaN cannot be compared", "a number")
     return number

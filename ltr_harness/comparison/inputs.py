@@ -7,17 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ltr_harness.comparison.comparable import FOREIGN
-from ltr_harness.comparison.entrants import RunLike, entrants_from_runs
+from ltr_harness.comparison.entrants import RunLike, distinct_replicates, entrants_from_runs, merged
 from ltr_harness.comparison.evaluated_runs import EvaluatedRuns
-from ltr_harness.comparison.per_query_tables import from_table, read_table, text_ids
-from ltr_harness.comparison.repetition import distinct_replicates, merged
-from ltr_harness.comparison.result import WEIGHT, Entrant
-from ltr_harness.comparison.saved import FILE, Saved, read_saved, saved_at
-from ltr_harness.errors import DataError, MetricError, Problem, UsageError
-from ltr_harness.metrics.core.grammar import MetricName
+from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
+from ltr_harness.errors import DataError, MetricError, UsageError
+from ltr_harness.metrics.core.grammar import MetricName, parse_metric
 from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
@@ -31,29 +27,16 @@ _ACCEPTED = (
 
 @dataclass
 class Gathered:
-    """All inputs as entrants.
+    """All inputs as entrants."""
 
-    Attributes:
-        entrants: the models, in the order given.
-        primaries: the primary metrics that runs and saved comparisons declare, each once.
-        baseline: the model that the first saved comparison was made against, if there is one.
-        notes: what was left out or merged on the way.
-    """
-
-    entrants: list[Entrant] = field(default_factory=list)
-    primaries: list[str] = field(default_factory=list)
-    baseline: str | None = None
-    notes: list[str] = field(default_factory=list)
+    entrants: list[Entrant] = field(default_factory=list)  # the models, in the order given
+    primaries: list[str] = field(default_factory=list)  # that runs and saved comparisons declare, each once
+    baseline: str | None = None  # of the first saved comparison, if there is one
+    notes: list[str] = field(default_factory=list)  # what was left out or merged on the way
 
 
 def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | None = None) -> Gathered:
-    """Entrants from anything `compare` accepts.
-
-    Raises:
-        DataError: a table without query ids or metrics, or a path that is neither run nor table.
-        NotComparableError: runs of one model contradict each other.
-        UsageError: something else, or a convention without a table.
-    """
+    """Entrants from anything `compare` accepts."""
     from ltr_harness.comparison.comparison import Comparison
 
     gathered = Gathered()
@@ -74,10 +57,11 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
                 add(item, name if given else label)
         elif isinstance(value, EvaluatedRuns):
             gathered.notes += [*value.recognised, *value.notes]
-            position.append(("", lambda: [_of_run(one, name) for name, one in value.items()]))
+            position.append(("", lambda: [Entrant.of(name, [one]) for name, one in value.items()]))
         elif isinstance(value, Mapping):
             for label, item in value.items():
-                add(_named(item, str(label)), str(label), given=True)
+                named = replace(item, name=str(label)) if isinstance(item, Entrant) else item
+                add(named, str(label), given=True)
         elif _is_run(value):
             if not runs:
                 position.append(("", pooled))
@@ -120,8 +104,10 @@ def _take(
 ) -> None:
     """Take the entrants in, each query once and under names of their own; a group has the label of its comparison."""
     names = [entrant.name for _, group in groups for entrant in group]
+    first = next((one for one in saved[0].entrants if one.name == saved[0].baseline), None) if saved else None
     for label, group in groups:
-        kept = []
+        # also where the experiment's name is a run's: the runs themselves are not at hand
+        source, kept = f"as kept in the comparison {label}", []
         for entrant in group:
             # last week's comparison beside this week's runs: the same names, told apart by where they are from
             clash = label and names.count(entrant.name) > 1
@@ -134,21 +120,12 @@ def _take(
                 )
             own, alike = distinct_replicates(own)
             gathered.notes += alike
-            kept.append(replace(own, name=name, source=_saved_in(label) if label else entrant.source))
-            if saved and gathered.baseline is None and entrant is _baseline_of(saved[0]):
+            kept.append(replace(own, name=name, source=source if label else entrant.source))
+            if saved and gathered.baseline is None and entrant is first:
                 gathered.baseline = name
         gathered.entrants += kept
         if label and len(groups) > 1:
-            gathered.notes.append(f"{', '.join(one.name for one in kept)}: {_saved_in(label)}")
-
-
-def _saved_in(label: str) -> str:
-    """Where an entrant is from whose runs are not at hand, also where its experiment's name is a run's."""
-    return f"as kept in the comparison {label}"
-
-
-def _baseline_of(saved: Saved) -> Entrant:
-    return next(entrant for entrant in saved.entrants if entrant.name == saved.baseline)
+            gathered.notes.append(f"{', '.join(one.name for one in kept)}: {source}")
 
 
 def resolve_metric(metric: Any, entrants: Sequence[Entrant]) -> str:
@@ -157,20 +134,13 @@ def resolve_metric(metric: Any, entrants: Sequence[Entrant]) -> str:
     ``err@10`` finds ``err(max_grade=4)@10``: what a metric took from the data belongs to its evaluated name.
     """
     available = list(dict.fromkeys(name for entrant in entrants for name in entrant.values))
-    canonical = name_among(available, metric)
-    if canonical is not None:
-        return canonical
-    from ltr_harness.metrics import parse_metric
-
-    return str(parse_metric(metric))
+    return name_among(available, metric) or str(parse_metric(metric))
 
 
 def name_among(available: Sequence[str], metric: Any) -> str | None:
     """The evaluated metric that the user's name stands for, in full; None where there is none."""
     if str(metric) in available:
         return str(metric)
-    from ltr_harness.metrics import parse_metric
-
     foreign = FOREIGN + str(metric)
     try:
         name = str(parse_metric(metric))
@@ -190,11 +160,6 @@ def name_among(available: Sequence[str], metric: Any) -> str | None:
         and MetricName.of(other).parameters >= wanted.parameters
     ]
     return fuller[0] if len(fuller) == 1 else None
-
-
-def _named(item: Any, name: str) -> Any:
-    """An entrant under the name it has in a mapping; everything else is named when it becomes one."""
-    return replace(item, name=name) if isinstance(item, Entrant) else item
 
 
 def _is_run(value: Any) -> bool:
@@ -219,32 +184,22 @@ def _from_path(path: Path) -> list[tuple[Any, str]]:
         if not runs and saved_at(path) is not None:
             return [(read_saved(path / FILE), label_of(path))]
         if not runs:
-            raise DataError(
-                Problem(str(path), "contains no run", "a run folder (with record.json), or a folder of them")
-            )
+            expected = "a run folder (with record.json), or a folder of them"
+            raise DataError.at(path, "contains no run", expected)
         return [(run, run.record.model) for run in runs]
     if not path.is_file():
-        raise DataError(Problem(str(path), "no such file or folder", "a run folder or a table"))
+        raise DataError.at(path, "no such file or folder", "a run folder or a table")
     file = saved_at(path)
     if file is not None:
         return [(read_saved(file), label_of(file.parent))]
     if path.suffix in (".parquet", ".csv", ".tsv"):
         return [(read_table(path), path.stem)]
-    raise DataError(
-        Problem(
-            str(path),
-            f"cannot tell what a {path.suffix or 'file without suffix'} is",
-            "a run folder, a saved comparison (.json), or a .parquet, .csv or .tsv table with query_id and one "
-            "column per metric",
-        )
+    raise DataError.at(
+        path,
+        f"cannot tell what a {path.suffix or 'file without suffix'} is",
+        "a run folder, a saved comparison (.json), or a .parquet, .csv or .tsv table with query_id and one "
+        "column per metric",
     )
-
-
-def _of_run(evaluation: Evaluation, name: str) -> Entrant:
-    """Without the number of rows, which a run has its share in."""
-    entrant = _from_evaluations([evaluation], name)
-    facts = {name: values for name, values in entrant.query_attributes.items() if name != "rows"}
-    return replace(entrant, query_attributes=facts)
 
 
 def label_of(folder: Path) -> str:
@@ -256,27 +211,8 @@ def label_of(folder: Path) -> str:
 def _from_evaluations(evaluations: Sequence[Evaluation], name: str) -> Entrant:
     """One entrant; several evaluations, of models trained with several seeds, are its replicates."""
     first = evaluations[0]
-    ids = text_ids(first.query_ids)
     for number, other in enumerate(evaluations[1:], start=2):
         if other.metrics != first.metrics or other.judgments_fingerprint != first.judgments_fingerprint:
-            raise UsageError(
-                Problem(
-                    name,
-                    f"evaluation {number} has other metrics, queries or labels than the first",
-                    "evaluations of one model on one test set, one per seed",
-                )
-            )
-    weights = {} if first.judgments.query_weights is None else {WEIGHT: first.judgments.query_weights}
-    relevant = np.add.reduceat(first.judgments.labels > 0, first.judgments.groups.boundaries[:-1])
-    return Entrant(
-        name=name,
-        query_ids=ids,
-        values={
-            metric: np.stack([evaluation[metric].per_query for evaluation in evaluations])
-            for metric in first.metrics
-        },
-        replicates=tuple(str(number) for number in range(1, len(evaluations) + 1)),
-        higher_is_better=dict(first.directions),
-        judgments_fingerprint={"all": first.judgments_fingerprint},
-        query_attributes={"rows": first.judgments.groups.sizes, "n_relevant": relevant, **weights},
-    )
+            found = f"evaluation {number} has other metrics, queries or labels than the first"
+            raise UsageError.at(name, found, "evaluations of one model on one test set, one per seed")
+    return Entrant.of(name, evaluations, {"rows": first.judgments.groups.sizes})

@@ -1,8 +1,7 @@
 """Which of two rankers do users prefer where both made one list? Team drafts: each session is one vote.
 
-Sessions of one user vote alike, so where users are known the test and the interval go by users: a sign test over
-sessions would count one user's habit as often as it was lived. Without users, or with one decided session of each, the
-sign test and its interval (Clopper and Pearson's) are exact.
+Sessions of one user vote alike, so where users are known the test and the interval go by users; else the sign test and
+its interval (Clopper and Pearson's) are exact.
 """
 
 from __future__ import annotations
@@ -13,25 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
-from ltr_harness.comparison.cautions import rare_kind
-from ltr_harness.comparison.sentence import p_equals
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import category_of, numbers_of
 from ltr_harness.logs.log import open_log
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import outcomes, rare_share
+from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.families import outcomes, rare_kind, rare_share
 from ltr_harness.stats.method import TESTS, Method
-from ltr_harness.stats.paired import sign_test_p, win_tie_loss
-from ltr_harness.wording import count_of, plural
+from ltr_harness.stats.moments import Floats, sign_test_p, win_tie_loss
+from ltr_harness.wording import count_of, p_equals, plural
 
 SESSION, TEAM, CLICK, USER = "session_id", "team", "click", "user_id"
 """The columns of an interleaving log: one row per item shown, whose it was, how often it was clicked, by whom."""
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.integer]
 
 _POWER, _LEVEL = 0.8, 0.05
 _WORTH_KNOWING = 0.52  # a preference that an experiment should be able to show
@@ -39,36 +32,21 @@ _WORTH_KNOWING = 0.52  # a preference that an experiment should be able to show
 
 @dataclass(frozen=True)
 class Preference:
-    """What the sessions voted for.
+    """What the sessions voted for."""
 
-    Attributes:
-        teams: the two rankers, in order of name.
-        wins: sessions in which each one's items were clicked more.
-        ties: sessions with as many clicks for both, or none.
-        share, low, high: of the decided sessions, those the second ranker won. The interval holds 1/2 exactly where
-            p is not below 1 - confidence.
-        p: sign test, ties left out; by users the test of `compare`.
-        confidence: of the interval.
-        users: with a decided session; None where the log does not know them.
-        design_effect: by how much users who vote alike widen the variance of the share; 1 without users.
-        detectable: the share, above one half, that this many sessions would show with 80 % power.
-        needed: decided sessions that a share of 52 % takes.
-        note: what so few users cannot show.
-    """
-
-    teams: tuple[str, str]
-    wins: tuple[int, int]
-    ties: int
-    share: float
-    low: float
+    teams: tuple[str, str]  # in order of name
+    wins: tuple[int, int]  # sessions in which each one's items were clicked more
+    ties: int  # sessions with as many clicks for both, or none
+    share: float  # of the decided sessions, those the second ranker won
+    low: float  # of an interval that holds 1/2 exactly where p is not below 1 - confidence
     high: float
-    p: float
+    p: float  # sign test, ties left out; by users the test of `compare`
     confidence: float
-    users: int | None = None
-    design_effect: float = 1.0
-    detectable: float = float("nan")
-    needed: int | None = None
-    note: str = ""
+    users: int | None = None  # with a decided session; None where the log does not know them
+    design_effect: float = 1.0  # by how much users who vote alike widen the variance of the share
+    detectable: float = float("nan")  # the share, above one half, that is shown with 80 % power
+    needed: int | None = None  # decided sessions that a share of 52 % takes
+    note: str = ""  # what so few users cannot show
 
     def __str__(self) -> str:
         (first, second), (lost, won) = self.teams, self.wins
@@ -100,9 +78,6 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
     Interleaving errs in ways of its own (H. Oosterhuis, M. de Rijke, SIGIR 2020): it stands beside a metric, not in
     its place.
 
-    Raises:
-        DataError: missing columns, sessions or counts, or not exactly two teams.
-
     Example:
         >>> import pandas as pd
         >>> sessions = [("s1", "old", 0), ("s1", "new", 1), ("s2", "new", 2), ("s2", "old", 1), ("s3", "old", 0)]
@@ -126,28 +101,20 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
         problems.append(Problem(opened.name, what))
     if team.categories.size != 2:
         names = ", ".join(team.categories[:5]) or "none"
-        problems.append(
-            Problem(opened.name, f"holds {count_of(team.categories.size, 'team')} ({names})", "two")
-        )
-    whose = None
+        found = f"holds {count_of(team.categories.size, 'team')} ({names})"
+        problems.append(Problem(opened.name, found, "two"))
+    whose: Codes | None = None
     if user is not None and not bad.any():
-        whose = _user_of(session.codes, user.codes)
-        if whose is None:
-            problems.append(
-                Problem(opened.name, f"has sessions of several users, or of none, in {USER}", "one each")
-            )
+        whose = np.full(int(session.codes.max()) + 1, -1, dtype=np.int64)
+        whose[session.codes] = user.codes
+        if np.any(whose[session.codes] != user.codes) or np.any(whose < 0):
+            found = f"has sessions of several users, or of none, in {USER}"
+            problems.append(Problem(opened.name, found, "one each"))
     if problems:
         raise DataError(problems)
     side = np.where(team.codes == 1, 1.0, np.where(team.codes == 0, -1.0, 0.0))
     votes = np.sign(np.bincount(session.codes, side * clicks))
     return _counted(votes, whose, (str(team.categories[0]), str(team.categories[1])), confidence)
-
-
-def _user_of(session: Codes, user: Codes) -> Codes | None:
-    """(n_sessions,) whose each session is; None where that is not one user."""
-    whose = np.full(int(session.max()) + 1, -1, dtype=np.int64)
-    whose[session] = user
-    return None if np.any(whose[session] != user) or np.any(whose < 0) else whose
 
 
 def _counted(votes: Floats, users: Codes | None, teams: tuple[str, str], confidence: float) -> Preference:

@@ -1,53 +1,182 @@
-"""How many queries, users and seeds would show a difference, from what a comparison knows of these models?"""
+"""Power: how many queries, users and seeds would show a difference, from what a comparison knows of its models.
+
+What is found is (t(1 - alpha / 2) + z(power)) standard errors, by Cornish & Fisher where differences are lopsided.
+Where only a share p of all draws differs, a mean of D adds D**2 (1 / p - 1) to the variance: with fewer than some 8
+differing draws no difference is found, however large.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
+from scipy.special import chdtri, ndtri, stdtrit
 
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.errors import Problem, UsageError
+from ltr_harness.errors import UsageError
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.power import MOST_SEEDS, Spread
-from ltr_harness.stats.seeds import variance_components
+from ltr_harness.stats.reference import unhall
+from ltr_harness.stats.seeds import VarianceComponents, variance_components
 from ltr_harness.wording import count_of, plural
 
-_CURVE = (0.25, 0.5, 1, 2, 4, 8, 16)
-"""Of the draws at hand, for the curve of the detectable difference."""
+LARGEST = 10**9  # so many draws stand for endless ones; what takes more cannot be had
+MOST_SEEDS = 10_000  # likewise of seeds
+# the largest a that shortens a plan: beyond it the expansion ends, and heavy tails look lopsided
+TRUSTED = 0.1
+FEW = 50  # draws below which the test asks for more than Student's t, as what so few may lack counts
+_GRID = [*sorted({round(2 ** (half / 2)) for half in range(2, 59)}), LARGEST]
+_CURVE = (0.25, 0.5, 1, 2, 4, 8, 16)  # of the draws at hand, for the curve of the detectable difference
+_RANGE = 2.0  # from the smallest to the largest number that may be needed, beyond which a plan says both
 
-_RANGE = 2.0
-"""From the smallest to the largest number that may be needed, beyond which a plan says both."""
 
-FEW = 50
-"""Draws below which the test asks for more than Student's t, as what so few may lack counts."""
+@dataclass(frozen=True)
+class Spread:
+    """What makes the error of a difference, known well enough to tell it for other numbers of draws and seeds.
+
+    A draw is what chance draws as a whole: a query, a unit such as a user, a pair of users of an A/B test.
+
+    Example:
+        >>> Spread(variance=0.1**2).needed(0.005, alpha=0.05, power=0.8)
+        3142
+    """
+
+    variance: float  # of one draw: the squared standard error of n draws is this / n
+    n: int | None = None  # draws at hand; None where the variance was given
+    freedom: float | None = None  # of n draws' error; None for n - 1
+    skewness: float = 0.0  # of a draw's differences, counted so that what gains reach far is above 0
+    adjusted: bool = True  # whether the test allows for it
+    differing: float = 1.0  # share of draws that differ at all; a difference is one of these
+    mean: float = 0.0  # of the draws at hand, whose part of the variance is not that of another difference
+    kurtosis: float = 3.0  # of a draw's differences; how well the variance of n draws is known
+    width: float = np.inf  # the largest difference that a draw can have, which `test: bounded` goes by
+    strict: bool = False  # whether it is that test that is planned for
+    queries_per_draw: float = 1.0
+    # what seeds add; None where nothing is known, or they cannot matter
+    seeds: VarianceComponents | None = None
+
+    def detectable(self, n: int, *, alpha: float, power: float, seeds: int | None = None) -> float:
+        """The smallest true difference that n draws show, with probability `power`, at level `alpha`.
+
+        Where seeds count, both the trained models and the methods have to differ, so the larger of two.
+        """
+        freedom = n - 1.0
+        if self.freedom is not None and self.n is not None:
+            freedom = max((self.freedom + 1) * n / self.n - 1, 1.0)
+        variance, components = self.variance, self.seeds
+        lean = min(self.skewness / np.sqrt(n), TRUSTED)
+        errors, ties = self._errors(freedom, lean, alpha, power), 1 / self.differing - 1
+        variance = max(variance - self.mean**2 * ties, 0.0)
+        left = 1 - errors**2 * ties / n
+        if left <= 0 or (self.strict and not np.isfinite(self.width)):
+            return float("inf")
+        trained = errors * float(np.sqrt(variance / n / left))
+        if self.strict:
+            sd = float(np.sqrt(variance + trained**2 * ties)) / (2 * self.width)
+            trained = 2 * self.width * _found_by_bets(n, sd, alpha, power)
+        if components is None:
+            return trained
+        variance += trained**2 * ties
+        own = components.seeds if seeds is None else (seeds,) * len(components.seeds)
+        queries = n * self.queries_per_draw
+        variance += (components.of_query(own) - components.of_query(components.seeds)) / self.queries_per_draw
+        variance = max(variance, 0.0)
+        methods = components.at(max(round(queries), 2), own)
+        added = max(methods.standard_error**2 - components.of_query(own) / queries, 0.0)
+        both = replace(
+            methods,
+            standard_error=max(float(np.sqrt(variance / n + added)), methods.standard_error),
+            freedom=min(methods.freedom, freedom),
+        )
+        return max(trained, both.detectable(alpha, power))
+
+    def _errors(self, freedom: float, lean: float, alpha: float, power: float) -> float:
+        """How many standard errors a difference has to be."""
+        quantile, z = float(stdtrit(freedom, 1 - alpha / 2)), float(ndtri(power))
+        critical = float(unhall(np.array(quantile), np.array(lean))) if self.adjusted else quantile
+        return critical + (z - lean * (z**2 - 1) / 6) * (1 - lean * critical / 2)
+
+    def extremes(self, confidence: float = 0.9) -> tuple[Spread, Spread]:
+        """The least and the most spread that the draws at hand allow for: chi-squared, by their kurtosis."""
+        freedom = 2 * (self.n or np.inf) / max(self.kurtosis - 1, 1e-9)
+        low, high = (freedom / float(chdtri(freedom, (1 + side * confidence) / 2)) for side in (-1, 1))
+        return self._times(low), self._times(high)
+
+    def _times(self, factor: float) -> Spread:
+        ties = 1 / self.differing - 1
+        variance = factor * max(self.variance - self.mean**2 * ties, 0.0)
+        return replace(self, variance=variance, mean=0.0, differing=1 / (1 + factor * ties))
+
+    def mirrored(self) -> Spread:
+        """Of the differences with the other sign."""
+        return replace(self, skewness=-self.skewness, mean=-self.mean)
+
+    def needed(
+        self, difference: float, *, alpha: float, power: float, seeds: int | None = None
+    ) -> int | None:
+        """The fewest draws that find a true difference; None where no number of them does, for lack of seeds."""
+
+        def enough(n: int) -> bool:
+            return self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference
+
+        # where seeds take over, their few degrees of freedom make more draws find less
+        for before, n in pairwise((1, *_GRID)):
+            if enough(n):
+                return _smallest(enough, before, n)
+        return None
+
+    def seeds_needed(
+        self, difference: float, most: int = LARGEST, *, alpha: float, power: float
+    ) -> int | None:
+        """The fewest seeds with which no more than so many draws find a true difference; None where no number does."""
+
+        def enough(seeds: int) -> bool:
+            n = self.needed(difference, alpha=alpha, power=power, seeds=seeds)
+            return n is not None and n <= most
+
+        return _smallest(enough, 1, MOST_SEEDS) if enough(MOST_SEEDS) else None
+
+
+def _found_by_bets(n: int, sd: float, alpha: float, power: float) -> float:
+    """How far the mean of values in [0, 1] has to be from 1/2 for bets against 1/2 to make 2 / alpha of 1.
+
+    The stakes of `betting` are b(t) = sqrt(2 log(2 / alpha) / (n v(t))), at most 1, with v(t) the variance so far,
+    which begins at 1/4. The log of the capital has mean (sum b) m - (sum b**2) sd**2 / 2 and variance (sum b**2) sd**2.
+    """
+    wanted = float(np.log(2 / alpha))
+    t = np.geomspace(1, n, min(n, 2000))  # far out a stake is like its neighbours
+    steps = np.gradient(t) if t.size > 1 else np.ones(1)
+    steps *= n / steps.sum()
+    bets = np.minimum(np.sqrt(2 * wanted * (t + 1) / (n * (0.25 + sd**2 * t))), 1.0)
+    spread = sd**2 * float((steps * bets**2).sum())
+    return (wanted + spread / 2 + float(ndtri(power)) * float(np.sqrt(spread))) / float((steps * bets).sum())
+
+
+def _smallest(enough: Callable[[int], bool], low: int, high: int) -> int:
+    """The smallest integer above `low` that is enough, where all larger ones up to `high` are too."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 @dataclass(frozen=True)
 class Need:
-    """What finds the difference with one probability; None where no number does.
-
-    Attributes:
-        power: the probability.
-        detectable: the smallest difference that the draws at hand show; None where none are.
-        draws: queries, units, sessions, with the seeds at hand.
-        queries: that those draws bring.
-        seeds: of each model, with the draws at hand; None also where nothing is known of seeds.
-        least_seeds: below which no number of draws is enough; None where those at hand are enough.
-        bounded: draws for `test: bounded`, where values have bounds and it is not the test that is planned for.
-        both: seeds, and draws with them: the fewest seeds that ask for no more than twice the draws of endless ones;
-            None where those at hand are enough.
-    """
+    """What finds the difference with one probability; None where no number does."""
 
     power: float
-    detectable: float | None
-    draws: int | None
-    queries: int | None
+    detectable: float | None  # the smallest difference that the draws at hand show; None where none are
+    draws: int | None  # queries, units, sessions, with the seeds at hand
+    queries: int | None  # that those draws bring
+    # of each model, with the draws at hand; None also where nothing is known of seeds
     seeds: int | None = None
+    # below which no number of draws is enough; None where those at hand are enough
     least_seeds: int | None = None
+    # seeds, and draws with them: the fewest seeds that ask for no more than twice the draws of endless ones
     both: tuple[int, int] | None = None
+    # draws for `test: bounded`, where values have bounds and another test is planned for
     bounded: int | None = None
 
 
@@ -61,39 +190,24 @@ class Point:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """What it takes to find a difference of one model.
-
-    Attributes:
-        model: its name.
-        sd: of one draw's difference, queries or units or sessions.
-        n: draws at hand; None where the standard deviation was given.
-        seeds: of each model that varies over seeds; empty where nothing is known of them.
-        needs: for each power.
-        curve: of the detectable difference over draws, with the seeds at hand.
-    """
+    """What it takes to find a difference of one model."""
 
     model: str
-    sd: float
-    n: int | None
-    seeds: tuple[int, ...]
-    needs: tuple[Need, ...]
-    curve: tuple[Point, ...]
+    sd: float  # of one draw's difference
+    n: int | None  # draws at hand; None where the standard deviation was given
+    seeds: tuple[int, ...]  # of each model that varies over seeds; empty where nothing is known of them
+    needs: tuple[Need, ...]  # for each power
+    curve: tuple[Point, ...]  # of the detectable difference over draws, with the seeds at hand
 
 
 def spreads(comparison: Comparison) -> dict[str, Spread]:
-    """Of each model's differences from the baseline at the primary metric, those that have any spread.
-
-    Raises:
-        UsageError: there is no other model.
-    """
+    """Of each model's differences from the baseline at the primary metric, those that have any spread."""
     method, metric = comparison.method, comparison.primary
     if len(comparison.models) < 2:
-        raise UsageError(
-            Problem(
-                comparison.baseline,
-                "is the only model, and a plan is about differences of two",
-                "a second model, or --sd with the standard deviation of the differences per query",
-            )
+        raise UsageError.at(
+            comparison.baseline,
+            "is the only model, and a plan is about differences of two",
+            "a second model, or --sd with the standard deviation of the differences per query",
         )
     by_model = {}
     reference = comparison.entrant(comparison.baseline)
@@ -161,50 +275,32 @@ def _need(spread: Spread, difference: float, alpha: float, power: float) -> Need
     bounded = None
     if np.isfinite(spread.width) and not spread.strict:
         bounded = replace(spread, strict=True).needed(difference, alpha=alpha, power=power)
+    need = Need(power, detectable, draws, queries, bounded=bounded)
     if spread.seeds is None or spread.n is None:
-        return Need(power, detectable, draws, queries, bounded=bounded)
+        return need
     least, both = None, None
     if draws is None:
         least = spread.seeds_needed(difference, alpha=alpha, power=power)
         endless = spread.needed(difference, alpha=alpha, power=power, seeds=MOST_SEEDS)
         if endless is not None:
             seeds = spread.seeds_needed(difference, 2 * endless, alpha=alpha, power=power)
-            needed = (
-                None if seeds is None else spread.needed(difference, alpha=alpha, power=power, seeds=seeds)
-            )
-            both = None if seeds is None or needed is None else (seeds, needed)
-    return Need(
-        power,
-        detectable,
-        draws,
-        queries,
-        seeds=spread.seeds_needed(difference, spread.n, alpha=alpha, power=power),
-        least_seeds=least,
-        both=both,
-        bounded=bounded,
-    )
+            if seeds is not None:
+                needed = spread.needed(difference, alpha=alpha, power=power, seeds=seeds)
+                both = None if needed is None else (seeds, needed)
+    enough = spread.seeds_needed(difference, spread.n, alpha=alpha, power=power)
+    return replace(need, seeds=enough, least_seeds=least, both=both)
 
 
 @dataclass(frozen=True)
 class PowerPlan:
-    """The answer for every model, and the question.
+    """The answer for every model, and the question."""
 
-    Attributes:
-        difference: that should be found; its sign is the metric's own.
-        about: what is tested and how, in words.
-        level: of the test's first step, for this many models.
-        plans: one for each model.
-        draw: what chance draws as a whole: ``"query"``, ``"decided session"``, ``"unit in each arm"``.
-        unit: the attribute whose values are drawn instead, such as ``"user_id"``.
-        notes: what a reader must know.
-    """
-
-    difference: float
-    about: str
-    level: float
-    plans: tuple[ModelPlan, ...]
-    draw: str = "query"
-    unit: str | None = None
+    difference: float  # that should be found; its sign is the metric's own
+    about: str  # what is tested and how, in words
+    level: float  # of the test's first step, for this many models
+    plans: tuple[ModelPlan, ...]  # one for each model
+    draw: str = "query"  # what chance draws as a whole, such as "decided session", "unit in each arm"
+    unit: str | None = None  # the attribute whose values are drawn instead, such as "user_id"
     notes: tuple[str, ...] = ()
 
     def said(self, plan: ModelPlan, need: Need) -> str:
@@ -242,49 +338,58 @@ class PowerPlan:
 def planned(
     comparison: Comparison, difference: float, powers: Sequence[float], models: int | None = None
 ) -> PowerPlan:
-    """What a comparison's differences say, for its own test.
-
-    Raises:
-        UsageError: there is no other model or no spread.
-    """
+    """What a comparison's differences say, for its own test."""
     by_model, method = spreads(comparison), comparison.method
     family = models or len(comparison.models) - 1
-    plans = tuple(
-        plan(model, spread, difference, method.level(family), powers) for model, spread in by_model.items()
-    )
-    few = [one.model for one in plans if any((need.draws or FEW) < FEW for need in one.needs)]
+    level = method.level(family)
+    plans = tuple(plan(model, spread, difference, level, powers) for model, spread in by_model.items())
     return PowerPlan(
         difference=difference,
         about=f"{comparison.primary} against {comparison.baseline}, {method.test_text}, {level_text(method, family)}",
-        level=method.level(family),
+        level=level,
         plans=plans,
         unit=method.unit,
-        notes=(*_notes(comparison, by_model, few), *_ranges(plans, by_model, difference, method, family)),
+        notes=tuple(_notes(comparison, by_model, plans, difference, level)),
     )
 
 
-def _ranges(
-    plans: Sequence[ModelPlan],
+def _notes(
+    comparison: Comparison,
     by_model: Mapping[str, Spread],
+    plans: Sequence[ModelPlan],
     difference: float,
-    method: Method,
-    family: int,
+    level: float,
 ) -> list[str]:
-    """What else is needed, where the draws at hand hardly tell the spread."""
-    drawn, notes = method.unit or "queries", []
+    """What the plan does not know, and what else is needed where the draws at hand hardly tell the spread."""
+    notes = []
+    drawn = comparison.method.unit or "queries"
+    alone = [
+        model
+        for model, spread in by_model.items()
+        if spread.seeds is None
+        and any(comparison.entrant(one).seeded for one in (model, comparison.baseline))
+    ]
+    if alone:
+        notes.append(
+            f"{', '.join(alone)}: trained with one seed; what seeds add is unknown, and the plan is about these "
+            "trained models"
+        )
+    few = [one.model for one in plans if any((need.draws or FEW) < FEW for need in one.needs)]
+    if few:
+        notes.append(
+            f"{', '.join(few)}: with fewer than {FEW} {drawn} the test may find less than is planned"
+        )
     for one in plans:
         spread, need = by_model[one.model], one.needs[0]
-        few, many = (
-            (end if difference > 0 else end.mirrored()).needed(
-                abs(difference), alpha=method.level(family), power=need.power
-            )
+        least, many = (
+            (end if difference > 0 else end.mirrored()).needed(abs(difference), alpha=level, power=need.power)
             for end in spread.extremes()
         )
-        if need.draws is not None and few is not None and (many is None or many > _RANGE * few):
+        if need.draws is not None and least is not None and (many is None or many > _RANGE * least):
             most = "more than any number" if many is None else f"{many:,}"
             notes.append(
                 f"{one.model}: {round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {drawn} differ and tell "
-                f"the spread roughly: {need.power:.0%} may take {few:,} to {most}"
+                f"the spread roughly: {need.power:.0%} may take {least:,} to {most}"
             )
     return notes
 
@@ -302,25 +407,3 @@ def level_text(method: Method, family: int) -> str:
     if family < 2 or method.correction == "none":
         return text
     return f"{text} (of {family} comparisons, by Bonferroni; the joint draws ask for less)"
-
-
-def _notes(comparison: Comparison, by_model: Mapping[str, Spread], few: Sequence[str]) -> list[str]:
-    """What the plan does not know."""
-    notes = []
-    alone = [
-        model
-        for model, spread in by_model.items()
-        if spread.seeds is None
-        and any(comparison.entrant(one).seeded for one in (model, comparison.baseline))
-    ]
-    if alone:
-        notes.append(
-            f"{', '.join(alone)}: trained with one seed; what seeds add is unknown, and the plan is about these "
-            "trained models"
-        )
-    drawn = comparison.method.unit or "queries"
-    if few:
-        notes.append(
-            f"{', '.join(few)}: with fewer than {FEW} {drawn} the test may find less than is planned"
-        )
-    return notes

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.contrasts import verdict_of
-from ltr_harness.comparison.result import Verdict
+from ltr_harness.comparison.pairs import Verdict, differences_of
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
 
@@ -33,48 +32,34 @@ TRAFFIC = ("query_weight", "frequency", "query_frequency", "traffic", "impressio
 
 @dataclass(frozen=True, eq=False)
 class QuerySlice:
-    """Some of the queries, chosen by a fact that no model has changed.
+    """Some of the queries, chosen by a fact that no model has changed."""
 
-    Attributes:
-        attribute: the fact, such as ``rows``.
-        label: its values here, such as ``"21 to 80"``.
-        queries: bool (n_queries,).
-    """
-
-    attribute: str
-    label: str
-    queries: NDArray[np.bool_]
+    attribute: str  # the fact, such as rows
+    label: str  # its values here, such as "21 to 80"
+    queries: NDArray[np.bool_]  # (n_queries,)
 
 
 @dataclass(frozen=True)
 class SliceResult:
-    """One model against the baseline on one part, at the primary metric.
-
-    Attributes:
-        n: queries of the part that both models have a value for.
-        baseline_mean, model_mean: over those.
-        ci_low, ci_high, p: of all models and parts together; NaN where n is too small.
-    """
+    """One model against the baseline on one part, at the primary metric."""
 
     attribute: str
     label: str
     model: str
-    n: int
-    baseline_mean: float
+    n: int  # queries of the part that both models have a value for
+    baseline_mean: float  # over those, as the model's
     model_mean: float
     difference: float
-    ci_low: float
+    ci_low: float  # of all models and parts together, as p; NaN where n is too small
     ci_high: float
     p: float
     verdict: Verdict
 
 
 def query_slices(attributes: Mapping[str, NDArray[Any]]) -> list[QuerySlice]:
-    """The query set cut along each attribute.
+    """The query set cut along each attribute, (n_queries,) values each.
 
     What all queries share cuts nothing, nor does what is another word for most of them, such as their text.
-
-    Shapes: `attributes` (n_queries,).
 
     Example:
         >>> [part.label for part in query_slices({"rows": np.array([5, 5, 9, 120])})]
@@ -89,11 +74,7 @@ def query_slices(attributes: Mapping[str, NDArray[Any]]) -> list[QuerySlice]:
 
 
 def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
-    """Every model against the baseline on every part, as one family of hypotheses.
-
-    The draws of one family (`stats.families`) give intervals that hold for all parts and models at once: looking into
-    twenty parts for one that differs is paid for.
-    """
+    """Every model against the baseline on every part, as one family: looking into twenty parts is paid for."""
     baseline = comparison.entrant(comparison.baseline)
     unit = comparison.method.unit
     facts = {name: values for name, values in baseline.query_attributes.items() if name != unit}
@@ -116,36 +97,36 @@ def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
         method,
         ranges=np.full(len(places), comparison.value_range()),
     )
-    higher, none = comparison.higher_is_better[comparison.primary], math.nan
-    results = []
-    for at, (model, part, column) in enumerate(places):
-        both = ~np.isnan(column)
-        mean = float(base[both].mean()) if n[at] else none
-        difference = float(column[both].mean()) if n[at] else none
-        p = float(tested.p_corrected[at])
-        results.append(
-            SliceResult(
-                attribute=part.attribute,
-                label=part.label,
-                model=model,
-                n=int(n[at]),
-                baseline_mean=mean,
-                model_mean=mean + difference,
-                difference=difference,
-                ci_low=float(tested.low[at]),
-                ci_high=float(tested.high[at]),
-                p=p,
-                verdict=verdict_of(difference, p, none, higher, method),
-            )
+    base_means, means = np.full((2, len(places)), math.nan)
+    for at, (_, _, column) in enumerate(places):
+        known = ~np.isnan(column)
+        if known.any():
+            base_means[at], means[at] = base[known].mean(), column[known].mean()
+    higher = [comparison.higher_is_better[comparison.primary]] * len(places)
+    found = differences_of(means, tested, higher, method)
+    return tuple(
+        SliceResult(
+            attribute=part.attribute,
+            label=part.label,
+            model=model,
+            n=int(n[at]),
+            baseline_mean=float(base_means[at]),
+            model_mean=float(base_means[at]) + one.difference,
+            difference=one.difference,
+            ci_low=one.ci_low,
+            ci_high=one.ci_high,
+            p=one.p_corrected,
+            verdict=one.verdict,
         )
-    return tuple(results)
+        for at, ((model, part, _), one) in enumerate(zip(places, found, strict=True))
+    )
 
 
 def _cut(name: str, values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    numbers = _numbers(values)
-    if numbers is None:
+    if values.dtype.kind not in "iuf":  # truth values are categories
         yield from _categories(values)
         return
+    numbers = values.astype(np.float64)
     missing = np.isnan(numbers)
     if name.removeprefix("data.").lower() in TRAFFIC and np.nansum(numbers) > 0:
         yield from _head_and_tail(numbers)
@@ -153,13 +134,6 @@ def _cut(name: str, values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool
         yield from _ranges(numbers)
     if missing.any():
         yield "missing", missing
-
-
-def _numbers(values: NDArray[Any]) -> NDArray[np.float64] | None:
-    """The values as numbers; None for categories, truth values among them."""
-    if values.dtype.kind not in "iuf":
-        return None
-    return values.astype(np.float64)
 
 
 def _ranges(numbers: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:

@@ -1,105 +1,426 @@
-"""A comparison as tables: the fixed-K one, the tidy one with everything, and the one a notebook shows."""
+"""Per-query values in tables: those of any tool, and ``comparison.parquet``, which keeps a comparison for any tool.
+
+What a table cannot say (directions, digests of the labels, which metric decides) is in the file's metadata.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from html import escape
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from ltr_harness.comparison.compared import Compared
-from ltr_harness.comparison.result import Paired
-from ltr_harness.comparison.sentence import p_text, verdict_sentence
-from ltr_harness.wording import html_table
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, Field
+
+from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
+from ltr_harness.comparison.pairs import Entrant, text_ids
+from ltr_harness.errors import DataError, MetricError
+from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.core.grammar import MetricName, metric_named
+from ltr_harness.metrics.core.presets import TOOLS, own_name
+from ltr_harness.metrics.table import built_in
+from ltr_harness.own_files import is_own_file
+from ltr_harness.readers.tables import column_for
+from ltr_harness.runs import record
+from ltr_harness.stored import validated
+from ltr_harness.wording import FORMULA
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
-# Names of the tidy table that would otherwise mean two things.
-_RENAMED = {
-    "other": "baseline",
-    "other_mean": "baseline_mean",
-    "n": "n_paired",
-    "ci_low": "difference_ci_low",
-    "ci_high": "difference_ci_high",
-}
-_COUNTS = ("wins", "ties", "losses")
+    from ltr_harness.comparison.comparison import Comparison
 
 
-def primary_table(comparison: Compared) -> pd.DataFrame:
-    """See `Comparison.table`."""
+_EXPECTED = "query_id and metric columns"
+_RANKING = "a ranking needs its judgments: --qrels FILE, or compare(…, qrels=…)"
+
+
+FILE = "comparison.parquet"
+
+_KEY = b"ltr_harness.comparison"
+_VERSION = 1
+_INDEX = ("model", "replicate", "query_id")
+_KEPT = ("name", "replicates", "deterministic", "seeded", "source")
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """The table in a .parquet, .csv or .tsv file, query ids as text; DataError where it cannot be read."""
+    import warnings
+
     import pandas as pd
 
-    rows = []
-    for model in comparison.ranking:
-        summary, pair = comparison.summary(model), _pair(comparison, model, comparison.primary)
-        row: dict[str, Any] = {"model": model, comparison.primary: summary.mean}
-        row |= {name: getattr(summary, name) for name in ("ci_low", "ci_high", "sd", "n")}
-        shown = ("difference", "ci_low", "ci_high", "p", "p_corrected", *_COUNTS)
-        row |= {_RENAMED.get(name, name): getattr(pair, name, None) for name in shown}
-        row["verdict"] = pair.verdict if pair else "baseline"
-        rows.append(row)
-    return _typed(pd.DataFrame(rows))
+    try:
+        if path.suffix == ".parquet":
+            return pd.read_parquet(path.absolute())
+        with warnings.catch_warnings():
+            # rows longer than the header: pandas would cut them, or take their first field for an index
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            separator = "," if path.suffix == ".csv" else "\t"
+            names = pd.read_csv(path, sep=separator, nrows=0, index_col=False).columns
+            query = column_for("query", names.tolist())
+            frame = pd.read_csv(
+                path, sep=separator, dtype={} if query is None else {query: str}, index_col=False
+            )
+        return frame if query is None else frame.replace({query: FORMULA}, r"\1", regex=True)
+    # for damaged, empty, ragged or undecodable files ValueErrors; the others for what pandas notes in Parquet
+    except (ValueError, TypeError, LookupError, AttributeError, OSError, pd.errors.ParserWarning) as problem:
+        reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+        raise DataError.at(path, f"cannot be read as a table: {reason}", _EXPECTED) from None
 
 
-def tidy_frame(comparison: Compared) -> pd.DataFrame:
-    """See `Comparison.frame`; for the baseline, what belongs to a pair is empty."""
-    import pandas as pd
-
-    rows = []
-    for summary in comparison.summaries:
-        pair = _pair(comparison, summary.model, summary.metric)
-        row: dict[str, Any] = dataclasses.asdict(summary)
-        row["primary"] = summary.metric == comparison.primary
-        row["higher_is_better"] = comparison.higher_is_better[summary.metric]
-        for field in dataclasses.fields(Paired):
-            if field.name not in ("model", "metric"):
-                row[_RENAMED.get(field.name, field.name)] = getattr(pair, field.name, None)
-        row["baseline"] = comparison.baseline
-        row["verdict"] = pair.verdict if pair else "baseline"
-        rows.append(row)
-    return _typed(pd.DataFrame(rows))
-
-
-def html(comparison: Compared) -> str:
-    """The verdict and the fixed-K table, for a notebook; every name is escaped."""
-    percent = f"{comparison.method.percent} % interval"
-    head = ["model", comparison.primary, percent, "sd", "queries", "difference", percent]
-    head += [f"p ({comparison.correction})", "win / tie / loss", "verdict"]
-    table = html_table(head, [_cells(comparison, model) for model in comparison.ranking])
-    about = "; ".join(filter(None, (comparison.method.describe(), comparison.family)))
-    lines = [f"<p>{escape(text)}</p>" for text in (about, *(f"Note: {note}" for note in comparison.notes))]
-    return "".join((f"<p><strong>{escape(verdict_sentence(comparison))}</strong></p>", table, *lines))
-
-
-def _cells(comparison: Compared, model: str) -> list[str]:
-    summary, pair = comparison.summary(model), _pair(comparison, model, comparison.primary)
-    cells = [
-        model,
-        f"{summary.mean:.4f}",
-        f"{summary.ci_low:.4f} … {summary.ci_high:.4f}",
-        f"{summary.sd:.4f}",
-        f"{summary.n:,}",
-    ]
-    if pair is None:
-        return [*cells, "", "", "", "", "baseline"]
-    return [
-        *cells,
-        f"{pair.difference:+.4f}",
-        f"{pair.ci_low:+.4f} … {pair.ci_high:+.4f}",
-        p_text(pair.p_corrected),
-        f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
-        pair.verdict,
-    ]
+def from_table(
+    table: Any, name: str, convention: str | None, notes: list[str], unit: str | None = None
+) -> Entrant:
+    """One entrant from a table with ``query_id`` (column or index) and one column per metric, or why it is none."""
+    frame = _as_pandas(table, name)
+    frame = frame.set_axis([str(column) for column in frame.columns], axis="columns")
+    query = column_for("query", frame.columns.tolist())
+    if query is None:
+        found = ", ".join(frame.columns)
+        raise DataError.at(name, f"no column query_id (columns: {found})", _EXPECTED)
+    if frame.columns.has_duplicates:
+        twice = frame.columns[frame.columns.duplicated()][0]
+        raise DataError.at(name, f"has several columns {twice}", "one column per metric")
+    if frame.empty:
+        raise DataError.at(name, "holds no query", "one row per query")
+    ids = text_ids(frame[query].to_numpy(), f"{name}: {query}")
+    if len(set(ids.tolist())) != ids.size:
+        twice = frame[query][frame[query].duplicated()].iloc[0]
+        raise DataError.at(name, f"query {str(twice)!r} has several rows", "one row per query")
+    columns = _Columns.of(
+        [column for column in frame.columns if column not in (query, unit)], name, convention
+    )
+    notes += columns.notes
+    attributes = [*(fact for fact in LABEL_FACTS if fact in frame), *columns.others]
+    if unit is not None and unit in frame and unit not in attributes:
+        attributes.append(unit)
+    return Entrant(
+        name=name,
+        query_ids=ids,
+        values={metric: _numbers(frame[column], name)[None, :] for metric, column in columns.metrics.items()},
+        replicates=("1",),
+        higher_is_better=columns.higher_is_better,
+        query_attributes={column: frame[column].to_numpy() for column in attributes},
+    )
 
 
-def _pair(comparison: Compared, model: str, metric: str) -> Paired | None:
-    return None if model == comparison.baseline else comparison.paired(model, metric)
+def _as_pandas(table: Any, name: str) -> pd.DataFrame:
+    """The table as a frame of pandas, an index that names the queries among its columns."""
+    import pyarrow as pa
+
+    if hasattr(table, "iloc"):
+        frame = cast("pd.DataFrame", table)
+        indexed = column_for("query", [str(level) for level in frame.index.names]) is not None
+        return frame.reset_index() if indexed else frame
+    try:
+        return cast("pd.DataFrame", pa.table(table).to_pandas())
+    except (TypeError, ValueError, pa.ArrowException) as problem:
+        raise DataError.at(name, f"cannot be read as a table: {problem}", _EXPECTED) from None
 
 
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Counts stay integers and everything else a float, also where the baseline has none."""
-    kinds = dict.fromkeys((*_COUNTS, "n_paired"), "Int64")
-    for field in dataclasses.fields(Paired):
-        if field.type == "float":
-            kinds[_RENAMED.get(field.name, field.name)] = "float64"
-    return frame.astype({name: kind for name, kind in kinds.items() if name in frame})
+def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
+    try:
+        return column.to_numpy(np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        raise DataError.at(name, f"column {column.name} has a value that is not a number") from None
+
+
+@dataclass
+class _Columns:
+    """What the columns of a table are."""
+
+    metrics: dict[str, str] = field(default_factory=dict)  # what each is compared as, to its column
+    higher_is_better: dict[str, bool] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)  # columns that are no metric
+    # what goes by another name than its column, what is left out
+    notes: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, columns: Sequence[str], table: str, convention: str | None) -> _Columns:
+        """Sort the columns of the table called `table`."""
+        kinds = cls()
+        for column in columns:
+            if column in LABEL_FACTS:
+                continue
+            named = _compared_as(column, convention)
+            if named is None:
+                kinds.others.append(column)
+                continue
+            metric, higher_is_better = named
+            if metric in kinds.metrics:
+                found = f"columns {kinds.metrics[metric]} and {column} are one metric, {metric}"
+                raise DataError.at(table, found, "one column per metric")
+            kinds.metrics[metric] = column
+            kinds.higher_is_better[metric] = higher_is_better
+        if not kinds.metrics:
+            found = f"no column is a metric (columns: {', '.join(kinds.others) or 'none'})"
+            cure = _cure(kinds.others) or (_RANKING if column_for("document_id", kinds.others) else "")
+            raise DataError.at(table, found, "one column per metric, named as ndcg@10", cure)
+        kinds._note_names(table, convention)
+        return kinds
+
+    def _note_names(self, table: str, convention: str | None) -> None:
+        foreign = {column: metric for metric, column in self.metrics.items() if metric.startswith(FOREIGN)}
+        if convention is not None:
+            renamed = [
+                f"{column} is {metric}"
+                for metric, column in self.metrics.items()
+                if column not in (metric, *foreign)
+            ]
+            if renamed:
+                self.notes.append(f"{table}: as {convention} names metrics, {', '.join(renamed)}")
+        if foreign:
+            kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
+            self.notes.append(
+                f"{table}: {kept}: another tool's name, compared under whatever definition it has there"
+                + _cure(list(foreign), "; ")
+            )
+        if self.others:
+            ignored = ", ".join(self.others)
+            self.notes.append(f"{table}: ignored, not a metric: {ignored}" + _cure(self.others, "; "))
+
+
+def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None:
+    """The name to compare a column under, and whether higher is better; None for what is no metric.
+
+    Names that our grammar would read in capitals, by an alias or as a tool's own are another tool's: ``nDCG@5``, ``AP``
+    and ``ndcg_cut_5`` are not what `ndcg@5` and `map` are here.
+    """
+    if convention is not None:
+        theirs = metric_named(convention, column)
+        if theirs is not None:
+            return str(theirs), theirs.higher_is_better
+    if is_own_file(column):  # a table brings numbers, not code to execute
+        return None
+    text = column.removeprefix(FOREIGN)
+    try:
+        metric = parse_metric(text)
+    except MetricError:
+        return None
+    name = MetricName.of(text).name.strip()
+    ours = built_in(name) in (name, None) and own_name(name) is None
+    return (str(metric) if ours and text == column else FOREIGN + text), metric.higher_is_better
+
+
+def _cure(names: Sequence[str], before: str = "") -> str:
+    """The conventions that know these names, after a separator; nothing where none does."""
+    known = {tool: [name for name in names if metric_named(tool, name)] for tool in TOOLS}
+    tools = [f"convention={tool!r}" for tool, meant in known.items() if meant]
+    if not tools:
+        return ""
+    meant = dict.fromkeys(name for names in known.values() for name in names)
+    return f"{before}{' or '.join(tools)} says what {', '.join(meant)} means"
+
+
+class _Versioned(BaseModel):
+    version: Any = None
+
+
+class _SavedEntrant(BaseModel):
+    name: str
+    n_queries: Annotated[int, Field(ge=1)]
+    replicates: Annotated[list[str], Field(min_length=1)]
+    deterministic: bool
+    seeded: bool | None = None  # comparisons of before this was kept
+    judgments_fingerprint: dict[str, str]
+    attributes: list[tuple[str, str]]  # name, column
+    source: str
+
+
+class _About(BaseModel):
+    """The file's metadata; more may stand there."""
+
+    primary: record.MetricName
+    baseline: str
+    entrants: Annotated[list[_SavedEntrant], Field(min_length=1)]
+    metrics: Annotated[list[tuple[record.MetricName, bool]], Field(min_length=1)]  # name, higher is better
+
+    def refuse_other(self, schema: pa.Schema, rows: int) -> None:
+        """Raises ValueError where the table is not what the metadata says."""
+        names = [one.name for one in self.entrants]
+        metrics = [name for name, _ in self.metrics]
+        if len({*names}) < len(names) or self.baseline not in names:
+            raise ValueError(f"its models are {', '.join(names)}, the baseline is {self.baseline}")
+        if len({*metrics}) < len(metrics) or self.primary not in metrics:
+            raise ValueError(f"its metrics are {', '.join(metrics)}, and {self.primary} decides")
+        if rows != sum(len(one.replicates) * one.n_queries for one in self.entrants):
+            raise ValueError(f"its {rows:,} rows are not those of its models' queries")
+        attributes = {column for one in self.entrants for _, column in one.attributes}
+        if lacking := {"query_id", *metrics, *attributes} - {*schema.names}:
+            raise ValueError(f"it has no column {min(lacking)}")
+        for name in metrics:
+            if not _is_number(schema.field(name).type):
+                raise ValueError(f"the column {name} holds {schema.field(name).type}, not numbers")
+
+
+@dataclass(frozen=True, eq=False)
+class Saved:
+    """What a saved comparison brings into another one: its models, the metric that decided, the baseline."""
+
+    entrants: tuple[Entrant, ...]
+    primary: str
+    baseline: str
+
+
+def to_parquet(comparison: Comparison) -> bytes:
+    """The file's content; the same comparison gives the same bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    taken = {*_INDEX, *comparison.metrics}
+    table = _joined([_table(entrant, comparison.metrics, taken) for entrant in comparison.entrants])
+    about = {
+        "version": _VERSION,
+        "primary": comparison.primary,
+        "baseline": comparison.baseline,
+        "entrants": [
+            {
+                **{name: getattr(entrant, name) for name in _KEPT},
+                "n_queries": len(entrant.query_ids),
+                "judgments_fingerprint": dict(entrant.judgments_fingerprint),
+                "attributes": [[name, _column(name, taken)] for name in entrant.query_attributes],
+            }
+            for entrant in comparison.entrants
+        ],
+        "metrics": [[metric, comparison.higher_is_better[metric]] for metric in comparison.metrics],
+    }
+    table = table.replace_schema_metadata({_KEY: json.dumps(about, sort_keys=True).encode()})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue())
+
+
+def saved_at(path: Path) -> Path | None:
+    """The file of the saved comparison that a path means: the file, its folder, or the JSON beside it."""
+    if path.is_dir():
+        return path / FILE if (path / FILE).is_file() else None
+    if path.suffix == ".json":
+        if (path.parent / FILE).is_file():
+            return path.parent / FILE
+        expected = f"{FILE}, which holds the per-query values that a comparison is made of"
+        cure = "compare with -o DIR, or report, writes both"
+        raise DataError.at(path, f"there is no {FILE} beside it", expected, cure)
+    return path if path.suffix == ".parquet" and path.is_file() and _metadata(path) is not None else None
+
+
+def read_saved(path: Path) -> Saved:
+    """What `to_parquet` wrote; DataError where it is damaged, or written by a version that this one does not know."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        stored = _metadata(path)
+        if stored is None or validated(_Versioned, stored).version != _VERSION:
+            raise DataError.at(path, "is not a comparison that this version can read", FILE)
+        about = validated(_About, stored)
+        file = pq.ParquetFile(path.absolute())
+        about.refuse_other(file.schema_arrow, file.metadata.num_rows)
+        table = file.read()
+        directions = dict(about.metrics)
+        entrants, start = [], 0
+        for one in about.entrants:
+            rows = len(one.replicates) * one.n_queries
+            entrants.append(_entrant(table.slice(start, rows), one, directions))
+            start += rows
+        return Saved(tuple(entrants), about.primary, about.baseline)
+    except DataError:
+        raise
+    except (ValueError, OSError, pa.ArrowException) as problem:
+        reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+        found = f"cannot be read as a saved comparison: {reason}"
+        raise DataError.at(path, found, "the file as it was written") from None
+
+
+def _metadata(path: Path) -> bytes | None:
+    """What the file says of itself; None where it is some other table or none at all."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return dict(pq.read_schema(path.absolute()).metadata or {}).get(_KEY)
+    except (ValueError, OSError, pa.ArrowException):
+        return None
+
+
+def _column(name: str, taken: set[str]) -> str:
+    """An attribute's column, under another name where a metric or the index has its own."""
+    return f"query.{name}" if name in taken else name
+
+
+def _table(entrant: Entrant, metrics: Sequence[str], taken: set[str]) -> pa.Table:
+    import pyarrow as pa
+
+    n, times = len(entrant.query_ids), len(entrant.replicates)
+
+    def repeated(values: pa.Array) -> pa.ChunkedArray:
+        return pa.chunked_array([values] * times)
+
+    columns = {
+        "model": pa.array([entrant.name] * (n * times)),
+        "replicate": pa.array(np.repeat(np.array(entrant.replicates), n)),
+        "query_id": repeated(pa.array(entrant.query_ids)),
+    }
+    for metric in metrics:
+        columns[metric] = pa.array(entrant.values[metric].reshape(-1))
+    for name, values in entrant.query_attributes.items():
+        columns[_column(name, taken)] = repeated(_array(values))
+    return pa.table(columns)
+
+
+def _array(values: Any) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        return pa.array(values)
+    except pa.ArrowException:  # a column of several types: its words are what slices are cut by
+        return pa.array([None if value is None else str(value) for value in values.tolist()])
+
+
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """One table; a fact that is a number for one model and a word for another is a word for both."""
+    import pyarrow as pa
+
+    types: dict[str, set[bool]] = {}
+    for table in tables:
+        for column in table.schema:
+            types.setdefault(column.name, set()).add(_is_number(column.type))
+    mixed = {name for name, kinds in types.items() if len(kinds) > 1}
+    for name in mixed:
+        tables = [
+            table.set_column(at, name, table.column(name).cast(pa.string()))
+            if (at := table.schema.get_field_index(name)) >= 0
+            else table
+            for table in tables
+        ]
+    return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _entrant(rows: pa.Table, about: _SavedEntrant, directions: dict[str, bool]) -> Entrant:
+    n, times = about.n_queries, len(about.replicates)
+
+    def first(name: str) -> Any:
+        return rows.column(name).slice(0, n).to_numpy()
+
+    return Entrant(
+        name=about.name,
+        query_ids=first("query_id").astype(str),
+        values={metric: rows.column(metric).to_numpy().reshape(times, n) for metric in directions},
+        replicates=tuple(about.replicates),
+        higher_is_better=directions,
+        deterministic=about.deterministic,
+        # what is of an experiment was trained
+        seeded=bool(about.source) and not about.deterministic if about.seeded is None else about.seeded,
+        judgments_fingerprint=about.judgments_fingerprint,
+        query_attributes={name: first(column) for name, column in about.attributes},
+        source=about.source,
+    )

@@ -1,82 +1,211 @@
 """What an experiment is, as values: everything decided, every name resolved, nothing left of the YAML.
 
-`ltr_harness.config.load_experiment` makes these from a file. The descriptions below are what editors show
-through ``configs/schema.json``.
+The descriptions are what editors show through ``configs/schema.json``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, get_type_hints
+from typing import Annotated, Any, Literal, Self, TypeVar, get_type_hints
 
 from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
+    RootModel,
+    ValidationError,
+    WithJsonSchema,
     create_model,
     model_validator,
 )
 
-from ltr_harness.config.references import Reference
-from ltr_harness.config.report_sections import known_section
-from ltr_harness.config.search import SweepPoint, TuneConfig
-from ltr_harness.config.values import (
-    DecidingMetric,
-    Files,
-    FixedKMetric,
-    Grade,
-    Name,
-    Seed,
-    at_most,
-    not_empty,
-    one_or_many,
-    only_valid,
-    unique,
-)
-from ltr_harness.metrics import Metric
+from ltr_harness.catalog import Catalog, did_you_mean
+from ltr_harness.config.search import Section, Seed, SweepPoint, TuneConfig, several
+from ltr_harness.errors import Problem, RankerError, UsageError
+from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
+from ltr_harness.metrics.core.presets import PRESETS, SAME_TOOLS
+from ltr_harness.own_files import is_own_file
 from ltr_harness.rankers.objectives import MetricValue
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
 from ltr_harness.stats.method import Method
 
+Kind = TypeVar("Kind", bound=BaseModel)
+
+
+def _tuple(value: Any) -> Any:
+    """A list as a tuple, and a text as a tuple of one."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def checked_name(value: str) -> str:
+    """A name that tables, folders and pages can carry."""
+    if not value.strip() or value != value.strip() or not value.isprintable() or len(value) > 200:
+        raise ValueError("1 to 200 printable characters that neither begin nor end with a space")
+    return value
+
+
+def _decides(metric: Metric) -> Metric:
+    if metric.diagnostic:
+        why = f"{metric.name} does not say which is better"
+        raise ValueError(f"a metric that can decide, such as ndcg@10: {why}")
+    return metric
+
+
+def _fixed_k(metric: Metric) -> Metric:
+    if metric.k is None:
+        example = metric.with_cutoff(10) if metric.takes_cutoff else "ndcg@10"
+        raise ValueError(f"a metric at a fixed K, such as {example}")
+    return metric
+
+
+def _only_valid(value: Any) -> Any:
+    """Refuses to stop on anything but validation data."""
+    if value != "valid":
+        raise ValueError(
+            "'valid': the number of rounds is chosen on validation data only; chosen on the data that judges "
+            "the models (test) it would flatter them, on train it would never stop"
+        )
+    return value
+
+
+Name = Annotated[str, AfterValidator(checked_name)]
+_FILE = {"type": "string", "format": "file-path"}
+Files = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_tuple),
+    several(10_000),
+    WithJsonSchema({"anyOf": [_FILE, {"type": "array", "items": _FILE}]}),
+]
+DecidingMetric = Annotated[MetricValue, AfterValidator(_decides)]
+FixedKMetric = Annotated[DecidingMetric, AfterValidator(_fixed_k)]
+Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+TOOLS = (*PRESETS, *SAME_TOOLS)
+"""Whose conventions published figures may have."""
+
+
+def _no_file(metric: str) -> str:
+    """What is printed elsewhere is no metric of somebody's own file, whose code reading a stored report would run."""
+    if is_own_file(metric):
+        raise ValueError("a metric's name, such as ndcg@10; not a file")
+    return metric
+
+
+Figures = Annotated[
+    dict[Annotated[str, AfterValidator(_no_file)], Annotated[float, Field(allow_inf_nan=False)]], several()
+]
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Reference(Section):
+    """A published table.
+
+    Attributes:
+        tool: None where the figures are by the metrics' own definitions.
+    """
+
+    source: Text
+    """Who printed the figures, where and when."""
+    data: Text | None = None
+    """Data set and part that the figures are of."""
+    tool: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TOOLS)})] | None = Field(
+        default=None, alias="as"
+    )
+    """Whose conventions the figures have, as in ndcg(as=lightgbm); ours unless given."""
+    note: Text | None = None
+    """What is known to differ; stands below the figures."""
+    values: Annotated[dict[Name, Figures], several()] = Field(
+        description="Model to metric to the printed figure, such as {lgb: {ndcg@10: 0.527}}; what a metric says "
+        "itself, as in ndcg(gain=exp)@10, goes before `as`."
+    )
+
+    def measured(self, metric: str) -> Metric:
+        """One of the metrics under the table's conventions; a MetricError where the tool does not compute it."""
+        return parse_metric(metric, self.tool)
+
+
+class References(RootModel[tuple[Reference, ...]]):
+    """Published figures of the models, which the report sets beside what is measured here."""
+
+
+# In the order of a reader's questions.
+SECTIONS = {
+    "verdict": "ltr_harness.report.sections.verdict:section",
+    "metrics": "ltr_harness.report.sections.metrics:section",
+    "cautions": "ltr_harness.report.sections.data:cautions_section",
+    "paired": "ltr_harness.report.sections.paired:section",
+    "pairs": "ltr_harness.report.sections.paired:pairs",
+    "cutoffs": "ltr_harness.report.sections.metrics:cutoffs",
+    "precision_recall": "ltr_harness.report.sections.precision_recall:section",
+    "distribution": "ltr_harness.report.sections.distribution:section",
+    "slices": "ltr_harness.report.sections.slices:section",
+    "queries": "ltr_harness.report.sections.queries:section",
+    "seeds": "ltr_harness.report.sections.seeds:section",
+    "conventions": "ltr_harness.report.sections.conventions:section",
+    "tools": "ltr_harness.report.sections.conventions:tools",
+    "published": "ltr_harness.report.sections.published:section",
+    "ties": "ltr_harness.report.sections.ties:section",
+    "training": "ltr_harness.report.sections.training:section",
+    "tuning": "ltr_harness.report.sections.tuning:section",
+    "sweep": "ltr_harness.report.sections.tuning:sweep",
+    "features": "ltr_harness.report.sections.features:section",
+    "cost": "ltr_harness.report.sections.cost:section",
+    "position_bias": "ltr_harness.report.sections.feedback:position_bias",
+    "partial_feedback": "ltr_harness.report.sections.feedback:partial_feedback",
+    "data": "ltr_harness.report.sections.data:section",
+    "failures": "ltr_harness.report.sections.training:failures",
+    "definitions": "ltr_harness.report.sections.definitions:section",
+    "provenance": "ltr_harness.report.sections.provenance:section",
+}
+
+section_catalog = Catalog("report section", SECTIONS, "ltr_harness.sections")
+
+
+def _known_section(name: str) -> str:
+    """Refuses what is no section of the report, with the nearest name and all there are."""
+    if name not in (names := section_catalog.names()):
+        raise UsageError(f"unknown report section {name!r}; {did_you_mean(name, names)}")
+    return name
+
+
+SectionName = Annotated[str, AfterValidator(_known_section)]
+
+
 MOST_FOLDS = 1000
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-
-class Holdout(_Section):
+class Holdout(Section):
     """A share of the training files' queries, set aside for validation or test; a query is never split."""
 
-    holdout: float = Field(gt=0, lt=1, description="Share of the training files' queries, such as 0.2.")
-    seed: Seed = Field(default=1, description="Decides which queries; the same for every model and seed.")
-    by_time: str | None = Field(
-        default=None,
-        description="Query attribute with times: the newest queries are set aside, for test those after validation's.",
-    )
-    together: str | None = Field(
-        default=None, description="Query attribute, such as user: its queries stay on one side."
-    )
-    stratify: str | None = Field(
-        default=None, description="Query attribute: the same share of each of its values is set aside."
-    )
+    holdout: float = Field(gt=0, lt=1)
+    """Share of the training files' queries, such as 0.2."""
+    seed: Seed = 1
+    """Decides which queries; the same for every model and seed."""
+    by_time: str | None = None
+    """Query attribute with times: the newest queries are set aside, for test those after validation's."""
+    together: str | None = None
+    """Query attribute, such as user: its queries stay on one side."""
+    stratify: str | None = None
+    """Query attribute: the same share of each of its values is set aside."""
 
 
-class SplitConfig(_Section):
+class SplitConfig(Section):
     """Which files train, choose the number of rounds, and judge."""
 
-    train: Files = Field(description="Training files, relative to data.root.")
-    valid: Files | Holdout | None = Field(
-        default=None,
-        description="Validation files, or {holdout: 0.2, seed: 1}: a share of the training queries.",
-    )
+    train: Files
+    """Training files, relative to data.root."""
+    valid: Files | Holdout | None = None
+    """Validation files, or {holdout: 0.2, seed: 1}: a share of the training queries."""
     test: Files | Holdout = Field(
         description="The files that judge the models, never used for any choice; or {holdout: 0.2, by_time: day}: a "
         "share of the training files' queries, which then neither train nor validate."
@@ -94,62 +223,43 @@ class SplitConfig(_Section):
         return self
 
 
-class DataLayout(_Section):
+class DataLayout(Section):
     """What stands under ``data:`` beside the reader's own options."""
 
-    root: Path = Field(description="Folder of the data files; relative to this file.")
-    splits: dict[Name, SplitConfig] = Field(
-        default_factory=dict,
-        description="{train, valid, test}, or several of these by the name of their fold.",
-    )
-    folds: int | None = Field(
-        default=None,
-        ge=3,
-        le=MOST_FOLDS,
-        description="Make this many folds, by query, out of `files`, instead of `splits`.",
-    )
-    files: Files | None = Field(default=None, description="The files that `folds` divides.")
-    fold_seed: Seed = Field(default=1, description="Decides which query falls into which of the `folds`.")
-    fold_together: str | None = Field(
-        default=None, description="Query attribute, such as user: its queries stay in one of the `folds`."
-    )
-    fold_stratify: str | None = Field(
-        default=None, description="Query attribute: its values are spread evenly over the `folds`."
-    )
-    max_grade: Grade | None = Field(
-        default=None, description="The scale's highest grade; fixes ERR. Checked against the labels."
-    )
+    root: Path
+    """Folder of the data files; relative to this file."""
+    splits: dict[Name, SplitConfig] = Field(default_factory=dict)
+    """{train, valid, test}, or several of these by the name of their fold."""
+    folds: int | None = Field(default=None, ge=3, le=MOST_FOLDS)
+    """Make this many folds, by query, out of `files`, instead of `splits`."""
+    files: Files | None = None
+    """The files that `folds` divides."""
+    fold_seed: Seed = 1
+    """Decides which query falls into which of the `folds`."""
+    fold_together: str | None = None
+    """Query attribute, such as user: its queries stay in one of the `folds`."""
+    fold_stratify: str | None = None
+    """Query attribute: its values are spread evenly over the `folds`."""
+    max_grade: Grade | None = None
+    """The scale's highest grade; fixes ERR. Checked against the labels."""
 
 
 class DataConfig(DataLayout):
-    """Where the rows come from and how they are divided.
+    """The layout, its root absolute and its splits by fold (``all`` where there is one), with the reader."""
 
-    Attributes:
-        reader_name: as it stands in the file, or ``/path/to/file.py:Class``.
-        reader: with its own options.
-        root: absolute.
-        splits: by fold; the fold is ``all`` where there is only one. Empty where `folds` divides `files`.
-    """
-
-    reader_name: str
+    reader_name: str  # as it stands in the file, or ``/path/to/file.py:Class``
     reader: Reader
 
 
-class MetricsConfig(_Section):
+class MetricsConfig(Section):
     """What is measured, and which number decides."""
 
-    cutoffs: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=LARGEST_CUTOFF)], ...],
-        AfterValidator(not_empty),
-        at_most(1_000),
-        AfterValidator(unique),
-    ] = Field(description="The fixed Ks of every table and chart.")
-    report: Annotated[tuple[MetricValue, ...], AfterValidator(not_empty), at_most(1_000)] = Field(
-        description="Metrics; each is reported at every cutoff unless it names its own, as in mrr@20."
-    )
-    primary: FixedKMetric = Field(
-        description="The one number that decides, such as ndcg@10; its K is the K of the comparison."
-    )
+    cutoffs: Annotated[tuple[Annotated[int, Field(ge=1, le=LARGEST_CUTOFF)], ...], several(1_000)]
+    """The fixed Ks of every table and chart."""
+    report: Annotated[tuple[MetricValue, ...], several(1_000, repeated=True)]
+    """Metrics; each is reported at every cutoff unless it names its own, as in mrr@20."""
+    primary: FixedKMetric
+    """The one number that decides, such as ndcg@10; its K is the K of the comparison."""
 
     @cached_property
     def metrics(self) -> tuple[Metric, ...]:
@@ -166,41 +276,36 @@ class MetricsConfig(_Section):
         )
 
 
-class StoppingConfig(_Section):
+class StoppingConfig(Section):
     """One rule for every library: stop when the metric has not improved for `patience` rounds."""
 
-    metric: DecidingMetric = Field(description="What decides, such as ndcg@10.")
-    on: Annotated[Literal["valid"], BeforeValidator(only_valid)] = Field(
-        default="valid", description="Always validation data; test data is refused."
-    )
-    patience: int = Field(default=50, ge=1, description="Rounds without improvement before training stops.")
-    min_delta: float = Field(
-        default=0.0, ge=0, allow_inf_nan=False, description="An improvement is more than this."
-    )
-    every: int = Field(default=1, ge=1, description="Evaluate each n-th round only.")
-    max_rounds: int = Field(default=2000, ge=1, description="Train at most this many rounds.")
+    metric: DecidingMetric
+    """What decides, such as ndcg@10."""
+    on: Annotated[Literal["valid"], BeforeValidator(_only_valid)] = "valid"
+    """Always validation data; test data is refused."""
+    patience: int = Field(default=50, ge=1)
+    """Rounds without improvement before training stops."""
+    min_delta: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """An improvement is more than this."""
+    every: int = Field(default=1, ge=1)
+    """Evaluate each n-th round only."""
+    max_rounds: int = Field(default=2000, ge=1)
+    """Train at most this many rounds."""
 
 
-class ModelOptions(_Section):
+class ModelOptions(Section):
     """What stands under a model beside the ranker's own options."""
 
-    rounds: int | None = Field(
-        default=None, ge=1, description="Train exactly this many rounds; only without `stopping`."
-    )
-    point: SweepPoint | None = Field(
-        default=None, description="Which point of a sweep this is; filled in where `sweep` is spelt out."
-    )
+    rounds: int | None = Field(default=None, ge=1)
+    """Train exactly this many rounds; only without `stopping`."""
+    point: SweepPoint | None = None
+    """Which point of a sweep this is; filled in where `sweep` is spelt out."""
 
 
 class ModelConfig(ModelOptions):
-    """One competitor.
+    """One competitor."""
 
-    Attributes:
-        ranker_name: as it stands in the file, or ``/path/to/file.py:Class``.
-        ranker: with its own options.
-    """
-
-    ranker_name: str
+    ranker_name: str  # as it stands in the file, or ``/path/to/file.py:Class``
     ranker: Ranker
 
     @property
@@ -214,10 +319,23 @@ class ModelConfig(ModelOptions):
         return self.model_copy(update={"ranker": self.ranker.on_scale(max_grade)})
 
 
-class CompareConfig(_Section):
+def _with_options(section: type[Kind]) -> type[Kind]:
+    """The section with one key for each field of `Method`, which declares kind, default, bounds and description."""
+    kinds = get_type_hints(Method)
+    options: dict[str, Any] = {
+        option.name: (kinds[option.name], option) for option in dataclasses.fields(Method)
+    }
+    return create_model(
+        section.__name__, __base__=section, __doc__=section.__doc__, __module__=__name__, **options
+    )
+
+
+@_with_options
+class CompareConfig(Section):
     """How models are set against each other."""
 
-    baseline: str = Field(description="The model all others are compared with; the first one unless given.")
+    baseline: str
+    """The model all others are compared with; the first one unless given."""
     _outdated: str = PrivateAttr(default="")
 
     @model_validator(mode="after")
@@ -236,80 +354,80 @@ class CompareConfig(_Section):
         return Method(**{option.name: getattr(self, option.name) for option in dataclasses.fields(Method)})
 
 
-def _with_options(section: type[CompareConfig]) -> type[CompareConfig]:
-    """The section with one key for each field of `Method`, which declares kind, default, bounds and description."""
-    kinds = get_type_hints(Method)
-    options: dict[str, Any] = {
-        option.name: (
-            kinds[option.name],
-            Field(
-                option.default, **{key: value for key, value in option.metadata.items() if key != "expected"}
-            ),
-        )
-        for option in dataclasses.fields(Method)
-    }
-    return create_model(
-        "CompareSection", __base__=section, __doc__=section.__doc__, __module__=__name__, **options
-    )
-
-
-CompareSection = _with_options(CompareConfig)
-
 ReportFormat = Literal["html", "md", "json", "tex", "svg", "png"]
+Formats = Annotated[tuple[ReportFormat, ...], BeforeValidator(_tuple), several()]
 
 
-class ReportConfig(_Section):
+class ReportConfig(Section):
     """What `run` writes of the comparison."""
 
-    formats: Annotated[
-        tuple[ReportFormat, ...],
-        BeforeValidator(one_or_many),
-        AfterValidator(not_empty),
-        AfterValidator(unique),
-    ] = Field(
-        default=("html", "md", "json", "tex", "svg"),
-        description="Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it.",
-    )
-    sections: (
-        Annotated[
-            tuple[Annotated[str, AfterValidator(known_section)], ...],
-            BeforeValidator(one_or_many),
-            AfterValidator(not_empty),
-            AfterValidator(unique),
-        ]
-        | None
-    ) = Field(
+    formats: Formats = ("html", "md", "json", "tex", "svg")
+    """Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it."""
+    sections: Annotated[tuple[SectionName, ...], BeforeValidator(_tuple), several()] | None = Field(
         default=None,
         description="Which sections, in this order; all where none is named. `ltr-harness list sections` has their "
         "names. report.json is complete whatever is chosen.",
     )
 
 
-class Header(_Section):
+class Header(Section):
     """What stands at the top level beside the sections."""
 
-    name: Name = Field(description="Runs are stored under this name.")
-    seeds: Annotated[tuple[Seed, ...], AfterValidator(not_empty), at_most(10_000), AfterValidator(unique)] = (
-        Field(default=(1,), description="Each model is trained once per seed.")
-    )
+    name: Name
+    """Runs are stored under this name."""
+    seeds: Annotated[tuple[Seed, ...], several(10_000)] = (1,)
+    """Each model is trained once per seed."""
 
 
 class Experiment(Header):
-    """Models, data, metrics and the rule that stops training: everything a run depends on.
-
-    Attributes:
-        stopping: None where each model says its own number of rounds.
-        models: by the name that tables call them, in the order of the file; the points of a sweep among them.
-        tune: None where nothing is searched for.
-        report: what is written of the comparison; no run depends on it.
-        references: published figures that the report sets beside ours; no run depends on them.
-    """
+    """Models, data, metrics and the rule that stops training; runs depend on all but `report` and `references`."""
 
     data: DataConfig
     metrics: MetricsConfig
-    stopping: StoppingConfig | None = None
-    models: dict[Name, ModelConfig]
+    stopping: StoppingConfig | None = None  # None where each model says its own number of rounds
+    models: dict[Name, ModelConfig]  # in the order of the file; the points of a sweep among them
     compare: CompareConfig
-    tune: TuneConfig | None = None
+    tune: TuneConfig | None = None  # None where nothing is searched for
     report: ReportConfig = ReportConfig()
     references: tuple[Reference, ...] = ()
+
+
+ROUNDS = "rounds"
+
+
+def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
+    """The model at a point of its search space; options and values that cannot be are refused together.
+
+    Example:
+        >>> from ltr_harness.rankers.xgboost import XGBoostRanker
+        >>> model = ModelConfig(ranker_name="xgboost", ranker=XGBoostRanker(params={"learning_rate": 0.3}))
+        >>> model_at(model, {"params.eta": 0.1}).ranker.params
+        {'eta': 0.1}
+    """
+    fields = config.ranker.model_dump()
+    rounds = config.rounds
+    canonical = getattr(config.ranker, "canonical_name", str)  # a parameter may have several names
+    problems = []
+    for option, value in point.items():
+        field, dot, name = option.partition(".")
+        if option == ROUNDS:
+            rounds = value
+        elif field not in fields or (dot and not isinstance(fields[field], dict)):
+            cure = did_you_mean(field, [*fields, ROUNDS])
+            if not dot and "params" in fields and not cure.startswith("did you mean"):
+                cure = f"did you mean 'params.{option}'?"
+            found = f"the ranker {config.ranker_name} has no option {option!r}"
+            problems.append(Problem(option, found, cure=cure))
+        elif dot:
+            others = {key: kept for key, kept in fields[field].items() if canonical(key) != canonical(name)}
+            fields[field] = {**others, name: value}
+        else:
+            fields[field] = value
+    if problems:
+        raise RankerError(problems)
+    try:
+        ranker = type(config.ranker).model_validate(fields)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        raise RankerError([Problem(".".join(map(str, one["loc"])), one["msg"]) for one in details]) from None
+    return ModelConfig(ranker_name=config.ranker_name, ranker=ranker, rounds=rounds)

@@ -12,30 +12,27 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.config.yaml_tree import Node, Place, shown
+from ltr_harness.config.tree import Node, Place, shown
 from ltr_harness.errors import HarnessError, Problem
 from ltr_harness.wording import plural
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 Schema = dict[str, Any]
 _LISTED = 100
 
 
 def explained(
-    error: ValidationError, kind: type[BaseModel], node: Node, path: Path, also_known: Iterable[str] = ()
-) -> list[tuple[Place, Problem]]:
+    error: ValidationError, kind: type[BaseModel], node: Node, path: KeyPath, also_known: Iterable[str] = ()
+) -> list[Problem]:
     """Each thing wrong with `node`, once, at its place in the file."""
     schema = kind.model_json_schema(by_alias=True)
-    problems: dict[Path, tuple[Place, Problem]] = {}
-    from_union: set[Path] = set()
+    problems: dict[KeyPath, Problem] = {}
+    from_union: set[KeyPath] = set()
     # of a union's members, the one that was read and then refused says more than those that could not be read
     details = sorted(error.errors(include_url=False), key=lambda detail: "error" not in detail.get("ctx", {}))
     for detail in details[:_LISTED]:
-        kind_of_error = detail["type"]
-        below = detail["loc"][:-1] if kind_of_error == "missing" else detail["loc"]
-        steps = _steps(node, below)
-        if kind_of_error == "missing":
-            steps = (*steps, detail["loc"][-1])
+        missing = detail["loc"][-1:] if detail["type"] == "missing" else ()
+        steps = (*_steps(node, detail["loc"][:-1] if missing else detail["loc"]), *missing)
         if len(steps) < len(detail["loc"]):
             from_union.add(steps)
         if steps not in problems:
@@ -50,15 +47,13 @@ def explained(
     listed = [problem for steps, problem in problems.items() if steps not in shallow]
     left = len(details) - _LISTED
     if left > 0:
-        listed.append(
-            (listed[-1][0], Problem("", f"and {left:,} more {plural('problem', left)}", count=left))
-        )
+        listed.append(Problem("", f"and {left:,} more {plural('problem', left)}", count=left))
     return listed
 
 
 def _one(
-    detail: Any, schema: Schema, node: Node, path: Path, steps: Path, also_known: Iterable[str]
-) -> tuple[Place, Problem]:
+    detail: Any, schema: Schema, node: Node, path: KeyPath, steps: KeyPath, also_known: Iterable[str]
+) -> Problem:
     called = dotted((*path, *steps))
     parent = node.at(steps[:-1]) if steps else None
     accepted = _schemas_at(schema, steps)
@@ -66,33 +61,29 @@ def _one(
     if detail["type"] == "missing":
         place = (parent or node).place
         owner = dotted((*path, *steps[:-1])) or "the experiment"
-        return place, Problem(str(place), f"{owner} has no {steps[-1]!r}", expected)
+        return Problem(place, f"{owner} has no {steps[-1]!r}", expected)
     if detail["type"] == "extra_forbidden" and parent is not None:
         key = str(steps[-1])
         place = parent.key_places[key]
         known = {key for option in _schemas_at(schema, steps[:-1]) for key in option.get("properties", ())}
         if len(steps) == 1:
             known |= set(also_known)
-        return place, unknown_key(place, key, (*path, *steps[:-1]), known)
+        return unknown_key(place, key, (*path, *steps[:-1]), known)
     there = node.at(steps) or node
     if detail["loc"][-1:] == ("[key]",) and parent is not None:
         place = parent.key_places[str(steps[-1])]
-        return place, Problem(
-            str(place), f"{dotted((*path, *steps[:-1]))}: name {str(steps[-1])!r}", _reason(detail)
-        )
+        return Problem(place, f"{dotted((*path, *steps[:-1]))}: name {str(steps[-1])!r}", _reason(detail))
     raised = detail.get("ctx", {}).get("error")
     if isinstance(raised, HarnessError):
         told = "; ".join(str(problem) for problem in raised.problems)
-        return there.place, Problem(str(there.place), f"{called}: {told}")
+        return Problem(there.place, f"{called}: {told}")
     if raised is not None and not steps:  # two options that do not go together: the text names them
-        return there.place, Problem(str(there.place), f"{called}: {_reason(detail)}")
+        return Problem(there.place, f"{called}: {_reason(detail)}")
     if raised is not None or not expected:
         expected = _reason(detail)
     wrong, says_both, cure = expected.partition("; expected ")
-    if (
-        raised is not None and says_both
-    ):  # a rule between fields: the value of the whole section is no part of it
-        return there.place, Problem(str(there.place), f"{called}: {wrong}", cure)
+    if raised is not None and says_both:  # a rule between fields: the section's whole value is no part of it
+        return Problem(there.place, f"{called}: {wrong}", cure)
     if detail["type"] == "string_too_short":
         expected += " that is not empty"
     cure = ""
@@ -103,7 +94,7 @@ def _one(
         cure = "write it without quotes"
     elif detail["type"] == "string_type" and isinstance(there.value, int | float):
         cure = "put it in quotes to make it text"
-    return there.place, Problem(str(there.place), f"{called} is {shown(there)}", expected, cure)
+    return Problem(there.place, f"{called} is {shown(there)}", expected, cure)
 
 
 def _accepts_unquoted(text: str, accepted: Iterable[Schema]) -> bool:
@@ -123,23 +114,23 @@ def _reason(detail: Any) -> str:
     return str(detail.get("ctx", {}).get("error", detail["msg"]))
 
 
-def unknown_key(place: Place, key: str, path: Path, known: Iterable[str]) -> Problem:
+def unknown_key(place: Place, key: str, path: KeyPath, known: Iterable[str]) -> Problem:
     """The same words for every key that has no meaning where it stands."""
     known = set(known)
     cure = did_you_mean(key, known)
     if "params" in known and not cure.startswith("did you mean"):
         cure = f"parameters of the library go under params ({cure})"
-    return Problem(str(place), f"unknown key {key!r} in {dotted(path) or 'the experiment'}", cure=cure)
+    return Problem(place, f"unknown key {key!r} in {dotted(path) or 'the experiment'}", cure=cure)
 
 
-def dotted(path: Path) -> str:
+def dotted(path: KeyPath) -> str:
     """A path as ``--set`` takes it."""
     return ".".join(str(step) for step in path)
 
 
-def _steps(node: Node, location: Sequence[str | int]) -> Path:
+def _steps(node: Node, location: Sequence[str | int]) -> KeyPath:
     """pydantic's location without what is no key of the data: the names of a union's members."""
-    steps: Path = ()
+    steps: KeyPath = ()
     for step in location:
         if node.at((*steps, step)) is not None:
             steps = (*steps, step)
@@ -152,7 +143,7 @@ def _resolved(schema: Schema, root: Schema) -> Schema:
     return schema
 
 
-def _schemas_at(root: Schema, steps: Path) -> list[Schema]:
+def _schemas_at(root: Schema, steps: KeyPath) -> list[Schema]:
     """What may stand at the path: several where an option of a union each accepts something."""
     schemas = _options(root, root)
     for step in steps:

@@ -1,30 +1,54 @@
-"""The door: a file (or the same content as a mapping) in, an experiment out, and back to YAML."""
+"""Load an experiment from a file or a mapping, with every problem at once, and write it back as YAML."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
-from ltr_harness.config.build import build_data, build_experiment
-from ltr_harness.config.experiment import DataConfig, Experiment
-from ltr_harness.config.merge import merged_tree
-from ltr_harness.config.normal import normal_form
-from ltr_harness.config.references import as_plain
-from ltr_harness.config.sweep import spelt_out
-from ltr_harness.config.yaml_text import plain_scalar
-from ltr_harness.config.yaml_tree import Node
+from ltr_harness import rankers, readers
+from ltr_harness.catalog import Catalog, did_you_mean
+from ltr_harness.config import expand, rules
+from ltr_harness.config.expand import PRESETS, absolute_path, merged_tree, normal_form, spelt_out
+from ltr_harness.config.experiment import (
+    CompareConfig,
+    DataConfig,
+    DataLayout,
+    Experiment,
+    Header,
+    MetricsConfig,
+    ModelConfig,
+    ModelOptions,
+    Reference,
+    References,
+    ReportConfig,
+    SplitConfig,
+    StoppingConfig,
+    checked_name,
+)
+from ltr_harness.config.explain import KeyPath, dotted, explained
+from ltr_harness.config.search import SweepConfig, TuneConfig
+from ltr_harness.config.tree import Node, Place, from_plain, plain_scalar, shown
+from ltr_harness.errors import ConfigError, Problem, UsageError
+from ltr_harness.files import stored_file
+from ltr_harness.rankers.ranker import Ranker
+from ltr_harness.stats.method import successors
+
+Kind = TypeVar("Kind", bound=BaseModel)
 
 
 def load_experiment(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), *, check_rankers: bool = True
 ) -> Experiment:
-    """Read an experiment, with everything it extends and every ``--set``, and check it.
-
-    Raises:
-        ConfigError: every problem, each with its place in the file and how to mend it.
+    """Read an experiment, with everything it extends and every ``--set``, and check it: every problem with its place.
 
     Example:
         >>> experiment = load_experiment({
@@ -36,30 +60,71 @@ def load_experiment(
         >>> str(experiment.metrics.primary), experiment.compare.baseline
         ('ndcg@10', 'chance')
     """
-    return build_experiment(plain_tree(source, overrides), check_rankers=check_rankers)
+    return _Loading(plain_tree(source, overrides), check_rankers).experiment()
 
 
 def load_data(section: Mapping[str, Any]) -> DataConfig:
-    """The section ``data:`` of an experiment, alone.
-
-    Raises:
-        ConfigError: every problem of it.
-    """
-    return build_data(plain_tree({"data": section}))
+    """The section ``data:`` of an experiment, alone."""
+    loading = _Loading(plain_tree({"data": section}))
+    data = loading.data()
+    if data is None or loading.problems:
+        raise loading.error()
+    return data
 
 
 def plain_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Node:
-    """The source in normal form, with everything it extends and every ``--set``; nothing is built of it.
+    """The source in normal form, with everything it extends and every ``--set``; nothing of it is loaded."""
+    return normal_form(spelt_out(merged_tree(source, overrides))[0])
 
-    Raises:
-        ConfigError: what cannot be read or merged.
-    """
-    return normal_form(spelt_out(merged_tree(source, overrides)))
+
+class Outline(NamedTuple):
+    """What an experiment says of its comparison, nothing of which has to be loaded."""
+
+    name: str
+    models: tuple[str, ...]  # their names, in the order of the file
+    compare: CompareConfig
+    text: str  # the whole configuration as YAML
+    references: tuple[Reference, ...] = ()
+    sections: tuple[str, ...] | None = None  # of the report, in this order; None for all
+
+
+def outline_of(experiment: Experiment) -> Outline:
+    """That of an experiment at hand."""
+    return Outline(
+        experiment.name,
+        tuple(experiment.models),
+        experiment.compare,
+        resolved_yaml(experiment),
+        experiment.references,
+        experiment.report.sections,
+    )
+
+
+def stored_tree(path: Path) -> Node:
+    """The values of a stored configuration, which is a regular file of its folder."""
+    try:
+        return plain_tree(stored_file(path.parent, path.name))
+    except OSError as problem:
+        raise ConfigError(Problem(str(path), f"cannot be read: {problem.strerror}")) from None
+
+
+def read_outline(path: Path) -> Outline:
+    """That of a stored configuration: readers, rankers and metrics may be from files that nobody here trusts."""
+    tree = stored_tree(path)
+    loading = _Loading(tree)
+    compare, references = loading.compare(), loading.references()
+    report = loading.section(ReportConfig, "report", required=False) or ReportConfig()
+    if compare is None or loading.problems:
+        raise loading.error()
+    models = tuple(tree.mapping["models"].mapping) if "models" in tree.mapping else ()
+    name = tree.mapping["name"].plain() if "name" in tree.mapping else path.parent.name
+    return Outline(
+        str(name), models, compare, path.read_text(encoding="utf-8-sig"), references, report.sections
+    )
 
 
 def as_mapping(experiment: Experiment) -> dict[str, Any]:
     """The whole experiment as dicts, lists and scalars; `load_experiment` makes an equal one of it."""
-    models = experiment.models
     plain = experiment.model_dump(mode="json", include={"name", "seeds"})
     plain["data"] = data_mapping(experiment.data)
     plain["metrics"] = experiment.metrics.model_dump(mode="json")
@@ -70,14 +135,16 @@ def as_mapping(experiment: Experiment) -> dict[str, Any]:
             **model.model_dump(mode="json", exclude={"ranker_name", "ranker"}, exclude_none=True),
             **model.ranker.model_dump(mode="json"),
         }
-        for name, model in models.items()
+        for name, model in experiment.models.items()
     }
     if experiment.tune is not None:
         plain["tune"] = experiment.tune.model_dump(mode="json")
     plain["compare"] = experiment.compare.model_dump(mode="json")
     plain["report"] = experiment.report.model_dump(mode="json", exclude_none=True)
     if experiment.references:
-        plain["references"] = as_plain(experiment.references)
+        plain["references"] = [
+            one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in experiment.references
+        ]
     return plain
 
 
@@ -93,13 +160,9 @@ def data_mapping(data: DataConfig) -> dict[str, Any]:
 
 def resolved_yaml(experiment: Experiment) -> str:
     """The whole experiment as YAML: every default spelt out, paths absolute, loadable again and then equal."""
+    plain = as_mapping(experiment)
     text: str = yaml.dump(
-        as_mapping(experiment),
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        default_flow_style=None,
-        width=110,
+        plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
     )
     return text
 
@@ -113,14 +176,14 @@ class Setting(NamedTuple):
 
 
 def settings(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> list[Setting]:
-    """Every value of the resolved experiment with its origin; paths are as ``--set`` takes them.
-
-    Raises:
-        ConfigError: as `load_experiment`.
-    """
+    """Every value of the resolved experiment with its origin; paths are as ``--set`` takes them."""
     tree = plain_tree(source, overrides)
-    resolved = as_mapping(build_experiment(tree, check_rankers=False))
-    return [Setting(".".join(path), value, _origin(tree, path)) for path, value in _leaves(resolved, ())]
+    resolved = as_mapping(_Loading(tree).experiment())
+    places = ((path, value, tree.at(path)) for path, value in _leaves(resolved, ()))
+    return [
+        Setting(dotted(path), value, "default" if node is None else node.place)
+        for path, value, node in places
+    ]
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -129,13 +192,6 @@ def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
             yield from _leaves(item, (*path, key))
     else:
         yield path, value
-
-
-def _origin(tree: Node, path: tuple[str, ...]) -> str:
-    node = tree.at(path)
-    if node is not None:
-        return str(node.place)
-    return "default"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -148,3 +204,309 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 
 
 _Dumper.add_representer(str, _text)
+
+
+_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "tune", "compare", "report", "references")
+_EXPECTED = {
+    "data": "a mapping such as {reader: letor, root: …, splits: …}",
+    "metrics": "a mapping such as {report: [ndcg], cutoffs: [10], primary: ndcg@10}",
+    "stopping": "a mapping such as {metric: ndcg@10, patience: 50}",
+    "models": "a mapping from each model's name to {ranker: …}",
+    "sweep": "a mapping such as {grid: {models.lgb.params.num_leaves: [15, 31]}}",
+    "tune": "a mapping such as {models: {lgb: built-in}, trials: 50}",
+    "compare": "a mapping such as {baseline: …}",
+    "report": "a mapping such as {formats: [html, json]}",
+}
+
+
+class _Loading:
+    """A tree on its way to an experiment: collects problems, and goes on with whatever is sound."""
+
+    def __init__(self, tree: Node, check_rankers: bool = False) -> None:
+        self.tree = tree
+        self.check_rankers = check_rankers
+        self.problems: list[Problem] = []
+
+    def experiment(self) -> Experiment:
+        self.check(rules.size_rule(self.tree))
+        if self.problems:  # what is not to be loaded is not looked at either
+            raise self.error()
+        header = self.validated(Header, self.tree.without(*_SECTIONS), (), also_known=(*_SECTIONS, "extends"))
+        data = self.data()
+        metrics = self.metrics()
+        stopping = self.section(StoppingConfig, "stopping", required=False)
+        models = self.models()
+        # one that is sound is spelt out by now
+        if self.section(SweepConfig, "sweep", required=False) is not None:
+            self.problems += expand.spelt_out(self.tree)[1]
+        compare = self.compare()
+        report = self.section(ReportConfig, "report", required=False)
+        references = self.references(None if data is None else data.max_grade)
+        searched = self.section(TuneConfig, "tune", required=False)
+        stops = self.tree.at(("stopping",))
+        has_stopping = stops is not None and stops.value is not None
+        splits = self.splits()
+        self.check(rules.leak_rules(splits))
+        self.check(rules.stopping_rules(splits, models, has_stopping))
+        if searched is not None:
+            searched = rules.with_built_in(searched, models)
+            known = self.tree.mapping.get("models", self.tree).mapping
+            self.check(
+                rules.tune_rules(
+                    searched, models, known, splits, stopping=has_stopping, check_rankers=self.check_rankers
+                )
+            )
+        if data is not None and metrics is not None:
+            wanted: dict[KeyPath, Any] = {("metrics", "report"): metrics.metrics}
+            if stopping is not None:
+                wanted["stopping", "metric"] = [stopping.metric]
+            self.check(rules.estimate_rules(getattr(data.reader, "relevance", None), wanted))
+        if header is None or data is None or metrics is None or compare is None or self.problems:
+            raise self.error()
+        if stopping is not None:
+            on_scale = stopping.metric.on_scale(data.max_grade)
+            stopping = stopping.model_copy(update={"metric": on_scale})
+        return Experiment(
+            **dict(header),
+            data=data,
+            metrics=metrics.on_scale(data.max_grade),
+            stopping=stopping,
+            models={name: model.on_scale(data.max_grade) for name, model in models.items()},
+            compare=compare,
+            tune=searched,
+            report=report or ReportConfig(),
+            references=references,
+        )
+
+    def error(self) -> ConfigError:
+        """Every problem once, those of the main file first, in the order of its lines."""
+        main, placed = self.tree.place.name, []
+        position: tuple[Any, ...] = ()
+        for problem in self.problems:
+            place = problem.place
+            if isinstance(place, Place):  # others belong to the one before them
+                position = (place.name != main, place.name, place.line, place.column)
+            placed.append((position, self._of_swept(problem)))
+        return ConfigError(dict.fromkeys(problem for _, problem in sorted(placed, key=itemgetter(0))))
+
+    def _of_swept(self, problem: Problem) -> Problem:
+        """What is wrong with all points of a sweep is wrong once, with the model that was swept."""
+        found = problem.found
+        for point, model in sorted(expand.origins(self.tree).items(), key=lambda pair: -len(pair[0])):
+            found = found.replace(f"models.{point}", f"models.{model}")
+        return replace(problem, found=found)
+
+    # --- sections ---
+
+    def data(self) -> DataConfig | None:
+        path: KeyPath = ("data",)
+        node = self.mapping("data")
+        if node is None:
+            return None
+        if "set" in node.mapping:
+            from ltr_harness.known_sets import SETS
+
+            if self.unknown(path, "set", SETS):
+                return None
+        name, kind = self.named(node, path, "reader", readers.catalog)
+        if kind is None:  # nobody knows which keys are the reader's: check only those that are ours
+            rest = node.without(*(node.mapping.keys() - DataLayout.model_fields))
+            self.validated(DataLayout, rest, path)
+            return None
+        reader = self.validated(kind, node.only(kind.model_fields), path)
+        rest = node.without("reader", *kind.model_fields)
+        if "relevance" in rest.mapping:
+            found = (
+                f"data.relevance with reader {name!r}, whose files have ready labels and no columns of events"
+            )
+            cure = "write the rows as a table with what users did, and use reader: csv or parquet"
+            self.add(rest.key_places["relevance"], found, cure=cure)
+            rest = rest.without("relevance")
+        if kind.default_splits and not {"splits", "folds"} & rest.mapping.keys():
+            rest = rest.with_entry("splits", from_plain({"all": dict(kind.default_splits)}, node.place))
+        layout = self.validated(DataLayout, rest, path, also_known=("reader", *kind.model_fields))
+        if layout is None:
+            return None
+        self.check(rules.data_rules(layout))
+        rule = getattr(reader, "relevance", None)
+        if layout.max_grade is None and rule is not None:
+            layout = layout.model_copy(update={"max_grade": rule.scale})
+        return None if reader is None else DataConfig(**dict(layout), reader_name=name, reader=reader)
+
+    def splits(self) -> dict[str, SplitConfig]:
+        """The sound ones, whatever else is wrong with the data section."""
+        sound = {}
+        for fold, node in (self.tree.at(("data", "splits")) or Node({}, self.tree.place)).mapping.items():
+            with suppress(ValidationError):  # told already, where the section was built
+                sound[fold] = _strict(SplitConfig, node)
+        return sound
+
+    def metrics(self) -> MetricsConfig | None:
+        if self.unknown(("metrics",), "preset", PRESETS):
+            return None
+        return self.section(MetricsConfig, "metrics", also_known=["preset"])
+
+    def models(self) -> dict[str, ModelConfig]:
+        """The sound ones."""
+        node = self.mapping("models")
+        if node is None:
+            return {}
+        if not node.mapping:
+            self.add(node.place, "models is empty", "at least one model")
+        models = {}
+        for name, place in node.key_places.items():
+            try:
+                checked_name(name)
+            except ValueError as error:
+                self.add(place, f"models: name {name!r}", str(error))
+            model = self.model(("models", name), node.mapping[name])
+            if model is not None:
+                models[name] = model
+        return models
+
+    def model(self, path: KeyPath, node: Node) -> ModelConfig | None:
+        if not isinstance(node.value, dict):
+            found = f"{dotted(path)} is {shown(node)}"
+            self.add(node.place, found, "a mapping such as {ranker: lightgbm, …}")
+            return None
+        name, kind = self.named(node, path, "ranker", rankers.catalog)
+        options = self.validated(ModelOptions, node.only(ModelOptions.model_fields), path)
+        if kind is None:
+            return None
+        own = node.without("ranker", *ModelOptions.model_fields)
+        ranker = self.validated(
+            kind, _with_paths(own, kind), path, also_known=("ranker", *ModelOptions.model_fields)
+        )
+        if ranker is None or options is None:
+            return None
+        if self.check_rankers:
+            self.limits(ranker, path)
+        return ModelConfig(**dict(options), ranker_name=name, ranker=ranker)
+
+    def limits(self, ranker: Ranker, path: KeyPath) -> None:
+        """What the library behind the ranker would reject, ignore or misread, as far as needs no data."""
+        for problem in ranker.check():
+            steps = (*path, *problem.place.split("."))
+            called = dotted(steps if self.tree.at(steps) else path)
+            while (key := self.tree.at(steps[:-1])) is None or steps[-1] not in key.key_places:
+                steps = steps[:-1]
+            place = key.key_places[str(steps[-1])]
+            self.add(place, f"{called}: {problem.found}", problem.expected, problem.cure)
+
+    def compare(self) -> CompareConfig | None:
+        node, compare = self.mapping("compare"), None
+        if node is not None:
+            node, outdated = _of_today(node)
+            compare = self.validated(CompareConfig, node, ("compare",))
+            if compare is not None:
+                compare._outdated = outdated
+        baseline, models = self.tree.at(("compare", "baseline")), self.tree.at(("models",))
+        if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
+            self.check(rules.baseline_rule(baseline.value, models.mapping, expand.origins(self.tree)))
+        return compare
+
+    def references(self, max_grade: float | None = None) -> tuple[Reference, ...]:
+        node = self.tree.mapping.get("references")
+        if node is None or node.value is None:
+            return ()
+        sound = self.validated(References, node, ("references",))
+        if sound is None:
+            return ()
+        models = self.tree.mapping.get("models", self.tree).mapping
+        self.check(rules.reference_rules(sound.root, models, max_grade))
+        return sound.root
+
+    # --- what they share ---
+
+    def mapping(self, section: str, *, required: bool = True) -> Node | None:
+        node = self.tree.mapping.get(section)
+        if node is None or (node.value is None and not required):
+            if required:
+                self.add(self.tree.place, f"the experiment has no {section!r}", _EXPECTED[section])
+            return None
+        if not isinstance(node.value, dict):
+            self.add(node.place, f"{section} is {shown(node)}", _EXPECTED[section])
+            return None
+        return node
+
+    def section(
+        self, kind: type[Kind], section: str, *, required: bool = True, also_known: Iterable[str] = ()
+    ) -> Kind | None:
+        node = self.mapping(section, required=required)
+        return None if node is None else self.validated(kind, node, (section,), also_known)
+
+    def unknown(self, path: KeyPath, key: str, known: Iterable[str]) -> bool:
+        """Whether a key names nothing that is known; the normal form has spelt out what is."""
+        node = self.tree.at((*path, key))
+        if node is not None:
+            found = f"{dotted((*path, key))} is {shown(node)}"
+            self.add(node.place, found, cure=did_you_mean(str(node.plain()), known))
+        return node is not None
+
+    def named(self, node: Node, path: KeyPath, key: str, catalog: Catalog) -> tuple[str, type[Any] | None]:
+        """The class that the value of `key` names."""
+        entry, called = node.mapping.get(key), dotted((*path, key))
+        if entry is None or not isinstance(entry.value, str):
+            found = f"{dotted(path)} has no {key!r}" if entry is None else f"{called} is {shown(entry)}"
+            self.add((entry or node).place, found, f"one of {', '.join(catalog.names())}")
+            return "", None
+        try:
+            return entry.value, catalog.load(entry.value, ConfigError)
+        except UsageError as error:
+            for problem in error.problems:
+                self.add(entry.place, f"{called}: {problem}")
+            return entry.value, None
+
+    def validated(
+        self, kind: type[Kind], node: Node, path: KeyPath, also_known: Iterable[str] = ()
+    ) -> Kind | None:
+        """The node as a `kind`; None when something is wrong with it."""
+        try:
+            return _strict(kind, node)
+        except ValidationError as error:
+            self.problems += explained(error, kind, node, path, also_known)
+            return None
+
+    def check(self, violations: Iterable[rules.Violation]) -> None:
+        for path, found, expected, cure in violations:
+            while (node := self.tree.at(path)) is None:  # what is missing is told where it would stand
+                path = path[:-1]
+            self.add(node.place, found, expected, cure)
+
+    def add(self, place: Place, found: str, expected: str = "", cure: str = "") -> None:
+        self.problems.append(Problem(place, found, expected, cure))
+
+
+def _strict(kind: type[Kind], node: Node) -> Kind:
+    """Strict JSON rules: a list may become a tuple and text a path, but "5" and true are no numbers."""
+    return kind.model_validate_json(json.dumps(node.plain()), strict=True)
+
+
+def _of_today(compare: Node) -> tuple[Node, str]:
+    """The section with the successors of retired options, and the line that says so; "" where there are none."""
+    said = []
+    for name, successor in successors(compare.plain()).items():
+        old = compare.mapping[name]
+        compare = (
+            compare.with_entry(name, replace(old, value=successor)) if successor else compare.without(name)
+        )
+        now = f"is {successor!r} now" if successor else "is a part of the test now"
+        said.append(f"{name} {old.value!r} {now}")
+    return compare, f"compare: {', '.join(said)}" if said else ""
+
+
+def _with_paths(node: Node, kind: type[BaseModel]) -> Node:
+    """The options, those that are paths made absolute."""
+    for name in _path_options(kind):
+        node = node.changed((name,), absolute_path)
+    return node
+
+
+@cache
+def _path_options(kind: type[BaseModel]) -> frozenset[str]:
+    properties = kind.model_json_schema().get("properties", {})
+    return frozenset(
+        name
+        for name, schema in properties.items()
+        if any(option.get("format") == "path" for option in schema.get("anyOf", [schema]))
+    )

@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.config.experiment import MOST_FOLDS, DataLayout, ModelConfig, SplitConfig
-from ltr_harness.config.explain import Path
-from ltr_harness.config.references import TOOLS, Reference
-from ltr_harness.config.yaml_tree import Node
-from ltr_harness.errors import MetricError
+from ltr_harness.config.experiment import (
+    MOST_FOLDS,
+    ROUNDS,
+    TOOLS,
+    DataLayout,
+    ModelConfig,
+    Reference,
+    SplitConfig,
+    model_at,
+)
+from ltr_harness.config.explain import KeyPath
+from ltr_harness.config.search import BUILT_IN, Range, Space, TuneConfig
+from ltr_harness.config.tree import Node
+from ltr_harness.errors import MetricError, RankerError
 from ltr_harness.metrics import Metric
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.wording import count_of
 
 MOST_RUNS = 100_000
 
-Violation = tuple[Path, str, str, str]
-"""Where, what was found, what was expected, how to mend it."""
+
+class Violation(NamedTuple):
+    """A rule that does not hold: where, what was found, what was expected, how to repair it."""
+
+    path: KeyPath
+    found: str
+    expected: str = ""
+    cure: str = ""
 
 
 def size_rule(tree: Node) -> Iterator[Violation]:
@@ -30,75 +48,64 @@ def size_rule(tree: Node) -> Iterator[Violation]:
     n_folds = min(folds.value, MOST_FOLDS) if folds is not None and isinstance(folds.value, int) else 0
     n_folds = n_folds or (len(splits.mapping) if splits is not None else 1)
     n_seeds = len(seeds.value) if seeds is not None and isinstance(seeds.value, list) else 1
-    if n_models * n_folds * n_seeds > MOST_RUNS:
-        found = (
-            f"{count_of(n_models, 'model')}, {count_of(n_folds, 'fold')} and {count_of(n_seeds, 'seed')} are "
-            f"{n_models * n_folds * n_seeds:,} runs"
+    n_runs = n_models * n_folds * n_seeds
+    if n_runs > MOST_RUNS:
+        counted = (
+            f"{count_of(n_models, 'model')}, {count_of(n_folds, 'fold')} and {count_of(n_seeds, 'seed')}"
         )
-        yield (), found, f"at most {MOST_RUNS:,} runs", ""
+        yield Violation((), f"{counted} are {n_runs:,} runs", f"at most {MOST_RUNS:,} runs")
 
 
 def data_rules(data: DataLayout) -> Iterator[Violation]:
     """Rows are divided in one way: by naming files, or by folds."""
-    where: Path = ("data",)
+    folds = ("data", "folds")
     if data.folds is not None and data.splits:
-        yield (*where, "folds"), "data.folds with data.splits", "one of them", ""
+        yield Violation(folds, "data.folds with data.splits", "one of them")
     elif data.folds is not None and data.files is None:
-        yield (
-            (*where, "folds"),
-            "data.folds without data.files",
-            "the files to divide",
-            "add files: [data.txt]",
-        )
+        cure = "add files: [data.txt]"
+        yield Violation(folds, "data.folds without data.files", "the files to divide", cure)
     elif data.folds is None and data.files is not None:
         cure = "add folds: 5, or name the files under splits"
-        yield (*where, "files"), "data.files without data.folds", "", cure
+        yield Violation(("data", "files"), "data.files without data.folds", cure=cure)
     elif data.folds is None and not data.splits:
-        yield where, "data has no 'splits'", "{train: …, valid: …, test: …}, or folds: 5 with files: …", ""
+        expected = "{train: …, valid: …, test: …}, or folds: 5 with files: …"
+        yield Violation(("data",), "data has no 'splits'", expected)
     for key in ("fold_together", "fold_stratify"):
         if getattr(data, key) is not None and data.folds is None:
-            yield (*where, key), f"data.{key} without data.folds", "", "add folds: 5, or leave it out"
+            cure = "add folds: 5, or leave it out"
+            yield Violation(("data", key), f"data.{key} without data.folds", cure=cure)
     if data.fold_together is not None and data.fold_stratify is not None:
-        yield (*where, "fold_stratify"), "data.fold_stratify with data.fold_together", "one of them", ""
+        found = "data.fold_stratify with data.fold_together"
+        yield Violation(("data", "fold_stratify"), found, "one of them")
     for fold, split in data.splits.items():
         ways = [name for name in ("by_time", "together", "stratify") if getattr(split.valid, name, None)]
         if len(ways) > 1:
-            yield (
-                (*where, "splits", fold, "valid"),
-                f"a holdout with {' and '.join(ways)}",
-                "at most one of them",
-                "",
-            )
+            where = ("data", "splits", fold, "valid")
+            yield Violation(where, f"a holdout with {' and '.join(ways)}", "at most one of them")
 
 
 def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Violation]:
     """No file may train and judge, or judge and choose the number of rounds."""
-    for fold, split in splits.items():
-        yield from _leaks(("data", "splits", fold), split)
-
-
-def _leaks(where: Path, split: SplitConfig) -> Iterator[Violation]:
-    sides = {"train": _files(split.train)}
-    if isinstance(split.test, tuple):
-        sides["test"] = _files(split.test)
-    if isinstance(split.valid, tuple):
-        sides["valid"] = _files(split.valid)
     reasons = {
         ("train", "test"): "models would be judged on what they were trained on",
         ("valid", "test"): "the number of rounds would be chosen on the data that is to judge it",
         ("train", "valid"): "the number of rounds would be chosen on training data",
     }
-    for (one, other), reason in reasons.items():
-        both = sorted(sides.get(one, set()) & sides.get(other, set()))
-        if both:
-            blamed = "valid" if "valid" in (one, other) else "test"
-            cure = "valid: {holdout: 0.2, seed: 1} sets training queries aside" if blamed == "valid" else ""
-            found = f"{', '.join(both)} is in {one} and in {other} of the same split: {reason}"
-            yield (*where, blamed), found, "different files", cure
-
-
-def _files(files: tuple[str, ...]) -> set[str]:
-    return {posixpath.normpath(file) for file in files}
+    for fold, split in splits.items():
+        sides = {"train": split.train, "valid": split.valid, "test": split.test}
+        files = {
+            side: {posixpath.normpath(file) for file in named} if isinstance(named, tuple) else set()
+            for side, named in sides.items()
+        }
+        for (one, other), reason in reasons.items():
+            both = sorted(files[one] & files[other])
+            if both:
+                blamed = "valid" if "valid" in (one, other) else "test"
+                cure = (
+                    "valid: {holdout: 0.2, seed: 1} sets training queries aside" if blamed == "valid" else ""
+                )
+                found = f"{', '.join(both)} is in {one} and in {other} of the same split: {reason}"
+                yield Violation(("data", "splits", fold, blamed), found, "different files", cure)
 
 
 def stopping_rules(
@@ -106,44 +113,41 @@ def stopping_rules(
 ) -> Iterator[Violation]:
     """Either the validation data decides how many rounds to train, or each model says it."""
     for name, model in models.items():
-        where: Path = ("models", name)
+        rounds = ("models", name, "rounds")
         if not model.ranker.boosted:
             if model.rounds is not None:
                 found = f"models.{name}.rounds: ranker {model.ranker_name!r} is not trained in rounds"
-                yield (*where, "rounds"), found, "", "leave it out"
+                yield Violation(rounds, found, cure="leave it out")
         elif stopping and model.rounds is not None:
             cure = "stopping.max_rounds is the limit; `stopping: null` lets every model train its own rounds"
-            yield (*where, "rounds"), f"models.{name}.rounds with stopping", "one of them", cure
+            yield Violation(rounds, f"models.{name}.rounds with stopping", "one of them", cure)
         elif not stopping and model.rounds is None:
             cure = "add rounds: 300, or a stopping section for all models"
-            yield where, f"models.{name} does not say how long to train", "", cure
+            yield Violation(("models", name), f"models.{name} does not say how long to train", cure=cure)
     for fold, split in splits.items():
         if stopping and split.valid is None:
             found = (
                 f"split {fold!r} has no validation data, on which stopping could choose the number of rounds"
             )
             cure = "add valid: {holdout: 0.2, seed: 1}, or use stopping: null and give each model its rounds"
-            yield ("data", "splits", fold), found, "", cure
+            yield Violation(("data", "splits", fold), found, cure=cure)
 
 
 def baseline_rule(
     baseline: str, models: Mapping[str, object], swept: Mapping[str, str]
 ) -> Iterator[Violation]:
     """The baseline is one of the models; `swept` are the points of sweeps by the model they were made of."""
-    points = [point for point, model in swept.items() if model == baseline]
+    where, points = ("compare", "baseline"), [point for point, model in swept.items() if model == baseline]
     if baseline not in models and points:
-        cure = f"one of them, such as {points[0]!r}; the first model is the baseline unless one is named"
-        yield (
-            ("compare", "baseline"),
-            f"{baseline!r} is swept: it became {count_of(len(points), 'model')}",
-            cure,
-            "",
-        )
+        expected = f"one of them, such as {points[0]!r}; the first model is the baseline unless one is named"
+        yield Violation(where, f"{baseline!r} is swept: it became {count_of(len(points), 'model')}", expected)
     elif baseline not in models:
-        yield ("compare", "baseline"), f"there is no model {baseline!r}", "", did_you_mean(baseline, models)
+        yield Violation(where, f"there is no model {baseline!r}", cure=did_you_mean(baseline, models))
 
 
-def estimate_rules(rule: Relevance | None, metrics: Mapping[Path, Iterable[Metric]]) -> Iterator[Violation]:
+def estimate_rules(
+    rule: Relevance | None, metrics: Mapping[KeyPath, Iterable[Metric]]
+) -> Iterator[Violation]:
     """Labels that estimate relevance need metrics that are right on average where labels are."""
     if rule is None or not rule.estimates:
         return
@@ -154,10 +158,12 @@ def estimate_rules(rule: Relevance | None, metrics: Mapping[Path, Iterable[Metri
                 found = (
                     f"{metric} leaves out queries without an event, so its mean is no estimate of relevance"
                 )
-                yield where, found, "", f"use {metric.name}(gain=linear,empty=zero){k}"
+                yield Violation(where, found, cure=f"use {metric.name}(gain=linear,empty=zero){k}")
             elif not metric.graded:
                 found = f"{metric} asks only whether a label is above 0: it counts what happened, whatever its rank"
-                yield where, found, "a metric of graded labels", f"use dcg(gain=linear,empty=zero){k}"
+                yield Violation(
+                    where, found, "a metric of graded labels", f"use dcg(gain=linear,empty=zero){k}"
+                )
 
 
 def reference_rules(
@@ -165,32 +171,110 @@ def reference_rules(
 ) -> Iterator[Violation]:
     """Figures are of models of this experiment, and of metrics that can be computed as their source did."""
     for at, reference in enumerate(references):
-        where = ("references", at)
+        said = f"references.{at}"
         if reference.tool is not None and reference.tool not in TOOLS:
-            found = f"references.{at}.as is {reference.tool!r}"
-            yield (*where, "as"), found, "", did_you_mean(reference.tool, TOOLS)
+            cure = did_you_mean(reference.tool, TOOLS)
+            yield Violation(("references", at, "as"), f"{said}.as is {reference.tool!r}", cure=cure)
             continue
         for model, figures in reference.values.items():
-            path = (*where, "values", model)
+            path = ("references", at, "values", model)
             if model not in models:
-                yield (
-                    path,
-                    f"references.{at}.values: there is no model {model!r}",
-                    "",
-                    did_you_mean(model, models),
-                )
+                cure = did_you_mean(model, models)
+                yield Violation(path, f"{said}.values: there is no model {model!r}", cure=cure)
             for metric in figures:
-                called = f"references.{at}.values.{model}: "
                 try:
                     measured = reference.measured(metric)
                 except MetricError as error:
-                    yield (*path, metric), f"{called}{error}", "", ""
+                    yield Violation((*path, metric), f"{said}.values.{model}: {error}")
                     continue
                 if (scaled := measured.on_scale(max_grade or 1)) != measured:
+                    found = f"{said}.values.{model}: {metric} does not say the scale's highest grade"
                     cure = f"write {scaled}" if max_grade else f"write it out, as in {measured.on_scale(4)}"
-                    yield (
-                        (*path, metric),
-                        f"{called}{metric} does not say the scale's highest grade",
-                        "",
-                        cure,
-                    )
+                    yield Violation((*path, metric), found, cure=cure)
+
+
+_SPACE: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Space])
+
+
+def with_built_in(tune: TuneConfig, models: Mapping[str, ModelConfig]) -> TuneConfig:
+    """The same with what ``built-in`` stands for, where there is something."""
+    spaces = {
+        name: _SPACE.validate_python(models[name].ranker.search_space()) or space
+        if space == BUILT_IN and name in models
+        else space
+        for name, space in tune.models.items()
+    }
+    return tune.model_copy(update={"models": spaces})
+
+
+def tune_rules(
+    tune: TuneConfig,
+    models: Mapping[str, ModelConfig],
+    known: Mapping[str, object],
+    splits: Mapping[str, SplitConfig],
+    *,
+    stopping: bool,
+    check_rankers: bool,
+) -> Iterator[Violation]:
+    """What cannot be searched; `models` are the sound ones of those that are known."""
+    for name, space in tune.models.items():
+        where, model = ("tune", "models", name), models.get(name)
+        if name not in known:
+            cure = did_you_mean(name, known)
+            yield Violation(where, f"tune.models: there is no model {name!r}", cure=cure)
+        elif model is None:
+            continue
+        elif isinstance(space, str):
+            with_it = f" with the objective {model.objective}" if model.objective else ""
+            found = f"there is no built-in space for the ranker {model.ranker_name}{with_it}"
+            expected = "a mapping such as {params.num_leaves: {low: 7, high: 127, log: true}}"
+            yield Violation(where, f"tune.models.{name}: {found}", expected)
+        elif getattr(model.ranker, "data_parallel", False):
+            found = f"tune.models.{name}: a model that is trained across workers cannot be tuned"
+            cure = "tune it without data_parallel, on fewer queries, and write down what was chosen"
+            yield Violation(where, found, cure=cure)
+        elif not space:
+            yield Violation(where, f"tune.models.{name} searches nothing", "at least one option, or built-in")
+        elif stopping and ROUNDS in space:
+            cure = "stopping chooses the rounds of every trial; leave it out, or use `stopping: null`"
+            yield Violation(
+                (*where, ROUNDS), f"tune.models.{name}.{ROUNDS} with stopping", "one of them", cure
+            )
+        else:
+            yield from _refused(where, model, space, check_rankers)
+    for fold, split in splits.items():
+        if split.valid is None and tune.inner_folds is None:
+            found = f"split {fold!r} has no validation data, on which tune could choose"
+            cure = "add valid: {holdout: 0.2, seed: 1}, or judge trials on training queries: inner_folds: 5"
+            yield Violation(("data", "splits", fold), found, cure=cure)
+
+
+def _refused(where: KeyPath, config: ModelConfig, space: Mapping[str, Any], ask: bool) -> Iterator[Violation]:
+    """Options and values of a space that the ranker does not take."""
+    if ask and config.ranker.check():
+        return  # told already, where the model stands
+    for probe in probes(space):
+        try:
+            ranker = model_at(config, probe).ranker
+            problems = ranker.check() if ask else []
+        except RankerError as error:
+            problems = list(error.problems)
+        for problem in problems:
+            path = (*where, problem.place) if problem.place in space else where
+            said = f"tune.models.{where[-1]}: " + (f"{problem.place}: " if problem.place else "")
+            yield Violation(path, f"{said}{problem.found}", problem.expected, problem.cure)
+
+
+def probes(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Points that together try both ends of every range and every value of every list."""
+    sides = {
+        option: values.ends if isinstance(values, Range) else (values[0], values[-1])
+        for option, values in space.items()
+    }
+    low, high = ({option: ends[side] for option, ends in sides.items()} for side in (0, 1))
+    yield low
+    if high != low:
+        yield high
+    for option, values in space.items():
+        if not isinstance(values, Range):
+            yield from ({**low, option: value} for value in values[1:-1])

@@ -6,32 +6,32 @@ It comes from the same classes that check the file, so the two cannot disagree a
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Mapping
+from inspect import cleandoc
 from typing import Any
 
-from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from ltr_harness.config.expand import DEFAULT_PRESET, PRESETS
 from ltr_harness.config.experiment import (
-    CompareSection,
+    CompareConfig,
     DataLayout,
     Header,
     MetricsConfig,
     ModelOptions,
+    References,
     ReportConfig,
     StoppingConfig,
 )
-from ltr_harness.config.presets import DEFAULT_PRESET, PRESETS
-from ltr_harness.config.references import References
 from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.known_sets import SETS
 
 Schema = dict[str, Any]
+TITLE = "ltr-harness experiment"
 
 _SECTIONS = (
-    Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareSection,
+    Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareConfig,
     ReportConfig, References,
 )  # fmt: skip
 
@@ -40,71 +40,56 @@ def json_schema() -> Schema:
     """The schema of an experiment file with the readers and rankers that come with the harness."""
     from ltr_harness import rankers, readers
 
-    reader_kinds = {name: readers.catalog.load(name) for name in readers.READERS}
-    ranker_kinds = {name: rankers.catalog.load(name) for name in rankers.RANKERS}
-    kinds = [*_SECTIONS, *reader_kinds.values(), *ranker_kinds.values()]
+    loaded_readers = {name: readers.catalog.load(name) for name in readers.READERS}
+    loaded_rankers = {name: rankers.catalog.load(name) for name in rankers.RANKERS}
+    kinds = [*_SECTIONS, *loaded_readers.values(), *loaded_rankers.values()]
     references, everything = models_json_schema([(kind, "validation") for kind in kinds])
     definitions: dict[str, Schema] = everything["$defs"]
-
-    def taken(kind: type[BaseModel]) -> Schema:
-        return definitions.pop(references[kind, "validation"]["$ref"].rpartition("/")[2])
-
-    header = taken(Header)["properties"]
-    layout = taken(DataLayout)["properties"]
+    of = {kind: definitions.pop(references[kind, "validation"]["$ref"].rpartition("/")[2]) for kind in kinds}
+    for kind in (MetricsConfig, StoppingConfig, TuneConfig, CompareConfig):
+        of[kind].pop("required", None)
+    header, layout, options = (of[kind]["properties"] for kind in (Header, DataLayout, ModelOptions))
     layout["set"] = {
         "enum": list(SETS),
         "description": "A public set in its published layout, under `root`: supplies reader, options, splits and "
         "max_grade where they are not given.",
     }
     layout["splits"] = _flat_or_by_fold(layout["splits"])
-    options = taken(ModelOptions)["properties"]
-    metrics = taken(MetricsConfig)
-    metrics["properties"]["preset"] = {
+    of[MetricsConfig]["properties"]["preset"] = {
         "enum": list(PRESETS),
         "default": DEFAULT_PRESET,
         "description": "Supplies report, cutoffs and primary where they are not given.",
     }
-    stopping = taken(StoppingConfig)
-    sweep, tune = taken(SweepConfig), taken(TuneConfig)
-    compare, report, published = taken(CompareSection), taken(ReportConfig), taken(References)
-    for section in (metrics, stopping, tune, compare):
-        section.pop("required", None)
-    readers_schema = {name: taken(kind) for name, kind in reader_kinds.items()}
-    rankers_schema = {name: taken(kind) for name, kind in ranker_kinds.items()}
     path_or_paths = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
-    properties = {
-        "name": header["name"],
-        "extends": {
-            **path_or_paths,
-            "description": "File or files this one builds on, relative to this file; its own values win.",
-        },
-        "seeds": header["seeds"],
-        "data": _one_of(
-            "reader", readers_schema, layout, "Where the rows come from and how they are divided."
-        ),
-        "metrics": metrics,
-        "stopping": _or_null(stopping),
-        "models": {
-            "type": "object",
-            "description": "The competitors, by the name that tables call them.",
-            "additionalProperties": _one_of("ranker", rankers_schema, options, "One competitor."),
-        },
-        "sweep": _or_null(sweep),
-        "tune": _or_null(tune),
-        "compare": compare,
-        "report": _or_null(report),
-        "references": _or_null(published),
-    }
-    return _experiment(properties, definitions)
-
-
-def _experiment(properties: Schema, definitions: Schema) -> Schema:
+    readers_schema = {name: of[kind] for name, kind in loaded_readers.items()}
+    rankers_schema = {name: of[kind] for name, kind in loaded_rankers.items()}
+    data = _one_of("reader", readers_schema, layout, "Where the rows come from and how they are divided.")
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "ltr-harness experiment",
+        "title": TITLE,
         "type": "object",
         "additionalProperties": False,
-        "properties": properties,
+        "properties": {
+            "name": header["name"],
+            "extends": {
+                **path_or_paths,
+                "description": "File or files this one builds on, relative to this file; its own values win.",
+            },
+            "seeds": header["seeds"],
+            "data": data,
+            "metrics": of[MetricsConfig],
+            "stopping": _or_null(of[StoppingConfig]),
+            "models": {
+                "type": "object",
+                "description": "The competitors, by the name that tables call them.",
+                "additionalProperties": _one_of("ranker", rankers_schema, options, "One competitor."),
+            },
+            "sweep": _or_null(of[SweepConfig]),
+            "tune": _or_null(of[TuneConfig]),
+            "compare": of[CompareConfig],
+            "report": _or_null(of[ReportConfig]),
+            "references": _or_null(of[References]),
+        },
         "if": {"not": {"required": ["extends"]}},
         "then": {"required": ["name", "data", "models"]},
         "$defs": definitions,
@@ -119,7 +104,10 @@ def _or_null(section: Schema) -> Schema:
 
 def _one_of(key: str, kinds: Mapping[str, Schema], beside: Schema, description: str) -> Schema:
     """A mapping whose other keys depend on what `key` names."""
-    named = [{"const": name, "description": _first_line(kind)} for name, kind in kinds.items()]
+    named = [
+        {"const": name, "description": cleandoc(kind.get("description", "")).partition("\n")[0]}
+        for name, kind in kinds.items()
+    ]
     own_file = {"type": "string", "pattern": r"\.py:\w+$", "description": "./my_file.py:MyClass"}
     branches = [
         {
@@ -152,10 +140,6 @@ def _flat_or_by_fold(by_fold: Schema) -> Schema:
     }
 
 
-def _first_line(kind: Schema) -> str:
-    return inspect.cleandoc(kind.get("description", "")).partition("\n")[0]
-
-
 def _without_titles(schema: Any) -> Any:
     """pydantic's automatic titles say nothing that the key does not."""
     if isinstance(schema, list):
@@ -166,7 +150,7 @@ def _without_titles(schema: Any) -> Any:
     for key, value in schema.items():
         if key in ("properties", "$defs") and isinstance(value, dict):
             kept[key] = {name: _without_titles(item) for name, item in value.items()}
-        elif key != "title" or value == "ltr-harness experiment":
+        elif key != "title" or value == TITLE:
             kept[key] = value if key in ("default", "examples", "enum", "const") else _without_titles(value)
     return kept
 

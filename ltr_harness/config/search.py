@@ -1,46 +1,178 @@
-"""How one model becomes many: `sweep` trains and compares all of them, `tune` chooses one on validation data."""
+"""The sections ``sweep:``, whose points are all compared, and ``tune:``, which chooses one on validation data."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
-
-from ltr_harness.config.space import Draws, Space, Values
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
 BUILT_IN = "built-in"
-MOST_POINTS = 1000
-"""That one model may become: all of them are compared with each other."""
+MOST_POINTS = 1000  # that one model may become: all of them are compared with each other
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
+Number = int | float
 
 
-def _not_empty(values: Any) -> Any:
+def several(most: float = math.inf, *, repeated: bool = False) -> AfterValidator:
+    """At least one value, at most so many, and each once."""
+
+    def check(values: Any) -> Any:
+        if not values:
+            raise ValueError("at least one")
+        if len(values) > most:
+            raise ValueError(f"at most {most:,}; found {len(values):,}")
+        twice = sorted(str(value) for value, count in Counter(list(values)).items() if count > 1)
+        if twice and not repeated:
+            raise ValueError(f"each once; {', '.join(twice)} was given more than once")
+        return values
+
+    return AfterValidator(check)
+
+
+class Section(BaseModel):
+    """What experiments are made of: no other keys, and nothing changes."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, arbitrary_types_allowed=True, use_attribute_docstrings=True
+    )
+
+
+def shown_value(value: Any) -> str:
+    """A value as names and messages have it: YAML's words, no more digits than it was written with.
+
+    Example:
+        >>> [shown_value(value) for value in (True, None, 0.05, 1.0, "rank:ndcg", [0, 1, 3])]
+        ['true', 'null', '0.05', '1', 'rank:ndcg', '[0, 1, 3]']
+    """
+    if isinstance(value, bool) or value is None:
+        return str({True: "true", False: "false", None: "null"}[value])
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+class Range(Section):
+    """Numbers from `low` to `high`, both included; integers where both are written as such.
+
+    Example:
+        >>> Range(low=4, high=64, log=True).ends
+        (4, 64)
+    """
+
+    low: Number = Field(allow_inf_nan=False)
+    """The smallest value."""
+    high: Number = Field(allow_inf_nan=False)
+    """The largest value."""
+    log: bool = False
+    """Search by factors instead of differences: 0.01, 0.1, 1."""
+    step: Number | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Only low, low + step, low + 2 step …"""
+
+    @model_validator(mode="after")
+    def _sound(self) -> Self:
+        if not self.low < self.high:
+            raise ValueError("low < high")
+        if self.log and self.low <= 0:
+            raise ValueError("low > 0 with log: true")
+        if self.log and self.step is not None:
+            raise ValueError("step or log: true, not both")
+        if self.whole and isinstance(self.step, float):
+            raise ValueError("an integer step between integers")
+        return self
+
+    @property
+    def whole(self) -> bool:
+        """Only integers are meant."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @property
+    def ends(self) -> tuple[Number, Number]:
+        """The values at both ends: what a check asks a library about."""
+        return self.low, self.high
+
+    def drawn(self, share: float) -> Number:
+        """The value at a share of the way, rounded to what a name can carry: four digits.
+
+        Example:
+            >>> [Range(low=1, high=4).drawn(u) for u in (0.0, 0.25, 0.99)]
+            [1, 2, 4]
+            >>> Range(low=0.01, high=1.0, log=True).drawn(0.5)
+            0.1
+        """
+        if self.step is not None:
+            steps = math.floor((self.high - self.low) / self.step + 1e-9)
+            value = self.low + self.step * math.floor(share * (steps + 1))
+            return value if self.whole else float(f"{value:.12g}")
+        if self.whole:  # each integer owns the stretch from half below to half above it
+            low, high = self.low - 0.5, self.high + 0.5
+            value = low * (high / low) ** share if self.log else low + (high - low) * share
+            return min(max(round(value), int(self.low)), int(self.high))
+        low, high = self.low, self.high
+        value = low * (high / low) ** share if self.log else low + (high - low) * share
+        return min(max(float(f"{value:.4g}"), float(low)), float(high))
+
+
+def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if not values:
-        raise ValueError("at least one")
+        raise ValueError("at least one value")
+    # by kind too: 1, 1.0 and true are equal in Python and different things to a library
+    ordered = sorted((type(value).__name__, shown_value(value)) for value in values)
+    twice = [value for (kind, value), other in pairwise(ordered) if (kind, value) == other]
+    if twice:
+        raise ValueError(f"each value once; {', '.join(dict.fromkeys(twice))} was given more than once")
     return values
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+def _kind(value: Any) -> str:
+    return "list" if isinstance(value, list | tuple) else "range"
 
 
-class SweepConfig(_Section):
+def _list_or_range(items: dict[str, Any]) -> WithJsonSchema:
+    return WithJsonSchema(
+        {"anyOf": [{"type": "array", "items": items, "minItems": 1}, Range.model_json_schema()]}
+    )
+
+
+Values = Annotated[tuple[Any, ...], AfterValidator(_distinct)]
+"""Values of any kind, each tried."""
+
+Draws = Annotated[
+    Annotated[Values, Tag("list")] | Annotated[Range, Tag("range")],
+    Discriminator(_kind),
+    _list_or_range({}),
+]
+"""What random points are drawn from."""
+
+Choice = bool | int | float | str
+Space = Annotated[
+    Annotated[tuple[Choice, ...], AfterValidator(_distinct), Tag("list")] | Annotated[Range, Tag("range")],
+    Discriminator(_kind),
+    _list_or_range({"anyOf": [{"type": "boolean"}, {"type": "number"}, {"type": "string"}]}),
+]
+"""What is searched: a list of plain values, or a range."""
+
+
+class SweepConfig(Section):
     """Options of models, each with several values; every combination becomes a model of its own."""
 
-    grid: dict[str, Values] = Field(
-        default_factory=dict,
-        description="Every combination: {models.lgb.params.num_leaves: [15, 31, 63], …}.",
-    )
-    random: dict[str, Draws] = Field(
-        default_factory=dict,
-        description="Points drawn at random from lists and ranges: {models.xgb.params.eta: {low: 0.01, high: 0.3, "
-        "log: true}, …}.",
-    )
-    points: int | None = Field(
-        default=None, ge=1, le=MOST_POINTS, description="How many `random` points each model gets."
-    )
-    seed: Seed = Field(default=1, description="Decides which points are drawn.")
+    grid: dict[str, Values] = Field(default_factory=dict)
+    """Every combination: {models.lgb.params.num_leaves: [15, 31, 63], …}."""
+    random: dict[str, Draws] = Field(default_factory=dict)
+    """Points drawn at random from lists and ranges: {models.xgb.params.eta: {low: 0.01, high: 0.3, log: true}, …}."""
+    points: int | None = Field(default=None, ge=1, le=MOST_POINTS)
+    """How many `random` points each model gets."""
+    seed: Seed = 1
+    """Decides which points are drawn."""
 
     @model_validator(mode="after")
     def _points_go_with_random(self) -> Self:
@@ -58,36 +190,28 @@ class SweepConfig(_Section):
         return self
 
 
-class SweepPoint(_Section):
+class SweepPoint(Section):
     """Which point of a sweep a model is; the resolved configuration says it."""
 
-    of: str = Field(description="The model that was swept.")
-    at: dict[str, Any] = Field(description="The options that differ, such as {params.num_leaves: 15}.")
+    of: str
+    """The model that was swept."""
+    at: dict[str, Any]
+    """The options that differ, such as {params.num_leaves: 15}."""
 
 
-class TuneConfig(_Section):
+class TuneConfig(Section):
     """Options of models, searched for the values that are best on validation data."""
 
-    models: Annotated[
-        dict[str, Literal["built-in"] | dict[str, Space]],
-        AfterValidator(_not_empty),
-    ] = Field(
-        description="Model to what is searched: {params.num_leaves: {low: 7, high: 127, log: true}, …}, or built-in."
-    )
-    trials: int | None = Field(default=None, ge=1, description="Budget: this many trials per model and fold.")
-    minutes: float | None = Field(
-        default=None,
-        gt=0,
-        allow_inf_nan=False,
-        description="Budget: no trial begins once a model's trials on a fold have taken this long together.",
-    )
-    sampler: Literal["tpe", "random"] = Field(
-        default="tpe", description="tpe learns from earlier trials where to look; random does not."
-    )
-    pruner: Literal["median", "none"] = Field(
-        default="median",
-        description="median ends a trial whose best value so far is below the median of earlier trials at that round.",
-    )
+    models: Annotated[dict[str, Literal["built-in"] | dict[str, Space]], several()]
+    """Model to what is searched: {params.num_leaves: {low: 7, high: 127, log: true}, …}, or built-in."""
+    trials: int | None = Field(default=None, ge=1)
+    """Budget: this many trials per model and fold."""
+    minutes: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Budget: no trial begins once a model's trials on a fold have taken this long together."""
+    sampler: Literal["tpe", "random"] = "tpe"
+    """tpe learns from earlier trials where to look; random does not."""
+    pruner: Literal["median", "none"] = "median"
+    """median ends a trial whose best value so far is below the median of earlier trials at that round."""
     inner_folds: int | None = Field(
         default=None,
         ge=3,
@@ -95,16 +219,12 @@ class TuneConfig(_Section):
         description="Nested cross-validation: judge a trial on this many folds of the training queries instead of on "
         "the validation data.",
     )
-    parallel: int = Field(
-        default=1,
-        ge=1,
-        le=1000,
-        description="Trials of one model and fold at the same time. Beyond 1 the choice depends on their timing.",
-    )
-    storage: Literal["journal", "sqlite"] = Field(
-        default="journal", description="How Optuna keeps the trials; several processes need a journal."
-    )
-    seed: Seed = Field(default=1, description="Decides what is tried, and trains every trial.")
+    parallel: int = Field(default=1, ge=1, le=1000)
+    """Trials of one model and fold at the same time. Beyond 1 the choice depends on their timing."""
+    storage: Literal["journal", "sqlite"] = "journal"
+    """How Optuna keeps the trials; several processes need a journal."""
+    seed: Seed = 1
+    """Decides what is tried, and trains every trial."""
 
     @model_validator(mode="after")
     def _budget(self) -> Self:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.units import unit_texts
-from ltr_harness.config.point import model_at
-from ltr_harness.config.tune import probes
+from ltr_harness.comparison.cautions import unit_texts
+from ltr_harness.config.experiment import model_at
+from ltr_harness.config.rules import probes
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, HarnessError, Problem, UsageError
 from ltr_harness.experiment.folds import FoldReader
@@ -27,11 +27,7 @@ Findings = Mapping[str, tuple[Finding, ...]]
 
 
 def findings_of(reader: FoldReader, metrics: Iterable[Metric], accept: Collection[str] = ()) -> Findings:
-    """Fold to its findings, the worst first.
-
-    Raises:
-        UsageError: there is no such lint.
-    """
+    """Fold to its findings, the worst first; UsageError where there is no such lint to accept."""
     unknown = [name for name in accept if name not in LINTS]
     if unknown:
         raise UsageError(
@@ -54,21 +50,14 @@ def findings_of(reader: FoldReader, metrics: Iterable[Metric], accept: Collectio
 
 
 def refuse_errors(findings: Findings) -> None:
-    """Raise what is wrong with the data and has not been accepted.
-
-    Raises:
-        DataError: every such error.
-    """
-    problems = [
-        Problem(
-            finding.place,
-            finding.found,
-            cure=f"{finding.cure}; to train all the same, add --accept {finding.lint} "
-            f"(in Python: accept=[{finding.lint!r}])",
-        )
-        for finding in each_once(findings)
-        if finding.severity == "error" and not finding.accepted
-    ]
+    """Raise a DataError of all that is wrong with the data and has not been accepted."""
+    problems = []
+    for one in each_once(findings):
+        if one.severity == "error" and not one.accepted:
+            accept = f"add --accept {one.lint} (in Python: accept=[{one.lint!r}])"
+            problems.append(
+                Problem(one.place, one.found, cure=f"{one.cure}; to train all the same, {accept}")
+            )
     if problems:
         raise DataError(problems)
 
@@ -96,33 +85,23 @@ def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
         if before:
             folds = ", ".join(dict.fromkeys(seen[query] for query in before))
             n = len(before)
-            repeated[name] = [
-                Finding(
-                    REPEATED,
-                    "note",
-                    "test",
-                    f"{n:,} of {count_of(len(queries), 'query')} {plural('is', n)} tested in {folds} too "
-                    f"(such as {before[0][0]})",
-                    "a comparison counts each once, with its mean over the folds",
-                )
-            ]
+            of_all = f"{n:,} of {count_of(len(queries), 'query')} {plural('is', n)}"
+            found = f"{of_all} tested in {folds} too (such as {before[0][0]})"
+            cure = "a comparison counts each once, with its mean over the folds"
+            repeated[name] = [Finding(REPEATED, "note", "test", found, cure)]
         seen |= {query: seen.get(query, name) for query in queries}
     return repeated
 
 
 def check(job: Job, accept: Collection[str] = ()) -> Job:
-    """The job with the data lints' findings, which are not refused here.
-
-    Raises:
-        UsageError: every problem found.
-    """
+    """The job with the data lints' findings, which are not refused here; UsageError with every problem found."""
     problems = [
         *(_metric_problems(job) or _undefined_everywhere(job)),
         *_model_problems(job),
         *_unit_problems(job),
     ]
     if problems:
-        raise UsageError(problems)
+        raise UsageError(list(dict.fromkeys(problems)))
     return replace(job, findings=findings_of(job.reader, job.metrics, accept))
 
 
@@ -139,7 +118,7 @@ def _metric_problems(job: Job) -> list[Problem]:
                 bind(wanted, part.judgments)
             except HarnessError as problem:
                 problems.append(Problem(part.source, str(problem)))
-    return _each_once(problems)
+    return problems
 
 
 def _undefined_everywhere(job: Job) -> list[Problem]:
@@ -152,16 +131,11 @@ def _undefined_everywhere(job: Job) -> list[Problem]:
             for fold in job.folds
             if fold.valid is not None and _is_undefined(job.stopping.metric, fold.valid)
         ]
-    problems = [
-        Problem(
-            part.source,
-            f"{metric} is undefined for every query",
-            "at least one query with a relevant document",
-            "look at the labels",
-        )
+    expected = "at least one query with a relevant document"
+    return [
+        Problem(part.source, f"{metric} is undefined for every query", expected, "look at the labels")
         for metric, part in undefined
     ]
-    return _each_once(problems)
 
 
 def _is_undefined(metric: Metric, part: RankingDataset) -> bool:
@@ -179,9 +153,8 @@ def _unit_problems(job: Job) -> list[Problem]:
         known = fold.test.query_attributes
         if unit not in known:
             cure = did_you_mean(unit, known) if known else "name it under `attributes:` of the data"
-            problems.append(
-                Problem("compare.unit", f"{fold.test.source} has no query attribute {unit!r}", cure=cure)
-            )
+            found = f"{fold.test.source} has no query attribute {unit!r}"
+            problems.append(Problem("compare.unit", found, cure=cure))
             continue
         texts = unit_texts(known[unit])
         missing = int(np.count_nonzero(texts == ""))
@@ -191,7 +164,7 @@ def _unit_problems(job: Job) -> list[Problem]:
         units |= set(texts.tolist())
     if not problems and len(units) < 2:
         problems = [Problem("compare.unit", f"all test queries are of one {unit}", "at least two")]
-    return _each_once(problems)
+    return problems
 
 
 def _model_problems(job: Job) -> list[Problem]:
@@ -206,15 +179,11 @@ def _model_problems(job: Job) -> list[Problem]:
             for probe in () if wrong else probes(space):
                 refused = model_at(config, probe).ranker.check(facts[fold.name])
                 problems += _placed(f"tune.models.{name}", refused)
-    return _each_once(problems)
+    return problems
 
 
 def _placed(where: str, problems: Sequence[Problem]) -> list[Problem]:
     return [replace(one, place=f"{where}.{one.place}" if one.place else where) for one in problems]
-
-
-def _each_once(problems: list[Problem]) -> list[Problem]:
-    return list(dict.fromkeys(problems))
 
 
 BINNED = 1  # bytes of a value in both libraries' binned training data

@@ -1,4 +1,9 @@
-"""A Dask cluster that this process may use: one that runs somewhere, or processes of this machine."""
+"""Dask clusters, somewhere else or of processes of this machine, and runs that are trained on them.
+
+A worker trains in a folder of its own and sends the finished run folder back as bytes, so that no disk needs to
+be shared; this process puts it in its place as it does with its own. Data go the other way only to workers that do
+not see the files at the same path.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,37 @@ import atexit
 import logging
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
-from ltr_harness.config.experiment import Experiment, ModelConfig
+import numpy as np
+
 from ltr_harness.cores import available_cores
-from ltr_harness.errors import MAIN_GUARD, MissingExtraError, Problem, UsageError
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import MAIN_GUARD, DataError, Problem, TrainingError, UsageError, optional_module
+from ltr_harness.experiment.execute import execute
+from ltr_harness.experiment.folds import Fold
+from ltr_harness.experiment.job import Cluster, Job, Task, changed_files
 from ltr_harness.experiment.pool import isolated, worker_context
-from ltr_harness.rankers.boosted import DataParallelRanker
+from ltr_harness.experiment.workers import Rounds, WorkerPool, batched, dispatch, run_here
+from ltr_harness.rankers.ranker import Workers
+from ltr_harness.runs import Run, load_run
+from ltr_harness.runs.folder import receive
+from ltr_harness.runs.identity import package_versions
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.progress import Progress
+
 
 CONNECT_WITHIN = 10
 """Seconds a scheduler has to answer."""
@@ -32,44 +56,22 @@ _LOCAL = {
 """Dask's settings of a local cluster. By default two idle workers take a tenth of a core, to watch themselves."""
 
 
-@dataclass(frozen=True, eq=False)
-class Cluster:
-    """A connected cluster."""
-
-    client: Any
-    threads: int  # of each run: what the smallest worker has
-    n_workers: int  # when it was connected; workers that come later are used too
-
-
-@contextmanager
-def chosen_cluster(workers: int | str | None, dask: str | None) -> Iterator[Cluster | None]:
-    """The cluster that ``dask:N`` workers or a scheduler's address asks for; None where neither does.
-
-    Raises:
-        UsageError: both are given, or `workers` is neither a number nor ``dask:N``; see also below.
-    """
+def chosen_cluster(workers: int | str | None, dask: str | None) -> AbstractContextManager[Cluster | None]:
+    """The cluster that ``dask:N`` workers or a scheduler's address asks for; UsageError where both do."""
     n_local = local_size(workers) if isinstance(workers, str) else None
     if dask is not None and isinstance(workers, str):
         raise UsageError(f"both --dask {dask} and --workers {workers} are given; expected one of the two")
     if dask is not None:
-        with cluster_at(dask) as cluster:
-            yield cluster
-    elif n_local is not None:
-        with local_cluster(n_local) as cluster:
-            yield cluster
-    else:
-        yield None
+        return cluster_at(dask)
+    return nullcontext() if n_local is None else local_cluster(n_local)
 
 
 def local_size(workers: str) -> int:
-    """N of ``dask:N``.
+    """N of ``dask:N``; UsageError for anything else.
 
     Example:
         >>> local_size("dask:4")
         4
-
-    Raises:
-        UsageError: anything else.
     """
     head, _, number = workers.partition(":")
     if head != "dask" or not (number.isascii() and number.isdigit()) or int(number) < 1:
@@ -79,45 +81,9 @@ def local_size(workers: str) -> int:
     return int(number)
 
 
-def across_all(experiment: Experiment, cluster: Cluster) -> Experiment:
-    """The experiment with the number of workers said wherever a model is to be trained across all of them."""
-    models = {
-        name: config.model_copy(update={"ranker": config.ranker.across(cluster.n_workers)})
-        if isinstance(config.ranker, DataParallelRanker)
-        else config
-        for name, config in experiment.models.items()
-    }
-    return experiment.model_copy(update={"models": models})
-
-
-def refuse_without_cluster(experiment: Experiment, cluster: Cluster | None) -> None:
-    """Raises UsageError where models are to be trained across workers that are not there."""
-    problems = [
-        Problem(
-            f"models.{name}.data_parallel",
-            "needs a Dask cluster",
-            cure="add --dask ADDRESS or --workers dask:N",
-        )
-        for name, config in experiment.models.items()
-        if cluster is None and is_data_parallel(config)
-    ]
-    if problems:
-        raise UsageError(problems)
-
-
-def is_data_parallel(config: ModelConfig) -> bool:
-    """Whether a model is trained across the cluster's workers instead of on one of them."""
-    return isinstance(config.ranker, DataParallelRanker) and bool(config.ranker.data_parallel)
-
-
 @contextmanager
 def cluster_at(address: str) -> Iterator[Cluster]:
-    """The cluster whose scheduler is at an address such as ``tcp://host:8786``, or in a scheduler file.
-
-    Raises:
-        MissingExtraError: Dask is not installed.
-        UsageError: no scheduler answers there, or it has no workers.
-    """
+    """The cluster whose scheduler is at an address such as ``tcp://host:8786``, or in a scheduler file."""
     distributed = load_distributed()
     where = {"scheduler_file": address} if Path(address).is_file() else {"address": address}
     try:
@@ -133,15 +99,16 @@ def cluster_at(address: str) -> Iterator[Cluster]:
 
 @contextmanager
 def local_cluster(n_workers: int) -> Iterator[Cluster]:
-    """A cluster of so many processes on this machine, gone at the end.
-
-    Raises:
-        MissingExtraError: Dask is not installed.
-        UsageError: the processes cannot be started.
-    """
+    """A cluster of so many processes on this machine, gone at the end."""
     distributed = load_distributed()
+    import dask
+
+    settings: dict[str, Any] = dict(_LOCAL)
+    if sys.platform == "linux":  # copies of a process that has loaded everything
+        worker_context("distributed")
+        settings["distributed.worker.multiprocessing-method"] = "forkserver"
     # until the end: a worker that dies is replaced
-    with isolated(), _local_settings(), _loop_without_interrupts() as loop:
+    with isolated(), dask.config.set(settings), _loop_without_interrupts() as loop:
         try:
             processes = distributed.LocalCluster(
                 loop=loop,
@@ -160,19 +127,6 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
             raise
         with processes, distributed.Client(processes) as client:
             yield _connected(client, f"dask:{n_workers}", n_workers)
-
-
-@contextmanager
-def _local_settings() -> Iterator[None]:
-    """Processes that Dask starts within are, where the platform can, copies of one that has loaded everything."""
-    import dask
-
-    settings: dict[str, Any] = dict(_LOCAL)
-    if sys.platform == "linux":
-        worker_context("distributed")
-        settings["distributed.worker.multiprocessing-method"] = "forkserver"
-    with dask.config.set(settings):
-        yield
 
 
 @contextmanager
@@ -200,18 +154,8 @@ def _loop_without_interrupts() -> Iterator[Any]:
 
 
 def load_distributed() -> Any:
-    """The package `distributed`.
-
-    Raises:
-        MissingExtraError: it is not installed.
-    """
-    try:
-        import distributed
-    except ImportError:
-        raise MissingExtraError(
-            Problem("", "a cluster needs the package distributed", cure="pip install 'ltr-harness[dask]'")
-        ) from None
-    return distributed
+    """The package `distributed`; MissingExtraError where it is not installed."""
+    return optional_module("distributed", "a cluster needs the package distributed", "dask")
 
 
 def _connected(client: Any, name: str, n_workers: int = 1) -> Cluster:
@@ -227,3 +171,215 @@ def _connected(client: Any, name: str, n_workers: int = 1) -> Cluster:
 
 def _first_line(problem: BaseException) -> str:
     return (str(problem) or type(problem).__name__).splitlines()[0]
+
+
+NEW_WORKER_WITHIN = 120
+"""Seconds after which a cluster that has lost its last worker is given up."""
+
+
+def run_on_cluster(
+    tasks: Sequence[Task], job: Job, cluster: Cluster, progress: Progress
+) -> Iterator[tuple[Task, Run]]:
+    """Each run on one worker of the cluster, with all its threads; a task's result does not depend on which."""
+    again = [task for task in tasks if task.state == "score again"]  # the models are here, and it is quick
+    yield from run_here(again, job, progress)
+    new = [task for task in tasks if task.state != "score again"]
+    across = [task for task in new if getattr(job.config_of(task).ranker, "data_parallel", False)]
+    pool = DaskWorkerPool(cluster, job)
+    try:
+        yield from dispatch([task for task in new if task not in across], pool, progress)
+        for task in across:  # each takes the whole cluster
+            progress.started(task)
+            fold = job.reader.read(task.fold)
+            workers = pool.workers_for(task.fold)
+            yield task, execute(task, job, fold, partial(progress.round, task), workers=workers)
+    finally:
+        pool.shutdown()
+
+
+class DaskWorkerPool(WorkerPool):
+    """The cluster's workers, for `dispatch`. Each trains one run at a time, whatever number of threads it has."""
+
+    def __init__(self, cluster: Cluster, job: Job) -> None:
+        super().__init__(job)
+        distributed = load_distributed()
+        self.lost = (distributed.KilledWorker, distributed.client.FutureCancelledError)
+        self._client, self._reader = cluster.client, job.reader
+        self._sees_data: dict[str, bool] = {}
+        self._sent_folds: dict[str, tuple[str, Any]] = {}  # worker to the fold it has: one at a time
+        self._messages: deque[Rounds] = deque()
+        self._last_connected = monotonic()
+        self._client.subscribe_topic(self._job.topic, lambda event: self._messages.append(event[1]))
+
+    def workers(self) -> Collection[str]:
+        present = list(self._client.nthreads())
+        for worker in present:
+            if worker not in self._sees_data:
+                self._register(worker)
+        if present:
+            self._last_connected = monotonic()
+        elif monotonic() - self._last_connected > NEW_WORKER_WITHIN:
+            raise TrainingError(
+                f"the cluster has had no worker for {NEW_WORKER_WITHIN} s; what finished is kept: run the same "
+                "command again when it has"
+            )
+        return [worker for worker in present if worker in self._sees_data]
+
+    def submit(self, worker: str, task: Task) -> Future[dict[str, bytes]]:
+        data = None if self._sees_data[worker] else self._data_on(worker, task.fold)
+        executor = self._client.get_executor(workers=[worker], pure=False)
+        future: Future[dict[str, bytes]] = executor.submit(
+            train_on_worker, self._sent, task, self._reader.read(task.fold).facts, data
+        )
+        return future
+
+    def result(self, task: Task, future: Future[dict[str, bytes]]) -> Run:
+        return load_run(receive(future.result(), task.folder))
+
+    def messages(self) -> Iterable[Rounds]:
+        while self._messages:
+            yield self._messages.popleft()
+
+    def replace(self, worker: str) -> None:
+        """Whoever runs the cluster restarts its workers."""
+
+    def workers_for(self, fold: str) -> Workers:
+        """The cluster for a model that is trained across it."""
+        facts = self._reader.read(fold).facts
+
+        def load(worker: str, split: str, first: int, end: int) -> Any:
+            if worker not in self._sees_data:
+                self._register(worker)
+            pinned = {"workers": [worker], "allow_other_workers": False, "pure": False}
+            if self._sees_data.get(worker):
+                return self._client.submit(load_part, self._sent, fold, facts, split, first, end, **pinned)
+            part = self._reader.read(fold).splits[split].take(np.arange(first, end))
+            return self._client.scatter(part, workers=[worker], hash=False)
+
+        return Workers(self._client, load)
+
+    def shutdown(self) -> None:
+        """Have the workers end at the next round whatever they still train for this command."""
+        self._client.unsubscribe_topic(self._job.topic)
+        self._client.run(cancel, self._job.topic, on_error="ignore")
+
+    def _register(self, worker: str) -> None:
+        """Find out whether a worker can do the work, and whether it sees the data."""
+        models = self._job.experiment.models.values()
+        packages = {"ltr-harness"}.union(*(model.ranker.packages for model in models))
+        here = package_versions(sorted(packages))
+        root = self._job.experiment.data.root
+        folds = [self._reader.read(name) for name in self._reader.names()]
+        paths = sorted(
+            {root / name for fold in folds for facts in fold.facts.values() for name in facts.files}
+        )
+        inputs = [(str(path), path.stat().st_size if path.exists() else -1) for path in paths]
+        asked = (sorted(packages), inputs, dict(self._job.files))
+        try:
+            answer = self._client.run(inspect_worker, *asked, workers=[worker])
+        except OSError:
+            answer = {}
+        except ModuleNotFoundError as problem:
+            raise UsageError(
+                f"worker {worker} cannot import {problem.name!r}; expected ltr-harness[dask] on every worker"
+            ) from None
+        if worker not in answer:  # it went away while it was asked
+            return
+        versions, sees_data, wrong = answer[worker]
+        problems = [
+            Problem(worker, f"has {name} {versions.get(name, 'not at all')}", f"{version}, as here")
+            for name, version in here.items()
+            if versions.get(name) != version
+        ]
+        problems += [Problem(worker, text, cure="share its folder") for text in wrong]
+        if problems:
+            raise UsageError(problems)
+        self._sees_data[worker] = sees_data
+
+    def _data_on(self, worker: str, name: str) -> Any:
+        """A fold in a worker's memory: sent once, and gone when the worker goes on to another."""
+        sent = self._sent_folds.get(worker)
+        if sent is None or sent[0] != name:
+            self._sent_folds.pop(worker, None)
+            fold = self._client.scatter(self._reader.read(name), workers=[worker], hash=False)
+            self._sent_folds[worker] = sent = (name, fold)
+        return sent[1]
+
+
+# --- what happens on a worker ---
+
+_EXTENSION = "ltr-harness-runs"
+
+
+class WorkerState:
+    """What a worker keeps between runs, by the name of the command that they belong to."""
+
+    def __init__(self) -> None:
+        self.cancelled: set[str] = set()  # commands that are over
+        self.one_at_a_time = threading.Lock()  # two experiments may use the same cluster
+        self._job: Job | None = None
+
+    def job_of(self, sent: Mapping[str, Any]) -> Job:
+        """The job, loaded once for all its runs."""
+        if self._job is None or self._job.topic != sent["topic"]:
+            self._job = Job.received(sent)
+        return self._job
+
+
+def _state(worker: Any) -> WorkerState:
+    state: WorkerState = worker.extensions.setdefault(_EXTENSION, WorkerState())
+    return state
+
+
+def inspect_worker(
+    packages: Sequence[str], inputs: Sequence[tuple[str, int]], needed: Mapping[str, str]
+) -> tuple[dict[str, str], bool, list[str]]:
+    """A worker's versions, whether it sees the data files, and what is wrong with the other files there."""
+    sees_data = all(Path(path).is_file() and Path(path).stat().st_size == size for path, size in inputs)
+    wrong = [
+        f"sees another {path} than there is here" if Path(path).exists() else f"does not see {path}"
+        for path in changed_files(needed)
+    ]
+    return package_versions(packages), sees_data, wrong
+
+
+def cancel(topic: str, dask_worker: Any) -> None:
+    """End the run in progress at its next round, if it belongs to a command that is over; Dask gives the worker."""
+    _state(dask_worker).cancelled.add(topic)
+
+
+def train_on_worker(
+    sent: Mapping[str, Any], task: Task, facts: Mapping[str, Any], fold: Fold | None
+) -> dict[str, bytes]:
+    """One run on a worker: name to content of the files in its folder."""
+    worker = load_distributed().get_worker()
+    state, topic = _state(worker), sent["topic"]
+
+    def send(rounds: Rounds) -> None:
+        if topic in state.cancelled:
+            raise TrainingError("the command that asked for this run is over")
+        worker.log_event(topic, rounds)
+
+    with state.one_at_a_time, tempfile.TemporaryDirectory(dir=worker.local_directory) as folder:
+        job = state.job_of(sent)
+        if fold is None:
+            fold = _fold_of(job, task.fold, facts)
+        own_task = replace(task, folder=Path(folder) / task.folder.name)
+        execute(own_task, job, fold, batched(task, send))
+        return {path.name: path.read_bytes() for path in own_task.folder.iterdir()}
+
+
+def load_part(
+    sent: Mapping[str, Any], fold: str, facts: Mapping[str, Any], split: str, first: int, end: int
+) -> RankingDataset:
+    """Some queries of a split; of their features, nothing is read before they are used."""
+    job = _state(load_distributed().get_worker()).job_of(sent)
+    return _fold_of(job, fold, facts).splits[split].take(np.arange(first, end))
+
+
+def _fold_of(job: Job, name: str, facts: Mapping[str, Any]) -> Fold:
+    fold = job.reader.read(name)
+    if fold.facts != facts:
+        place = f"{load_distributed().get_worker().address}: {job.experiment.data.root}"
+        raise DataError(Problem(place, "holds other data than the same path where the command was given"))
+    return fold

@@ -1,124 +1,79 @@
-"""Execution of a task: fit, score, evaluate, write the run folder whole."""
+"""Training of a task, whose run folder is written whole, and of a search's trial, judged on validation data."""
 
 from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.config.experiment import ModelConfig
+from ltr_harness.boosting.stopping import Stopper, StoppingRule
+from ltr_harness.config.experiment import Holdout, ModelConfig, model_at
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import HarnessError, TrainingError
+from ltr_harness.errors import DataError, HarnessError, TrainingError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
-from ltr_harness.experiment.folds import Fold
-from ltr_harness.experiment.job import Job, Task, config_of, ranker_definition, stopping_definition
-from ltr_harness.experiment.read import reading_of
+from ltr_harness.experiment.folds import Fold, reading_of
+from ltr_harness.experiment.job import Job, Task, ranker_definition, stopping_facts
 from ltr_harness.files import unfinished
-from ltr_harness.metrics import bind
-from ltr_harness.numbers import none_if_undefined
+from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Training, Workers
 from ltr_harness.runs.folder import LOG, finish, replace_files
 from ltr_harness.runs.identity import environment, installed_requirements
-from ltr_harness.runs.latency import of_training
-from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, Record, StoppingFacts
+from ltr_harness.runs.insight import of_training
+from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, Record, Trial
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, PER_QUERY, TEST_SCORES, Run, load_run
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-def history_table(fitted: FittedModel) -> pa.Table:
-    """The learning curve."""
-    import pyarrow as pa
-
-    points = fitted.history
-    return pa.table(
-        {
-            "round": pa.array([point.round for point in points], pa.int64()),
-            "split": pa.array([point.data for point in points], pa.string()),
-            "metric": pa.array([point.metric for point in points], pa.string()),
-            "value": pa.array([point.value for point in points], pa.float64()),
-        }
-    )
+from ltr_harness.splits import folds
+from ltr_harness.wording import none_if_undefined
 
 
-def scores_table(test: RankingDataset, scores: NDArray[np.float64]) -> pa.Table:
-    """Every test row with its label and score.
-
-    Shapes: `scores` (n_rows,).
-    """
-    import pyarrow as pa
-
-    sizes = test.groups.sizes
-    first_row = np.repeat(test.groups.boundaries[:-1], sizes)
-    columns = {
-        "query_id": pa.array(np.repeat(test.groups.ids, sizes)),
-        "row": pa.array(np.arange(test.n_rows) - first_row),
-        "label": pa.array(test.labels),
-        "score": pa.array(scores),
-    }
-    if test.judgments.document_ids is not None:
-        columns["document_id"] = pa.array(test.judgments.document_ids)
-    return pa.table(columns)
-
-
-def per_query_table(test: RankingDataset, evaluation: Evaluation) -> pa.Table:
+def per_query_columns(test: RankingDataset, evaluation: Evaluation) -> dict[str, Any]:
     """Every test query with its values, and what reports slice by."""
-    import pyarrow as pa
-
-    relevant = np.add.reduceat(test.labels > 0, test.groups.boundaries[:-1], dtype=np.int64)
-    columns = {
-        "query_id": pa.array(test.groups.ids),
-        "rows": pa.array(test.groups.sizes),
-        "n_relevant": pa.array(relevant),
-    }
+    relevant = test.groups.sum(test.labels > 0, np.int64)
+    columns = {"query_id": test.groups.ids, "rows": test.groups.sizes, "n_relevant": relevant}
     # What reports slice by. A name that is taken gets the data's own mark instead of replacing what stands there.
     attributes = dict(test.query_attributes)
     if test.judgments.query_weights is not None:
         attributes.setdefault("query_weight", test.judgments.query_weights)
     for name, values in attributes.items():
         free = name not in columns and name not in evaluation.metrics
-        columns[name if free else f"data.{name}"] = pa.array(values)
-    # NaN stays NaN: "undefined" is a value here, not a missing one
-    columns |= {name: pa.array(evaluation[name].per_query, from_pandas=False) for name in evaluation.metrics}
-    return pa.table(columns)
+        columns[name if free else f"data.{name}"] = values
+    # NaN stays NaN, as in every array: "undefined" is a value here, not a missing one
+    return columns | {name: evaluation[name].per_query for name in evaluation.metrics}
 
 
-def importance_table(train: RankingDataset, fitted: TreeModel) -> pa.Table:
-    """What each feature was worth to the trees."""
-    import pyarrow as pa
+def _write_evaluation(
+    folder: Path, test: RankingDataset, scores: NDArray[np.float64], evaluation: Evaluation
+) -> None:
+    """Every test row with its label and score, every test query with its values; `scores` (n_rows,)."""
+    sizes, ids = test.groups.sizes, test.judgments.document_ids
+    columns = {
+        "query_id": np.repeat(test.groups.ids, sizes),
+        "row": np.arange(test.n_rows) - np.repeat(test.groups.boundaries[:-1], sizes),
+        "label": test.labels,
+        "score": scores,
+    }
+    write_table(folder / TEST_SCORES, columns if ids is None else {**columns, "document_id": ids})
+    write_table(folder / PER_QUERY, per_query_columns(test, evaluation))
 
-    return pa.table(
-        {
-            "feature": pa.array(list(train.feature_names)),
-            "gain": pa.array(fitted.importance("gain")),
-            "split": pa.array(fitted.importance("split")),
-        }
-    )
 
-
-def write_table(path: Path, table: pa.Table) -> None:
+def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     """Write a table as the folders of runs keep it."""
+    import pyarrow as pa
     import pyarrow.parquet as parquet
 
     # Scores are all but incompressible, and reading them back plainly is six times as fast.
-    packed = [name for name in table.column_names if name != "score"]
-    compression = {name: "SNAPPY" if name in packed else "NONE" for name in table.column_names}
-    parquet.write_table(table, path, use_dictionary=packed, compression=compression)
+    packed = [name for name in columns if name != "score"]
+    compression = {name: "SNAPPY" if name in packed else "NONE" for name in columns}
+    parquet.write_table(pa.table(columns), path, use_dictionary=packed, compression=compression)
 
 
 OnRound = Callable[[int, Mapping[str, float]], None]
-
-
-_Trained = tuple[
-    FittedModel, NDArray[np.float64], Evaluation, Mapping[str, float]
-]  # with its scores, and seconds
 
 
 def execute(
@@ -139,9 +94,9 @@ def execute(
         if failure is not None:
             raise failure
         return _score_again(task, job, fold)
-    if failure is None and task.choice is not None and task.choice.error:
-        failure = TrainingError(task.choice.error)
-    config = config_of(job.experiment, task.model, task.choice)
+    if failure is None and isinstance(task.choice, str):
+        failure = TrainingError(task.choice)
+    config = job.config_of(task)
     record = _planned_facts(task, job, fold, config)
     with unfinished(task.folder.parent) as folder:
         started = time.perf_counter()
@@ -159,12 +114,25 @@ def execute(
                 progress=on_round,
                 workers=workers,
             )
-            trained = _trained(config, training, job, fold)
+            fitted = config.ranker.fit(training)
+            seconds = {"fit": time.perf_counter() - started}
+            scores, evaluation = _evaluated(fitted, job, fold, seconds)
         except Exception as problem:
             # one model's failure, whatever it is, must not cost the others; the log keeps what a developer needs
-            record |= _failed(problem, folder, time.perf_counter() - started)
+            text = message_of(problem)
+            trace = "" if isinstance(problem, HarnessError) else traceback.format_exc()
+            (folder / LOG).write_text(f"failed: {text}\n{trace}", encoding="utf-8")
+            seconds = {"fit": time.perf_counter() - started}
+            nothing: dict[str, Any] = {
+                "params": {},
+                "metrics": {},
+                "best_round": None,
+                "rounds_trained": None,
+            }
+            record |= {"status": "failed", "error": text, "seconds": seconds, **nothing}
         else:
-            record |= _written(trained, folder, task, job, fold)
+            _write_evaluation(folder, fold.test, scores, evaluation)
+            record |= _written(fitted, evaluation, seconds, folder, task, job, fold)
         finish(folder, task.folder, Record(**record))
     return load_run(task.folder)
 
@@ -198,7 +166,7 @@ def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
     return {
         "evaluation_identity": task.evaluation_identity,
         "reading": reading_of(job.experiment.data, fold.name),
-        "tuning": None if task.choice is None else task.choice.facts,
+        "tuning": None if isinstance(task.choice, str) else task.choice,
         "data": dict(fold.facts),
         "findings": list(job.findings.get(fold.name, ())),
         "primary": str(job.primary),
@@ -206,37 +174,47 @@ def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
     }
 
 
-def _trained(config: ModelConfig, training: Training, job: Job, fold: Fold) -> _Trained:
+def _evaluated(
+    fitted: FittedModel, job: Job, fold: Fold, seconds: dict[str, float]
+) -> tuple[NDArray[np.float64], Evaluation]:
+    """The test rows' scores (n_rows,) and what they are worth; `seconds` gets what both took."""
     started = time.perf_counter()
-    fitted = config.ranker.fit(training)
-    trained = time.perf_counter()
     scores = fitted.score_split(fold.test)
     scored = time.perf_counter()
     evaluation = evaluate_bound(bind(job.metrics, fold.test.judgments), scores)
-    seconds = {
-        "fit": trained - started,
-        "score": scored - trained,
-        "evaluate": time.perf_counter() - scored,
-    }
-    return fitted, scores, evaluation, seconds
+    seconds |= {"score": scored - started, "evaluate": time.perf_counter() - scored}
+    return scores, evaluation
 
 
-def _written(trained: _Trained, folder: Path, task: Task, job: Job, fold: Fold) -> dict[str, Any]:
-    """The files of a trained model; what its record says of it."""
-    fitted, scores, evaluation, seconds = trained
+def _written(
+    fitted: FittedModel,
+    evaluation: Evaluation,
+    seconds: dict[str, float],
+    folder: Path,
+    task: Task,
+    job: Job,
+    fold: Fold,
+) -> dict[str, Any]:
+    """The further files of a trained model; what its record says of it."""
     fitted.save(folder)
-    write_table(folder / HISTORY, history_table(fitted))
-    write_table(folder / TEST_SCORES, scores_table(fold.test, scores))
-    write_table(folder / PER_QUERY, per_query_table(fold.test, evaluation))
+    rounds, splits, metrics, values = zip(*fitted.history, strict=True) if fitted.history else [()] * 4
+    history = {
+        "round": np.array(rounds, np.int64),
+        "split": np.array(splits, np.str_),
+        "metric": np.array(metrics, np.str_),
+        "value": np.array(values, np.float64),
+    }
+    write_table(folder / HISTORY, history)
     if isinstance(fitted, TreeModel):
-        write_table(folder / IMPORTANCE, importance_table(fold.train, fitted))
+        worth = {"gain": fitted.importance("gain"), "split": fitted.importance("split")}
+        write_table(folder / IMPORTANCE, {"feature": list(fold.train.feature_names), **worth})
     (folder / LOG).write_text(_log(task, job, fitted, evaluation), encoding="utf-8")
     rule = job.stopping if fitted.best_round is not None else None
     return {
         "status": "complete",
         "params": dict(fitted.params),
         "metrics": _summaries(evaluation),
-        "stopping": None if rule is None else StoppingFacts(**stopping_definition(rule)),
+        "stopping": None if rule is None else stopping_facts(rule),
         "best_round": fitted.best_round,
         "rounds_trained": fitted.rounds_trained,
         "notes": [*fold.test.notes, *fitted.notes],
@@ -263,49 +241,29 @@ def _latency(
     return of_training(fitted, fitted.load(folder, 1), fold.test, job.primary, mean, seconds)
 
 
-def _failed(problem: Exception, folder: Path, seconds: float) -> dict[str, Any]:
-    """The log of a failure; what the record says of it."""
-    ours = isinstance(problem, HarnessError)
-    text = str(problem) if ours else f"{type(problem).__name__}: {problem}"
-    trace = "" if ours else traceback.format_exc()
-    (folder / LOG).write_text(f"failed: {text}\n{trace}", encoding="utf-8")
-    return {
-        "status": "failed",
-        "error": text,
-        "params": {},
-        "metrics": {},
-        "best_round": None,
-        "rounds_trained": None,
-        "seconds": {"fit": seconds},
-    }
-
-
 def _score_again(task: Task, job: Job, fold: Fold) -> Run:
     """New metrics, or new test data, for a model that is trained already."""
     run = load_run(task.folder)
-    started = time.perf_counter()
-    config = config_of(job.experiment, task.model, task.choice)
-    fitted = run.loaded_by(type(config.ranker))
-    scores = fitted.score_split(fold.test)
-    scored = time.perf_counter()
-    evaluation = evaluate_bound(bind(job.metrics, fold.test.judgments), scores)
-
-    def write(folder: Path) -> None:
-        write_table(folder / TEST_SCORES, scores_table(fold.test, scores))
-        write_table(folder / PER_QUERY, per_query_table(fold.test, evaluation))
-
-    seconds = {"score": scored - started, "evaluate": time.perf_counter() - scored}
-    took = run.record.seconds["fit"]
+    fitted = run.loaded_by(type(job.config_of(task).ranker))
+    seconds = dict(run.record.seconds)
+    scores, evaluation = _evaluated(fitted, job, fold, seconds)
     record = run.record.model_copy(
         update={
             **_evaluation_facts(task, job, fold),
             "metrics": _summaries(evaluation),
-            "seconds": {**run.record.seconds, **seconds},
-            "latency": _latency(fitted, task.folder, task, job, fold, evaluation, took),
+            "seconds": seconds,
+            "latency": _latency(fitted, task.folder, task, job, fold, evaluation, seconds["fit"]),
         }
     )
-    replace_files(task.folder, write, record)
+    replace_files(
+        task.folder, partial(_write_evaluation, test=fold.test, scores=scores, evaluation=evaluation), record
+    )
     return load_run(task.folder)
+
+
+def message_of(problem: Exception) -> str:
+    """What records say of a failure: only others' errors need their kind."""
+    return str(problem) if isinstance(problem, HarnessError) else f"{type(problem).__name__}: {problem}"
 
 
 def _summaries(evaluation: Evaluation) -> dict[str, MetricSummary]:
@@ -340,3 +298,134 @@ def _log(task: Task, job: Job, fitted: FittedModel, evaluation: Evaluation) -> s
         lines.append(f"best round {fitted.best_round} of {fitted.rounds_trained} trained")
     lines += [f"test {evaluation[name]}" for name in evaluation.metrics]
     return "\n".join(lines) + "\n"
+
+
+ShouldPrune = Callable[[int, float], bool]
+"""Told a step and the best value so far; True ends the trial."""
+
+CHECKPOINTS = 25
+"""How often, at most, a trial asks whether it may go on: asking every round costs as much as a small tree."""
+
+_Judged = tuple[float, dict[str, Any]]  # value; best round and rounds trained, where there is one training
+
+
+class Pruned(Exception):  # noqa: N818 - it is none
+    """Ends a training that is not worth going on with; no error."""
+
+    def __init__(self, value: float) -> None:
+        super().__init__(value)
+        self.value = value
+
+
+class PruningCallback:
+    """Follows a training's validation history, in full precision, and asks now and then whether to go on.
+
+    It follows the very rule that stops training, so what is compared between trials at a step is the value of the
+    model that each would keep. What decides is the first value of every round: no name is looked for.
+    """
+
+    def __init__(
+        self, metric: Metric, rule: StoppingRule | None, rounds: int, should_prune: ShouldPrune
+    ) -> None:
+        self._stopper = Stopper(rule or StoppingRule(metric))
+        self._keeps_best = rule is not None
+        self._should_prune = should_prune
+        self._rounds = rounds
+        self._step = max(1, -(-rounds // CHECKPOINTS))
+        self._due = self._step
+
+    def __call__(self, number: int, values: Mapping[str, float]) -> None:
+        now = next(iter(values.values()))
+        self._stopper.update(number, now)
+        value = self._stopper.best_value if self._keeps_best else now
+        while number >= self._due:
+            step, self._due = self._due, self._due + self._step
+            if self._should_prune(step, value):
+                raise Pruned(value)
+
+    def finished(self, value: float) -> None:
+        """Training has ended by itself: later trials are held against the model it kept, at every later step."""
+        for step in range(self._due, self._rounds + 1, self._step):
+            self._should_prune(step, value)
+
+
+def run_trial(
+    job: Job, model: str, number: int, point: Mapping[str, Any], fold: Fold, should_prune: ShouldPrune
+) -> Trial:
+    """Train and judge one point; nothing here sees the fold's test split."""
+    started = time.perf_counter()
+
+    def over(
+        status: Literal["complete", "pruned", "failed"], value: float | None = None, **more: Any
+    ) -> Trial:
+        seconds = time.perf_counter() - started
+        return Trial(number=number, status=status, point=dict(point), value=value, seconds=seconds, **more)
+
+    try:
+        config = model_at(job.experiment.models[model], point)
+        judge = _on_validation if job.tune.inner_folds is None else _on_inner_folds
+        value, rounds = judge(job, config, fold, should_prune)
+        if np.isnan(value):
+            raise DataError(f"{job.decisive} is undefined: no query that counts has a relevant document")
+    except Pruned as pruned:
+        return over("pruned", value=pruned.value)
+    except Exception as problem:
+        # one point's failure, whatever it is, must not cost the others
+        return over("failed", error=message_of(problem))
+    return over("complete", value=value, **rounds)
+
+
+def _on_validation(job: Job, config: ModelConfig, fold: Fold, should_prune: ShouldPrune) -> _Judged:
+    assert fold.valid is not None  # checked where the experiment was built
+    rounds = config.rounds or (1 if job.stopping is None else job.stopping.max_rounds)
+    callback = PruningCallback(job.decisive, job.stopping, rounds, should_prune)
+    fitted = config.ranker.fit(_trial(job, config, fold.train, fold.valid, callback))
+    value = float(bind([job.decisive], fold.valid.judgments).means(fitted.score_split(fold.valid))[0])
+    if fitted.history:
+        callback.finished(value)
+    return value, {"best_round": fitted.best_round, "rounds_trained": fitted.rounds_trained}
+
+
+def _on_inner_folds(job: Job, config: ModelConfig, fold: Fold, should_prune: ShouldPrune) -> _Judged:
+    values: list[NDArray[np.float64]] = []
+    value = 0.0
+    for number, (train, held) in enumerate(_inner_folds(job, fold.train), start=1):
+        fitted = config.ranker.fit(_trial(job, config, train, held))
+        values.append(bind([job.decisive], held.judgments).per_query(fitted.score_split(held))[0])
+        known = np.concatenate(values)
+        known = known[~np.isnan(known)]
+        value = float(known.mean()) if known.size else float("nan")
+        if number < (job.tune.inner_folds or 0) and should_prune(number, value):
+            raise Pruned(value)
+    return value, {}
+
+
+def _trial(
+    job: Job,
+    config: ModelConfig,
+    train: RankingDataset,
+    valid: RankingDataset,
+    callback: PruningCallback | None = None,
+) -> Training:
+    return Training(
+        train=train,
+        valid=valid,
+        seed=job.tune.seed,
+        threads=job.threads,
+        metrics=(job.decisive,),
+        stopping=job.stopping,
+        rounds=config.rounds,
+        progress=callback,
+    )
+
+
+def _inner_folds(job: Job, train: RankingDataset) -> Iterator[tuple[RankingDataset, RankingDataset]]:
+    """The training queries in inner folds: each part once held out from the others."""
+    tune, data = job.tune, job.experiment.data
+    assert tune.inner_folds is not None
+    sides = [how for split in data.splits.values() for how in (split.valid, split.test)]
+    named = [how.together for how in sides if isinstance(how, Holdout) and how.together]
+    together = data.fold_together or next(iter(named), None)
+    unit = None if together is None else train.query_attributes[together]
+    for one, two, held in folds(train.groups, tune.inner_folds, tune.seed, together=unit):
+        yield train.take(np.sort(np.concatenate([one, two]))), train.take(held)

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal
 
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.cache import DataCache
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import Comparison
-from ltr_harness.config import as_mapping, outline_of
-from ltr_harness.config.experiment import Experiment
-from ltr_harness.cores import let_idle_threads_sleep
-from ltr_harness.errors import Problem, TrainingError, UsageError
+from ltr_harness.config import Experiment, as_mapping, load_experiment, outline_of
+from ltr_harness.config.load import settings
+from ltr_harness.cores import let_idle_threads_sleep, sensible_workers, threads_of
+from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
 from ltr_harness.experiment.check import check, refuse_errors
-from ltr_harness.experiment.cluster import chosen_cluster, refuse_without_cluster
-from ltr_harness.experiment.job import Job, Task, list_tasks
-from ltr_harness.experiment.on_cluster import run_on_cluster
+from ltr_harness.experiment.cluster import chosen_cluster, run_on_cluster
+from ltr_harness.experiment.folds import FoldReader, largest_label, with_files
+from ltr_harness.experiment.job import Cluster, Job, list_tasks, other_files
 from ltr_harness.experiment.pool import refuse_in_worker, wait_for_shutdowns
 from ltr_harness.experiment.progress import Progress, interactive_progress
-from ltr_harness.experiment.read import read, with_files
-from ltr_harness.experiment.search import require_optuna
-from ltr_harness.experiment.tuning import tune
+from ltr_harness.experiment.search import require_optuna, tune
 from ltr_harness.experiment.workers import run_here, run_in_workers
 from ltr_harness.files import sweep_unfinished, write_stored
+from ltr_harness.rankers.boosted import DataParallelRanker
 from ltr_harness.report import ReportData, warm_up, write_report
-from ltr_harness.report.stored import experiment_data
+from ltr_harness.report.data import experiment_data
 from ltr_harness.runs import Run, load_run
+from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.run import write_plan
 
 
@@ -62,17 +64,86 @@ class ExperimentResult:
         return self.comparison._repr_html_() if self.comparison else "<p>no model finished</p>"
 
 
-def prepare(job: Job, accept: Collection[str] = ()) -> Job:
-    """Everything between reading and training: check models and metrics against the data, lint it, list the tasks.
+def read(
+    config: str | Path | Mapping[str, Any],
+    *,
+    overrides: Sequence[str] = (),
+    runs: str | Path = "runs",
+    force: bool = False,
+    verify: bool = False,
+    workers: int | None = 1,
+    cluster: Cluster | None = None,
+) -> Job:
+    """Read an experiment and its data; UsageError where one of them is wrong."""
+    if workers is not None and workers < 1:
+        raise UsageError(f"workers={workers}; expected at least 1")
+    source = config if isinstance(config, Mapping) else Path(config)
+    experiment = load_experiment(source, overrides)
+    _refuse_missing(experiment, source, overrides)
+    reader = FoldReader(experiment.data, DataCache(verify=verify))
+    if cluster is not None:
+        workers = cluster.n_workers
+    elif workers is None:
+        n_runs = len(reader.names()) * sum(
+            len(experiment.seeds) if model.ranker.seed_matters else 1 for model in experiment.models.values()
+        )
+        largest = max(reader.read(name).train.features.size for name in reader.names())
+        workers = sensible_workers(n_runs, largest)
+    scale = experiment.data.max_grade
+    if scale is None:
+        scale = largest_label(reader.read(name) for name in reader.names())
+    models = {name: model.on_scale(scale) for name, model in experiment.models.items()}
+    for name, model in models.items():
+        if cluster is not None and isinstance(model.ranker, DataParallelRanker):
+            models[name] = model.model_copy(update={"ranker": model.ranker.across(cluster.n_workers)})
+    experiment = experiment.model_copy(update={"models": models})
+    wanted, stopping = experiment.stopping, None
+    if wanted is not None:
+        stopping = StoppingRule(wanted.metric.on_scale(scale), **wanted.model_dump(exclude={"metric", "on"}))
+    return Job(
+        experiment=experiment,
+        reader=reader,
+        folder=Path(runs).expanduser() / encoded(experiment.name),
+        metrics=tuple(metric.on_scale(scale) for metric in experiment.metrics.metrics),
+        primary=experiment.metrics.primary.on_scale(scale),
+        stopping=stopping,
+        threads=threads_of(workers) if cluster is None else cluster.threads,
+        workers=workers,
+        cluster=cluster,
+        force=force,
+        files=other_files(experiment),
+    )
 
-    Raises:
-        UsageError: every problem found.
-    """
-    job = check(job, accept)
-    plan = list_tasks(job)
-    if plan.open_studies:
+
+def _refuse_missing(
+    experiment: Experiment, source: Path | Mapping[str, Any], overrides: Sequence[str]
+) -> None:
+    """Refuse files that are not there, at the line of the configuration that names them."""
+    data = experiment.data
+    named = {
+        f"data.splits.{fold}.{part}": getattr(split, part)
+        for fold, split in data.splits.items()
+        for part in ("train", "valid", "test")
+    }
+    problems: list[Problem] = []
+    for key, files in {**named, "data.files": data.files}.items():
+        try:
+            if isinstance(files, tuple):  # neither a hold-out nor nothing
+                data.reader.inputs(files, data.root)
+        except DataError as error:
+            origins = {setting.path: setting.origin for setting in settings(source, overrides)}
+            place = origins.get(key, "")
+            problems += [replace(one, place=f"{place}: {one.place}".lstrip(": ")) for one in error.problems]
+    if problems:
+        raise DataError(list(dict.fromkeys(problems)))
+
+
+def prepare(job: Job, accept: Collection[str] = ()) -> Job:
+    """Everything between reading and training: check models and metrics against the data, lint it, list the tasks."""
+    job = list_tasks(check(job, accept))
+    if job.open_studies:
         require_optuna()
-    return replace(job, plan=plan)
+    return job
 
 
 def run_experiment(
@@ -115,39 +186,20 @@ def run_experiment(
     if workers != 1:
         refuse_in_worker()
     in_time = let_idle_threads_sleep()
-    with chosen_cluster(workers, dask) as cluster, _shown(progress) as shown:
+    interactive = interactive_progress() if progress is None else None
+    shown = interactive or nullcontext(progress or Progress())
+    with chosen_cluster(workers, dask) as cluster, shown as listener:
         n_workers = workers if isinstance(workers, int) else None
-        job = read(
-            with_files(config, runs),
-            overrides=overrides,
-            runs=runs,
-            force=force,
-            workers=n_workers,
-            cluster=cluster,
-        )
+        config = with_files(config, runs)
+        job = read(config, overrides=overrides, runs=runs, force=force, workers=n_workers, cluster=cluster)
         apart = workers is None and not in_time
-        result = run_prepared(prepare(job, accept), fail_fast=fail_fast, progress=shown, apart=apart)
+        result = run_prepared(prepare(job, accept), fail_fast=fail_fast, progress=listener, apart=apart)
     if result.failures and on_failure == "raise":
+        failed = [run.record for run in result.failures]
         raise TrainingError(
-            [
-                Problem(
-                    f"{run.record.model}, {run.record.fold}, seed {run.record.seed}", str(run.record.error)
-                )
-                for run in result.failures
-            ]
+            [Problem(f"{one.model}, {one.fold}, seed {one.seed}", str(one.error)) for one in failed]
         )
     return result
-
-
-@contextmanager
-def _shown(progress: Progress | None) -> Iterator[Progress]:
-    """The listener that was given; else interactive progress on a terminal or in a notebook."""
-    shown = interactive_progress() if progress is None else None
-    if shown is None:
-        yield progress or Progress()
-        return
-    with shown:
-        yield shown
 
 
 def run_prepared(
@@ -155,23 +207,41 @@ def run_prepared(
 ) -> ExperimentResult:
     """The part of `run_experiment` that trains."""
     progress = progress or Progress()
-    plan = job.plan
-    refuse_without_cluster(job.experiment, job.cluster)
+    cure = "add --dask ADDRESS or --workers dask:N"
+    problems = [
+        Problem(f"models.{name}.data_parallel", "needs a Dask cluster", cure=cure)
+        for name, model in job.experiment.models.items()
+        if job.cluster is None and getattr(model.ranker, "data_parallel", False)
+    ]
+    if problems:
+        raise UsageError(problems)
     refuse_errors(job.findings)
     job.folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(job.folder)
     outline = outline_of(job.experiment)
     write_stored(job.folder / "experiment.yaml", outline.text.encode("utf-8", "backslashreplace"))
-    progress.planned(job, plan)
-    if plan.open_studies:
-        tune(job, plan.open_studies, progress)
-        plan = list_tasks(job, tuned=True)
-        progress.planned(job, plan)
-    write_plan(job.folder, [task.folder.name for task in plan.tasks])
-    todo = [task for task in plan.tasks if task.state != "done"]
-    _execute(todo, job, progress, fail_fast, apart)
+    progress.planned(job)
+    if job.open_studies:
+        tune(job, progress)
+        job = list_tasks(job, tuned=True)
+        progress.planned(job)
+    write_plan(job.folder, [task.folder.name for task in job.tasks])
+    todo = [task for task in job.tasks if task.state != "done"]
+    if todo:
+        threading.Thread(target=warm_up, args=(job.experiment.report.formats,)).start()
+    workers = min(job.workers, len(todo))
+    if job.cluster is not None:
+        trained = run_on_cluster(todo, job, job.cluster, progress)
+    elif workers > 1 or (apart and todo):
+        trained = run_in_workers(todo, job, workers, progress)
+    else:
+        trained = run_here(todo, job, progress)
+    for task, run in trained:
+        progress.finished(task, run)
+        if run.record.status == "failed" and fail_fast:
+            raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
     progress.reporting()
-    finished = [load_run(task.folder) for task in plan.tasks]
+    finished = [load_run(task.folder) for task in job.tasks]
     data = experiment_data(outline, finished)
     path = None
     if data is not None:
@@ -184,33 +254,12 @@ def run_prepared(
         report=data,
         report_path=path,
         folder=job.folder,
-        reused=len(plan.tasks) - len(todo),
+        reused=len(job.tasks) - len(todo),
     )
 
 
-def _execute(todo: Sequence[Task], job: Job, progress: Progress, fail_fast: bool, apart: bool) -> None:
-    """Train and score what is not done: on a cluster, in processes, or here."""
-    if todo:
-        threading.Thread(target=warm_up, args=(job.experiment.report.formats,)).start()
-    workers = min(job.workers, len(todo))
-    if job.cluster is not None:
-        finished = run_on_cluster(todo, job, job.cluster, progress)
-    elif workers > 1 or (apart and todo):
-        finished = run_in_workers(todo, job, workers, progress)
-    else:
-        finished = run_here(todo, job, progress)
-    for task, run in finished:
-        progress.finished(task, run)
-        if run.record.status == "failed" and fail_fast:
-            raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
-
-
 def check_final(experiment: Experiment, model: str) -> None:
-    """What can be known before anything is trained.
-
-    Raises:
-        UsageError: no such model, or its data have several folds.
-    """
+    """Raise a UsageError for what can be known before anything is trained: no such model, or several folds."""
     if model not in experiment.models:
         raise UsageError(f"--final: {model!r} is not a model; {did_you_mean(model, experiment.models)}")
     if experiment.data.folds is not None or len(experiment.data.splits) != 1:
@@ -225,9 +274,6 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
 
     The median over the seeds, of two in the middle the smaller. The test queries stay unseen, so the model has a number
     of its own; it stands beside the other runs under the name ``…-final``.
-
-    Raises:
-        UsageError: no such model, none of its runs finished, it was tuned, or its data have several folds.
     """
     check_final(experiment, model)
     own = [run.record for run in runs if run.record.model == model]

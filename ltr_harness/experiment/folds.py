@@ -1,11 +1,12 @@
-"""The data of an experiment: every fold's train, valid and test part, read once."""
+"""The data of an experiment, from files, from memory or by a run's record: every fold's parts, read once."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,19 @@ from numpy.typing import NDArray
 from ltr_harness import inspection
 from ltr_harness.cache import CachedSet, DataCache
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.config import data_mapping, load_data, stored_tree
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig
-from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem
-from ltr_harness.fingerprint import fingerprint_arrays, sources_digest
+from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset
+from ltr_harness.errors import ConfigError, DataError, Problem, UsageError
+from ltr_harness.files import sources_digest
 from ltr_harness.inspection import Finding, data_card, lint
-from ltr_harness.readers.align import check_alignment, occurring, with_categories, with_columns
+from ltr_harness.own_files import admitted
+from ltr_harness.readers.rows import check_alignment, occurring, with_categories, with_columns
+from ltr_harness.runs import Run
+from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
+from ltr_harness.writers import write_dataset
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +68,7 @@ class FoldReader:
         return list(self._data.splits)
 
     def read(self, name: str) -> Fold:
-        """One fold.
-
-        Raises:
-            DataError: a file or its content is wrong, a label is above `max_grade`, or splits do not fit.
-        """
+        """One fold; DataError where a file or its content is wrong, a label above `max_grade`, or splits do not fit."""
         if name not in self._folds:
             parts, files = self._made(name) if self._data.folds is not None else self._explicit(name)
             for part in parts.values():
@@ -74,7 +76,7 @@ class FoldReader:
             learned = parts["train"]
             if learned.dataset.judgments.judged is not None:
                 parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.judged_only)
-            aligned = self._coded(self._aligned(parts))
+            aligned = self._aligned(parts)
             facts = {split: self._facts(part, files[split]) for split, part in aligned.items()}
             self._folds[name] = Fold(name, {split: part.dataset for split, part in aligned.items()}, facts)
         return self._folds[name]
@@ -82,13 +84,10 @@ class FoldReader:
     def findings(self, name: str) -> tuple[Finding, ...]:
         """What the data lints say of a fold, the worst first; found once, and kept by its content."""
         fold = self.read(name)
-        made_of = [
-            "findings",
-            _lints_digest(),
-            *((split, facts.fingerprint) for split, facts in fold.facts.items()),
-        ]
+        fingerprints = [(split, facts.fingerprint) for split, facts in fold.facts.items()]
         kept = self._cache.remembered(
-            made_of, lambda: [asdict(finding) for finding in lint(data_card(fold.splits))]
+            ["findings", _lints_digest(), *fingerprints],
+            lambda: [asdict(finding) for finding in lint(data_card(fold.splits))],
         )
         return tuple(Finding(**finding) for finding in kept)
 
@@ -135,54 +134,39 @@ class FoldReader:
         return self._cache.derived(whole, recipe, lambda: whole.dataset.take(queries, source))
 
     def _aligned(self, parts: Mapping[str, CachedSet]) -> dict[str, CachedSet]:
-        """All with the columns of the training part."""
+        """All with the training part's columns and categories: a text that it never saw is missing."""
         check_alignment({split: part.dataset for split, part in parts.items()})
-        names = parts["train"].dataset.feature_names
-        return {
-            split: part
-            if part.dataset.feature_names == names
-            else self._cache.derived(
-                part,
-                ["columns", *names],
-                lambda dataset=part.dataset: with_columns(dataset, names),  # type: ignore[misc]
-            )
-            for split, part in parts.items()
-        }
-
-    def _coded(self, parts: dict[str, CachedSet]) -> dict[str, CachedSet]:
-        """All with the training part's categories: a text that it never saw is missing, in whatever split."""
-        categories = occurring(parts["train"].dataset)
-        recipe = ["categories", json.dumps(categories)]
-        return {
-            split: part
-            if part.dataset.categories == categories
-            else self._cache.derived(
-                part,
-                recipe,
-                lambda dataset=part.dataset: with_categories(dataset, categories),  # type: ignore[misc]
-            )
-            for split, part in parts.items()
-        }
+        names, categories = parts["train"].dataset.feature_names, occurring(parts["train"].dataset)
+        aligned = {}
+        for split, part in parts.items():
+            if part.dataset.feature_names != names:
+                part = self._cache.derived(
+                    part, ["columns", *names], partial(with_columns, part.dataset, names)
+                )
+            if part.dataset.categories != categories:
+                recipe = ["categories", json.dumps(categories)]
+                part = self._cache.derived(part, recipe, partial(with_categories, part.dataset, categories))
+            aligned[split] = part
+        return aligned
 
     def _check(self, part: RankingDataset) -> None:
         highest = self._data.max_grade
         if highest is not None and part.labels.max() > highest:
             row = int(np.argmax(part.labels))
             query = part.groups.name(part.groups.query_of(row))
-            raise DataError(
-                Problem(
-                    part.source,
-                    f"label {part.labels[row]:g} in query {query!r} is above data.max_grade",
-                    f"labels up to {highest:g}",
-                    "set data.max_grade to the scale's highest grade",
-                )
-            )
+            found = f"label {part.labels[row]:g} in query {query!r} is above data.max_grade"
+            cure = "set data.max_grade to the scale's highest grade"
+            raise DataError(Problem(part.source, found, f"labels up to {highest:g}", cure))
 
     def _facts(self, cached: CachedSet, files: tuple[str, ...]) -> SplitFacts:
         part = cached.dataset
-        inputs = self._data.reader.inputs(files, self._data.root)
-        digests = {_relative(path, self._data.root): self._cache.digest(path) for path in inputs}
-        best_label = np.maximum.reduceat(part.labels, part.groups.boundaries[:-1])
+        root = self._data.root
+        inputs = self._data.reader.inputs(files, root)
+        names = [path.relative_to(root) if path.is_relative_to(root) else path for path in inputs]
+        digests = {
+            name.as_posix(): self._cache.digest(path) for name, path in zip(names, inputs, strict=True)
+        }
+        best_label = part.groups.max(part.labels)
         return SplitFacts(
             source=part.source,
             fingerprint=cached.fingerprints.dataset,
@@ -219,9 +203,8 @@ def _attribute(dataset: RankingDataset, name: str | None) -> NDArray[Any] | None
         return None
     if name not in dataset.query_attributes:
         known = dataset.query_attributes
-        cure = (
-            did_you_mean(name, known) if known else "name it under `attributes:` if the files have the column"
-        )
+        named = "name it under `attributes:` if the files have the column"
+        cure = did_you_mean(name, known) if known else named
         raise DataError(Problem(dataset.source, f"has no query attribute {name!r}", cure=cure))
     return dataset.query_attributes[name]
 
@@ -231,8 +214,88 @@ def largest_label(folds: Iterable[Fold]) -> float:
     return max(float(part.labels.max()) for fold in folds for part in fold.splits.values())
 
 
-def _relative(path: Path, root: Path) -> str:
-    try:
-        return path.relative_to(root).as_posix()
-    except ValueError:
-        return path.as_posix()
+def reading_of(data: DataConfig, fold: str) -> dict[str, Any]:
+    """The data section of a configuration without its root, which is a place on one machine, and other folds."""
+    kept = data_mapping(data)
+    del kept["root"]
+    if "splits" in kept:
+        kept["splits"] = {fold: kept["splits"][fold]}
+    return kept
+
+
+def data_of(run: Run, data_root: Path | None) -> DataConfig:
+    """How the run's data is read, by its record; by the configuration beside it if the record is too old to say."""
+    record, beside = run.record, run.path.resolve().parent / "experiment.yaml"
+    if not record.reading and not beside.is_file():
+        raise UsageError(f"{beside}: no such file; expected the experiment's configuration beside its runs")
+    section = record.reading or _data_section(beside)
+    root = data_root
+    with suppress(ConfigError, KeyError, TypeError):
+        root = root or Path(_data_section(beside)["root"])
+    if root is None and any(facts.files for facts in record.data.values()):
+        found = "its record names the data files but not the folder they are in"
+        expected = "the experiment's configuration beside the run, or the folder"
+        raise UsageError(Problem(str(run.path), found, expected, "say where they are with --data-root"))
+    section = {**section, "root": str((root or run.path).resolve())}
+    if isinstance(section.get("reader"), str):
+        section["reader"] = admitted(section["reader"], run.path, run.trust)
+    return load_data(section)
+
+
+def _data_section(configuration: Path) -> dict[str, Any]:
+    """How an experiment reads its data; only that is looked at, because the rest may have changed since."""
+    node = stored_tree(configuration).mapping.get("data")
+    section = None if node is None else node.plain()
+    return section if isinstance(section, dict) else {}
+
+
+FOLDER = "data"
+
+
+def with_files(config: Any, runs: str | Path) -> Any:
+    """The configuration with its data sets written as files, once, for whatever reads the experiment again."""
+    data = config.get("data") if isinstance(config, Mapping) else None
+    if not isinstance(data, Mapping):
+        return config
+    sets = {key: value for key, value in data.items() if isinstance(value, RankingDataset)}
+    if not sets:
+        return config
+    (key, first), *others = sets.items()
+    for other, dataset in others:
+        if dataset.feature_names != first.feature_names:
+            found = f"its features are other ones than those of data.{key}"
+            raise DataError(Problem(f"data.{other}", found, "the same names in the same order"))
+    folder = Path(runs).expanduser().resolve() / encoded(str(config.get("name"))) / FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {key: _written(one, folder) for key, one in sets.items()}
+    roles = {
+        "weight": first.judgments.query_weights is not None,
+        "position": first.positions is not None,
+        "document_id": first.judgments.document_ids is not None,
+    }
+    section: dict[str, Any] = {
+        "reader": "parquet",
+        "root": str(folder),
+        "features": list(first.feature_names),
+        **{role: role for role, there in roles.items() if there},
+    }
+    if first.query_attributes:
+        section["attributes"] = list(first.query_attributes)
+    rest = {key: value for key, value in data.items() if key not in sets}
+    if "files" in names:
+        section["files"] = [names.pop("files")]
+    splits = {key: rest.pop(key) for key in ("train", "valid", "test") if key in rest} | names
+    if splits:
+        section["splits"] = splits
+    return {**config, "data": {**section, **rest}}
+
+
+def _written(dataset: RankingDataset, folder: Path) -> str:
+    """The file's name, which is its content's: what is there already is not written again."""
+    content = fingerprint_dataset(dataset) + fingerprint_arrays(
+        *(np.array([name, *map(str, values)]) for name, values in dataset.query_attributes.items())
+    )
+    name = f"{fingerprint_arrays(np.array([content]))[:16]}.parquet"
+    if not (folder / name).is_file():
+        write_dataset(dataset, folder / name)
+    return name

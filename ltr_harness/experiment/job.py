@@ -1,33 +1,43 @@
-"""Job, tasks and plan of an experiment: what its runs share, and what is to be done."""
+"""Job and tasks of an experiment: what its runs share, and what is to be done."""
 
 from __future__ import annotations
 
 import logging
-import statistics
 import uuid
-from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cached_property
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import as_mapping, load_experiment
-from ltr_harness.config.experiment import Experiment, ModelConfig
-from ltr_harness.config.point import model_at
+from ltr_harness.config.experiment import Experiment, ModelConfig, model_at
 from ltr_harness.config.search import TuneConfig
+from ltr_harness.dataset import fingerprint_arrays
 from ltr_harness.errors import Problem, UsageError
-from ltr_harness.experiment.cluster import Cluster
 from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.files import file_digest
-from ltr_harness.fingerprint import fingerprint_arrays
 from ltr_harness.inspection import Finding
 from ltr_harness.metrics import Metric
 from ltr_harness.own_files import imported_modules, installed_version, is_own_file, own_file_digest
 from ltr_harness.runs.folder import LOG, RECORD, damaged_files, encoded, folder_name, read_record
-from ltr_harness.runs.identity import TrainingInputs, evaluation_identity, package_versions, study_identity
-from ltr_harness.runs.record import STUDIES, StudyRecord, TuningFacts, read_study, used_up
+from ltr_harness.runs.identity import (
+    evaluation_identity,
+    package_versions,
+    study_identity,
+    training_identity,
+)
+from ltr_harness.runs.record import (
+    STUDIES,
+    StoppingFacts,
+    StudyRecord,
+    Trial,
+    TuningFacts,
+    read_study,
+    used_up,
+)
 from ltr_harness.runs.run import PER_QUERY, TEST_SCORES
 from ltr_harness.wording import count_of
 
@@ -48,16 +58,9 @@ def metric_definition(metric: Metric) -> str:
     return str(metric) if metric.digest is None else f"{metric} {metric.digest}"
 
 
-def stopping_definition(rule: StoppingRule) -> dict[str, Any]:
+def stopping_facts(rule: StoppingRule) -> StoppingFacts:
     """A stopping rule as records keep it."""
-    return {
-        "metric": str(rule.metric),
-        "on": "valid",
-        "patience": rule.patience,
-        "min_delta": rule.min_delta,
-        "every": rule.every,
-        "max_rounds": rule.max_rounds,
-    }
+    return StoppingFacts(**{**vars(rule), "metric": str(rule.metric)}, on="valid")
 
 
 def other_files(experiment: Experiment) -> dict[str, str]:
@@ -77,16 +80,6 @@ def changed_files(files: Mapping[str, str]) -> list[str]:
     return [path for path, digest in files.items() if not Path(path).is_file() or file_digest(path) != digest]
 
 
-def refuse_changed(files: Mapping[str, str]) -> None:
-    """Raises UsageError where a file is not what it was when the plan was made."""
-    problems = [
-        Problem(path, "has changed since the command began", cure="run it again")
-        for path in changed_files(files)
-    ]
-    if problems:
-        raise UsageError(problems)
-
-
 def identity_of(
     job: Job, model: ModelConfig, fold: Fold, seed: int | None, *, valid: bool = True, error: str = ""
 ) -> str:
@@ -95,19 +88,18 @@ def identity_of(
     facts = ranker_definition(model)
     if error:
         facts["tuning"] = error
-    inputs = TrainingInputs(
+    return training_identity(
         ranker=facts,
         seed=seed,
         rounds=model.rounds,
         stopping=None
         if stopping is None
-        else stopping_definition(stopping) | {"metric": metric_definition(stopping.metric)},
+        else stopping_facts(stopping).model_dump() | {"metric": metric_definition(stopping.metric)},
         train=fold.facts["train"].fingerprint,
         valid=fold.facts["valid"].fingerprint if valid and "valid" in fold.facts else None,
         packages=package_versions(ranker.packages),
         threads=job.threads if ranker.threads_matter else None,
     )
-    return inputs.identity
 
 
 def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:
@@ -120,8 +112,7 @@ def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:
 
 def study_identity_of(job: Job, model: str, fold: Fold) -> str:
     """What decides every trial of a search; not its budget, because more of it goes on from the trials there are."""
-    tune = job.experiment.tune
-    assert tune is not None
+    tune = job.tune
     training = identity_of(job, job.experiment.models[model], fold, tune.seed, valid=tune.inner_folds is None)
     facts = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "storage", "seed"})
     return study_identity(
@@ -129,87 +120,59 @@ def study_identity_of(job: Job, model: str, fold: Fold) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Choice:
-    """What a search ended in."""
-
-    point: Mapping[str, Any]  # option to value; empty where there is an error
-    facts: TuningFacts | None  # what the records of the runs say of the search
-    error: str = ""  # why there is no choice
-
-
-@dataclass(frozen=True)
-class Study:
-    """A search that is to be made, or has been."""
-
-    model: str
-    fold: str
-    identity: str
-    folder: Path  # where its trials are
-    metric: Metric  # what decides, on validation data
-    n_trials: int  # that the budget has paid for so far
-    # what the rest of the budget will take, by the trials so far; None where nobody can tell
-    seconds_left: float | None
-    choice: Choice | None  # None until the budget is used up
-
-    def __str__(self) -> str:
-        return self.model if self.fold == "all" else f"{self.model}, {self.fold}"
+def study_of(job: Job, model: str, fold: Fold, *, restart: bool = False) -> StudyRecord:
+    """The search for a model's options on a fold: with the trials there are, or with none yet."""
+    tune, metric = job.tune, job.decisive
+    study = StudyRecord(
+        model=model,
+        fold=fold.name,
+        identity=study_identity_of(job, model, fold),
+        metric=str(metric),
+        higher_is_better=metric.higher_is_better,
+        space=tune.plain_space(model),
+        sampler=tune.sampler,
+        pruner=tune.pruner,
+        inner_folds=tune.inner_folds,
+        seed=tune.seed,
+        trials=[],
+        environment=package_versions(("ltr-harness", "optuna")),
+    )
+    known = None if restart else read_study(job.folder_of(study))
+    return study if known is None or known.identity != study.identity else known
 
 
-def study_of(job: Job, model: str, fold: Fold, *, restart: bool = False) -> Study:
-    """The search for a model's options on a fold, with what is known of it already."""
-    tune = job.experiment.tune
-    assert tune is not None
-    identity, metric = study_identity_of(job, model, fold), job.decisive
-    folder = job.folder / STUDIES / f"{encoded(model)}--{encoded(fold.name)}--{identity[:12]}"
-    record = None if restart else read_study(folder)
-    if record is None or record.identity != identity:
-        left = None if tune.minutes is None or tune.trials is not None else 60 * tune.minutes
-        return Study(model, fold.name, identity, folder, metric, 0, left, None)
-    paid = record.within(tune.trials, tune.minutes)
-    spent = sum(trial.seconds for trial in paid)
-    if used_up(len(paid), spent, tune.trials, tune.minutes):
-        return Study(
-            model, fold.name, identity, folder, metric, len(paid), 0.0, choice_of(record, tune, folder.name)
-        )
-    limits = [] if tune.minutes is None else [60 * tune.minutes - spent]
-    if tune.trials is not None and paid:
-        limits.append(spent / len(paid) * (tune.trials - len(paid)))
-    return Study(model, fold.name, identity, folder, metric, len(paid), min(limits, default=None), None)
+Choice = TuningFacts | str
+"""What a search ended in: the trial that was chosen, or why there is none."""
 
 
-def choice_of(record: StudyRecord, tune: TuneConfig, folder: str) -> Choice:
-    """The best of the trials that the budget pays for."""
-    trials = record.within(tune.trials, tune.minutes)
-    best = record.best(trials)
-    counts = {
-        status: sum(trial.status == status for trial in trials) for status in ("complete", "pruned", "failed")
-    }
+def choice_of(job: Job, study: StudyRecord) -> Choice | None:
+    """The best of the trials that the budget pays for; None until it is used up."""
+    trials = job.trials_of(study)
+    seconds = sum(trial.seconds for trial in trials)
+    if not used_up(len(trials), seconds, job.tune.trials, job.tune.minutes):
+        return None
+    best = study.best(trials)
     if best is None or best.value is None:
         first = next((trial.error for trial in trials if trial.error), "no reason given")
-        return Choice(
-            {},
-            None,
-            f"tuning found nothing: none of {count_of(len(trials), 'trial')} could be trained ({first})",
-        )
-    facts = TuningFacts(
-        study=folder,
-        metric=record.metric,
+        return f"tuning found nothing: none of {count_of(len(trials), 'trial')} could be trained ({first})"
+    counts = Counter(trial.status for trial in trials)
+    return TuningFacts(
+        study=job.folder_of(study).name,
+        metric=study.metric,
         value=best.value,
         trial=best.number,
         chosen=best.point,
-        trials=tune.trials,
-        minutes=tune.minutes,
+        trials=job.tune.trials,
+        minutes=job.tune.minutes,
         n_trials=len(trials),
         n_complete=counts["complete"],
         n_pruned=counts["pruned"],
         n_failed=counts["failed"],
-        seconds=sum(trial.seconds for trial in trials),
-        sampler=record.sampler,
-        inner_folds=record.inner_folds,
-        seed=record.seed,
+        seconds=seconds,
+        sampler=study.sampler,
+        inner_folds=study.inner_folds,
+        seed=study.seed,
     )
-    return Choice(best.point, facts)
 
 
 State = Literal["done", "score again", "train"]
@@ -228,8 +191,7 @@ class Task:
     folder: Path
     # ``done``; ``score again`` where metrics or test data changed but no tree can have; ``train``
     state: State
-    # what a search has chosen; None where the model is not tuned
-    choice: Choice | None = field(default=None, compare=False)
+    choice: Choice | None = field(default=None, compare=False)  # None where the model is not tuned
 
     def __str__(self) -> str:
         parts = [self.model]
@@ -240,58 +202,13 @@ class Task:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True)
-class TimeLeft:
-    """What is still to be done, in seconds by the clock.
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """A connected cluster."""
 
-    Example:
-        >>> print(TimeLeft(199, 2)), print(TimeLeft(0, 5)), print(TimeLeft(0, 0))
-        about 3 min; no estimate yet for 2 runs
-        no estimate yet
-        <BLANKLINE>
-        (None, None, None)
-    """
-
-    seconds: float  # of the runs that can be judged, side by side on all workers
-    n_unknown: int  # runs that resemble none that has finished
-
-    def __str__(self) -> str:
-        if not self.seconds:
-            return "no estimate yet" if self.n_unknown else ""
-        left_out = f"; no estimate yet for {count_of(self.n_unknown, 'run')}" if self.n_unknown else ""
-        return f"about {duration(self.seconds)}{left_out}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them.
-
-    Example:
-        >>> duration(0.4), duration(48), duration(199), duration(8000)
-        ('1 s', '48 s', '3 min', '2 h 13 min')
-    """
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be done."""
-
-    tasks: tuple[Task, ...]  # in the order in which they run
-    # the searches of models that are tuned. The runs of one that is not over are not among the tasks: what they
-    # would train is not known yet.
-    studies: tuple[Study, ...] = ()
-    left: TimeLeft = TimeLeft(0.0, 0)  # how long what is to be done will take
-
-    def count(self, state: State) -> int:
-        return sum(task.state == state for task in self.tasks)
-
-    @property
-    def open_studies(self) -> tuple[Study, ...]:
-        """The searches that have budget left."""
-        return tuple(study for study in self.studies if study.choice is None)
+    client: Any
+    threads: int  # of each run: what the smallest worker has
+    n_workers: int  # when it was connected; workers that come later are used too
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,7 +229,12 @@ class Job:
     files: Mapping[str, str] = field(default_factory=dict)
     # fold to what the data lints say of it; empty before the check
     findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
-    plan: Plan = Plan(())  # empty before the tasks are listed
+    tasks: tuple[Task, ...] = ()  # in the order in which they run; empty before they are listed
+    # the searches of models that are tuned. The runs of one that is not over are not among the tasks: what they
+    # would train is not known yet.
+    studies: tuple[StudyRecord, ...] = ()
+    # the name of this command's runs among all that a cluster does
+    topic: str = field(default_factory=lambda: f"ltr-harness-{uuid.uuid4().hex[:12]}")
 
     @property
     def decisive(self) -> Metric:
@@ -323,95 +245,76 @@ class Job:
     def folds(self) -> list[Fold]:
         return [self.reader.read(name) for name in self.reader.names()]
 
-    def serialized(self) -> SerializedJob:
-        """What another process needs to train; cluster and plan are this process's own."""
-        rest = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _LOADED}
-        return SerializedJob(as_mapping(self.experiment), rest)
+    def count(self, state: State) -> int:
+        return sum(task.state == state for task in self.tasks)
+
+    def config_of(self, task: Task) -> ModelConfig:
+        """The model as it is trained: with what was chosen for it, if it is tuned."""
+        return chosen(self.experiment.models[task.model], task.choice)
+
+    @property
+    def tune(self) -> TuneConfig:
+        """How options are searched for, of an experiment that does."""
+        assert self.experiment.tune is not None
+        return self.experiment.tune
+
+    @property
+    def open_studies(self) -> list[StudyRecord]:
+        """The searches that have budget left."""
+        return [study for study in self.studies if choice_of(self, study) is None]
+
+    def trials_of(self, study: StudyRecord) -> Sequence[Trial]:
+        """The trials that the budget has paid for."""
+        return study.within(self.tune.trials, self.tune.minutes)
+
+    def folder_of(self, study: StudyRecord) -> Path:
+        name = f"{encoded(study.model)}--{encoded(study.fold)}--{study.identity[:12]}"
+        return self.folder / STUDIES / name
+
+    def sent(self) -> dict[str, Any]:
+        """The fields that another process needs to train, as plain values: a user's own classes cannot be pickled."""
+        rest = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _NOT_SENT}
+        return {**rest, "experiment": as_mapping(self.experiment)}
+
+    @classmethod
+    def received(cls, sent: Mapping[str, Any]) -> Job:
+        """The job in another process, which reads the data itself; refused where a file has changed since."""
+        problems = [
+            Problem(path, "has changed since the command began", cure="run it again")
+            for path in changed_files(sent["files"])
+        ]
+        if problems:  # what it would train is not what was listed
+            raise UsageError(problems)
+        experiment = load_experiment(sent["experiment"], check_rankers=False)
+        return cls(**{**sent, "experiment": experiment, "reader": FoldReader(experiment.data)})
 
 
-_LOADED = ("experiment", "reader", "cluster", "plan")
+_NOT_SENT = ("reader", "cluster", "tasks", "studies")
+_sent: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class SerializedJob:
-    """A job as plain values: classes from a user's own file cannot be pickled."""
-
-    settings: Mapping[str, Any]  # the experiment
-    rest: Mapping[str, Any]  # the other fields by name
-    # the name of this command's runs among all that a cluster does
-    topic: str = field(default_factory=lambda: f"ltr-harness-{uuid.uuid4().hex[:12]}")
-
-    @cached_property
-    def loaded(self) -> Job:
-        """The job in this process, which reads the data itself; made when the first task asks for it.
-
-        Raises:
-            UsageError: a file that the plan was made with has changed since, or is not here.
-        """
-        refuse_changed(self.rest["files"])  # what it would train is not what the plan says
-        experiment = load_experiment(self.settings, check_rankers=False)
-        return Job(experiment, FoldReader(experiment.data), **self.rest)
+def receive_job(sent: dict[str, Any]) -> None:
+    """Begin a worker process with what `Job.sent` gave."""
+    global _sent
+    _sent = sent
 
 
-def config_of(experiment: Experiment, model: str, choice: Choice | None) -> ModelConfig:
-    """A model as it is trained: with what was chosen for it, if it is tuned."""
-    config = experiment.models[model]
-    return config if choice is None else model_at(config, choice.point)
+@cache
+def received_job() -> Job:
+    """The worker's job. Its first task makes it: what is wrong with it is an error of the task, not of the process."""
+    return Job.received(_sent)
 
 
-def time_left(tasks: Sequence[Task], job: Job) -> TimeLeft:
-    """Judge every run that is to be done by the finished ones that resemble it most.
-
-    A run resembles those of the same model and fold, then of the same model, of the same sweep, of the same ranker
-    and objective; of several, their median counts. Threads and machine are taken to be the same.
-    """
-    todo = [task for task in tasks if task.state != "done"]
-    if not todo:
-        return TimeLeft(0.0, 0)
-    trained: dict[Hashable, list[float]] = defaultdict(list)
-    scored: dict[Hashable, list[float]] = defaultdict(list)
-    for path in job.folder.glob(f"*/{RECORD}"):
-        record = read_record(path.parent)
-        if record is None or record.status != "complete":
-            continue
-        of = record.model if record.point is None else record.point.of
-        total = sum(record.seconds.values())
-        for likeness in _likenesses(record.model, record.fold, of, record.ranker, record.objective):
-            trained[likeness].append(total)
-            scored[likeness].append(total - record.seconds.get("fit", 0.0))
-    known, n_unknown = [], 0
-    for task in todo:
-        seconds = _like(task, job.experiment, trained if task.state == "train" else scored)
-        if seconds is None:
-            n_unknown += 1
-        else:
-            known.append(seconds)
-    side_by_side = max(1, min(job.workers, len(todo)))
-    return TimeLeft(max(sum(known) / side_by_side, max(known, default=0.0)), n_unknown)
-
-
-def _like(task: Task, experiment: Experiment, seconds: dict[Hashable, list[float]]) -> float | None:
-    config = experiment.models[task.model]
-    of = task.model if config.point is None else config.point.of
-    for likeness in _likenesses(task.model, task.fold, of, config.ranker_name, config.objective):
-        if likeness in seconds:
-            return statistics.median(seconds[likeness])
-    return None
-
-
-def _likenesses(model: str, fold: str, of: str, ranker: str, objective: str | None) -> Iterator[Hashable]:
-    """The closest first."""
-    yield "model and fold", model, fold
-    yield "model", model
-    yield "sweep", of
-    yield "ranker", ranker, objective
+def chosen(config: ModelConfig, choice: Choice | None) -> ModelConfig:
+    """A model with what a search has chosen for it."""
+    return config if choice is None else model_at(config, {} if isinstance(choice, str) else choice.chosen)
 
 
 log = logging.getLogger(__name__)
 
 
-def list_tasks(job: Job, *, tuned: bool = False) -> Plan:
-    """What has to be done; listed again after the searches, whose models are not known before."""
+def list_tasks(job: Job, *, tuned: bool = False) -> Job:
+    """The job with what has to be done; listed again after the searches, whose models are not known before."""
     experiment, folds = job.experiment, job.folds
     tune = experiment.tune
     studies = tuple(
@@ -419,33 +322,30 @@ def list_tasks(job: Job, *, tuned: bool = False) -> Plan:
         for fold in folds
         for model in (tune.models if tune else ())
     )
-    chosen = {(study.model, study.fold): study.choice for study in studies}
-    unknown = {key for key, choice in chosen.items() if choice is None}
+    choices = {(study.model, study.fold): choice_of(job, study) for study in studies}
+    unknown = {key for key, choice in choices.items() if choice is None}
     # a search may end in chance on one fold and not on another: then every fold has every seed
     matters = {
-        model: any(
-            config_of(experiment, model, chosen.get((model, fold.name))).ranker.seed_matters for fold in folds
-        )
-        for model in experiment.models
+        name: any(chosen(model, choices.get((name, fold.name))).ranker.seed_matters for fold in folds)
+        for name, model in experiment.models.items()
     }
     tasks = tuple(
-        _task(job, model, seed, fold, chosen.get((model, fold.name)))
+        _task(job, model, seed, fold, choices.get((model, fold.name)))
         for fold in folds
         for model in experiment.models
         if (model, fold.name) not in unknown
         for seed in (experiment.seeds if matters[model] else experiment.seeds[:1])
     )
-    return Plan(tasks, studies, time_left(tasks, job))
+    return replace(job, tasks=tasks, studies=studies)
 
 
 def _task(job: Job, model: str, seed: int, fold: Fold, choice: Choice | None) -> Task:
-    config = config_of(job.experiment, model, choice)
+    config = chosen(job.experiment.models[model], choice)
     matters = config.ranker.seed_matters
-    error = choice.error if choice else ""
+    tuning, error = (None, choice) if isinstance(choice, str) else (choice, "")
     identity = identity_of(job, config, fold, seed if matters else None, error=error)
     evaluation = evaluation_identity_of(job, identity, fold)
     folder = job.folder / folder_name(model, fold.name, seed, identity)
-    tuning = None if choice is None else choice.facts
     state = "train" if job.force else _state(folder, identity, evaluation, tuning)
     return Task(model, fold.name, seed, matters, identity, evaluation, folder, state, choice)
 

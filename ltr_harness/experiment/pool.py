@@ -28,6 +28,9 @@ _shutdowns: list[threading.Thread] = []
 _script_lock = threading.Lock()
 
 
+_SAFE_PATH = "PYTHONSAFEPATH"
+
+
 @contextmanager
 def isolated() -> Iterator[None]:
     """Python processes that start within import nothing from the current folder, as ``python -c`` otherwise does.
@@ -42,13 +45,9 @@ def isolated() -> Iterator[None]:
         _set_safe_path(before)
 
 
-_SAFE_PATH = "PYTHONSAFEPATH"
-
-
 def _set_safe_path(value: str | None) -> None:
-    if value is None:
-        os.environ.pop(_SAFE_PATH, None)
-    else:
+    os.environ.pop(_SAFE_PATH, None)
+    if value is not None:
         os.environ[_SAFE_PATH] = value
 
 
@@ -78,10 +77,7 @@ class _IsolatedPool(ProcessPoolExecutor):
 
 
 def new_pool(
-    workers: int,
-    context: BaseContext,
-    start: Callable[..., None] | None = None,
-    settings: tuple[Any, ...] = (),
+    workers: int, context: BaseContext, start: Callable[..., None] | None = None, *settings: Any
 ) -> ProcessPoolExecutor:
     """A pool whose processes end when this one does, however it ends."""
     arguments = (os.environ.get(_SAFE_PATH), start, settings)
@@ -91,22 +87,13 @@ def new_pool(
 
 @contextmanager
 def shared_memory() -> Iterator[None]:
-    """Where locks and queues between processes cannot be made, the error says what they need.
-
-    Raises:
-        UsageError: there is no shared memory.
-    """
+    """Where locks and queues between processes cannot be made, the error says what they need."""
     try:
         yield
     except OSError as problem:
-        raise UsageError(
-            Problem(
-                "workers",
-                f"processes cannot share a lock: {problem.strerror or problem}",
-                "shared memory that can be written (/dev/shm on Linux)",
-                "--workers 1 needs none",
-            )
-        ) from None
+        found = f"processes cannot share a lock: {problem.strerror or problem}"
+        expected = "shared memory that can be written (/dev/shm on Linux)"
+        raise UsageError(Problem("workers", found, expected, "--workers 1 needs none")) from None
 
 
 def _initialize(safe_path: str | None, start: Callable[..., None] | None, settings: tuple[Any, ...]) -> None:
@@ -162,11 +149,7 @@ def _start_forkserver() -> None:
 
 
 def refuse_in_worker() -> None:
-    """Refuse to begin in a process that is being started, and imports the script that started it.
-
-    Raises:
-        UsageError: this is such a process; the one that started it says what to do.
-    """
+    """Refuse to begin in a process that is being started, and imports the script that started it."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise UsageError(
             f"a worker process is asked to start workers of its own: {MAIN_GUARD}; or use workers=1"
@@ -174,11 +157,7 @@ def refuse_in_worker() -> None:
 
 
 def wait_for_start(pools: Iterable[Executor]) -> None:
-    """Wait until every pool has a worker.
-
-    Raises:
-        UsageError: the workers end before they can do anything.
-    """
+    """Wait until every pool has a worker; UsageError where they end before they can do anything."""
     for started in [pool.submit(len, ()) for pool in pools]:
         try:
             started.result()
@@ -186,6 +165,20 @@ def wait_for_start(pools: Iterable[Executor]) -> None:
             raise UsageError(
                 f"the worker processes ended while they started: {MAIN_GUARD}; or use workers=1"
             ) from None
+
+
+@contextmanager
+def started_pool(workers: int, start: Callable[..., None], *settings: Any) -> Iterator[ProcessPoolExecutor]:
+    """A pool whose workers have started; an error within ends them at once."""
+    pool = new_pool(workers, worker_context(), start, *settings)
+    try:
+        wait_for_start([pool])
+        yield pool
+    except BaseException:  # Ctrl-C, or a defect
+        terminate(pool)
+        raise
+    finally:
+        shutdown_in_background(pool)
 
 
 def terminate(pool: ProcessPoolExecutor) -> None:

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Console
+from rich.progress import Progress as Rows
+from rich.progress import TextColumn
+from rich.table import Column
 from rich.text import Text
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.experiment.check import each_once
-from ltr_harness.experiment.job import Job, Plan, Study, Task, duration
+from ltr_harness.experiment.job import Job, Task
 from ltr_harness.report import ReportData
 from ltr_harness.runs import Run
-from ltr_harness.runs.record import Trial
+from ltr_harness.runs.folder import RECORD, read_record
+from ltr_harness.runs.record import StudyRecord, Trial
 from ltr_harness.wording import count_of, named, printable, without_commands
 
 
 class Progress:
     """Listener to a running experiment; override what is of interest."""
 
-    def planned(self, job: Job, plan: Plan) -> None:
+    def planned(self, job: Job) -> None:
         """The tasks are listed; nothing has been trained yet."""
 
-    def tuning(self, study: Study) -> None:
+    def tuning(self, study: StudyRecord) -> None:
         """A search for a model's options begins, or goes on; `planned` follows once all of them have ended."""
 
-    def tried(self, study: Study, trial: Trial) -> None:
+    def tried(self, study: StudyRecord, trial: Trial) -> None:
         """One of its trials is over."""
 
     def started(self, task: Task) -> None:
@@ -58,7 +63,8 @@ class LiveRun:
         self._head = head
         self._stopper = None if rule is None else Stopper(rule)
         self._metric = metric
-        self._began = now
+        self.began = now
+        self.row: Any = None  # where it is shown, if it is
         self._text = f"{head}: starting"
 
     def __str__(self) -> str:
@@ -76,7 +82,7 @@ class LiveRun:
             >>> print(run)
             [1/2] xgb: round 40, ndcg@10 0.8000, best 0.8100 at 30, patience 10 of 20, 12 s, 3 to 18 s left
         """
-        elapsed = now - self._began
+        elapsed = now - self.began
         parts = [f"round {number}"]
         value = values.get(self._metric)
         if value is not None:
@@ -94,6 +100,91 @@ class LiveRun:
         self._text = f"{self._head}: {', '.join(parts)}, {elapsed:.0f} s{left}"
 
 
+@dataclass(frozen=True)
+class TimeLeft:
+    """What is still to be done, in seconds by the clock.
+
+    Example:
+        >>> print(TimeLeft(199, 2)), print(TimeLeft(0, 5)), print(TimeLeft(0, 0))
+        about 3 min; no estimate yet for 2 runs
+        no estimate yet
+        <BLANKLINE>
+        (None, None, None)
+    """
+
+    seconds: float  # of the runs that can be judged, side by side on all workers
+    n_unknown: int  # runs that resemble none that has finished
+
+    def __str__(self) -> str:
+        if not self.seconds:
+            return "no estimate yet" if self.n_unknown else ""
+        left_out = f"; no estimate yet for {count_of(self.n_unknown, 'run')}" if self.n_unknown else ""
+        return f"about {duration(self.seconds)}{left_out}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them.
+
+    Example:
+        >>> duration(0.4), duration(48), duration(199), duration(8000)
+        ('1 s', '48 s', '3 min', '2 h 13 min')
+    """
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def time_left(job: Job) -> TimeLeft:
+    """Judge every run that is to be done by the finished ones that resemble it most, with the median of several.
+
+    A run resembles those of the same model and fold, then of the same model, of the same sweep, of the same ranker
+    and objective. Threads and machine are taken to be the same.
+    """
+    todo = [task for task in job.tasks if task.state != "done"]
+    if not todo:
+        return TimeLeft(0.0, 0)
+    took: dict[str, dict[Hashable, list[float]]] = {"train": {}, "score again": {}}
+    for path in job.folder.glob(f"*/{RECORD}"):
+        record = read_record(path.parent)
+        if record is None or record.status != "complete":
+            continue
+        of = record.model if record.point is None else record.point.of
+        total = sum(record.seconds.values())
+        for likeness in _likenesses(record.model, record.fold, of, record.ranker, record.objective):
+            took["train"].setdefault(likeness, []).append(total)
+            took["score again"].setdefault(likeness, []).append(total - record.seconds.get("fit", 0.0))
+    known = []
+    for task in todo:
+        config = job.experiment.models[task.model]
+        of = task.model if config.point is None else config.point.of
+        alike = _likenesses(task.model, task.fold, of, config.ranker_name, config.objective)
+        found = [took[task.state][likeness] for likeness in alike if likeness in took[task.state]]
+        known += [statistics.median(found[0])] if found else []
+    side_by_side = max(1, min(job.workers, len(todo)))
+    return TimeLeft(max(sum(known) / side_by_side, max(known, default=0.0)), len(todo) - len(known))
+
+
+def _likenesses(model: str, fold: str, of: str, ranker: str, objective: str | None) -> Iterator[Hashable]:
+    """The closest first."""
+    yield "model and fold", model, fold
+    yield "model", model
+    yield "sweep", of
+    yield "ranker", ranker, objective
+
+
+def seconds_left(job: Job, study: StudyRecord) -> float | None:
+    """What the rest of a search's budget will take, by the trials so far; None where nobody can tell."""
+    trials = job.trials_of(study)
+    spent = sum(trial.seconds for trial in trials)
+    limits = [] if job.tune.minutes is None else [60 * job.tune.minutes - spent]
+    if job.tune.trials is not None and not trials:
+        return None
+    if job.tune.trials is not None:
+        limits.append(spent / len(trials) * (job.tune.trials - len(trials)))
+    return min(limits)
+
+
 def interactive_progress() -> TerminalProgress | None:
     """Progress for a terminal or a notebook, without the table, which the result shows; None elsewhere."""
     progress = TerminalProgress(quiet=False, table=False)
@@ -107,15 +198,14 @@ class TerminalProgress(Progress):
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
         self._quiet = quiet
         self._table = table
-        self._live: Live | None = None
+        self._live: Rows | None = None
         self._watched = ""
         self._rule: StoppingRule | None = None
         self._runs: dict[str, LiveRun] = {}
         self._todo = 0
         self._n_planned = 0
         self._over = 0
-        self._began: dict[str, float] = {}
-        self._best: dict[str, float | None] = {}
+        self._best: dict[str, tuple[Any, float | None]] = {}  # of a search: its row, and its best value
 
     def __enter__(self) -> Self:
         return self
@@ -135,7 +225,7 @@ class TerminalProgress(Progress):
         if not self._quiet:
             self._console.print(Text(without_commands(printable(text, lines=True))))
 
-    def planned(self, job: Job, plan: Plan) -> None:
+    def planned(self, job: Job) -> None:
         if self._n_planned == 0:
             for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
                 self.say(features)
@@ -143,77 +233,74 @@ class TerminalProgress(Progress):
                 if finding.severity != "note":
                     self.say(str(finding))
         self._n_planned += 1
-        done, again, new = plan.count("done"), plan.count("score again"), plan.count("train")
+        for row, _ in self._best.values():
+            if self._live is not None:
+                self._live.remove_task(row)
+        self._best.clear()
+        done, again, new = job.count("done"), job.count("score again"), job.count("train")
         self._todo = again + new
         self._rule = job.stopping
         self._watched = str(job.decisive)
-        if plan.open_studies:  # the runs that follow are not known yet: `planned` is called again
-            self._say_searches(plan)
+        if job.open_studies:  # the runs that follow are not known yet: `planned` is called again
+            self._say_searches(job)
             return
-        parts = [f"{count_of(len(plan.tasks), 'run')}: {new} to train"]
+        parts = [f"{count_of(len(job.tasks), 'run')}: {new} to train"]
         if again:
             parts.append(f"{again} to score again")
         if done:
             parts.append(f"{done} done already")
         said = ", ".join(parts) + f"; {count_of(job.threads, 'thread')} each"
-        self.say(f"{said}; {plan.left}" if str(plan.left) else said)
-        constant = sorted({task.model for task in plan.tasks if not task.seed_matters})
+        left = str(time_left(job))
+        self.say(f"{said}; {left}" if left else said)
+        constant = sorted({task.model for task in job.tasks if not task.seed_matters})
         if constant:
             self.say(f"trained once, because the seed cannot matter: {', '.join(constant)}")
 
-    def _say_searches(self, plan: Plan) -> None:
-        todo = plan.open_studies
-        begun = sum(study.n_trials for study in todo)
+    def _say_searches(self, job: Job) -> None:
+        todo = job.open_studies
+        begun = sum(len(job.trials_of(study)) for study in todo)
         more = f", {count_of(begun, 'trial')} done" if begun else ""
-        left = [study.seconds_left for study in todo if study.seconds_left is not None]
+        left = [seconds for study in todo if (seconds := seconds_left(job, study)) is not None]
         if len(left) == len(todo):
             more += f", about {duration(sum(left))} of training left"
-        known = f", besides {count_of(len(plan.tasks), 'run')}" if plan.tasks else ""
+        known = f", besides {count_of(len(job.tasks), 'run')}" if job.tasks else ""
         self.say(
             f"{count_of(len(todo), 'search')} to make{more}{known}; the runs of these models follow: "
             f"{', '.join(map(str, todo))}"
         )
 
-    def tuning(self, study: Study) -> None:
-        self._best[str(study)] = None
-        self._start_live()
+    def tuning(self, study: StudyRecord) -> None:
+        self._best[str(study)] = (self._new_row(f"tuning {study}"), None)
 
-    def tried(self, study: Study, trial: Trial) -> None:
-        best = self._best[str(study)]
-        sign = 1 if study.metric.higher_is_better else -1
+    def tried(self, study: StudyRecord, trial: Trial) -> None:
+        row, best = self._best[str(study)]
+        sign = 1 if study.higher_is_better else -1
         value = trial.value if trial.status == "complete" else None
         if value is not None and (best is None or sign * value > sign * best):
-            self._best[str(study)] = value
+            self._best[str(study)] = (row, value)
             self.say(f"tuning {study}: trial {trial.number}, {study.metric} {value:.4f} on validation data")
         elif trial.status == "failed":
             self.say(f"tuning {study}: trial {trial.number} FAILED: {trial.error}")
-        if self._live is not None:
-            self._live.update(Text(f"tuning {study}: {count_of(trial.number + 1, 'trial')}"))
+        self._show(row, f"tuning {study}: {count_of(trial.number + 1, 'trial')}")
 
     def started(self, task: Task) -> None:
-        self._began[str(task)] = time.monotonic()
-        self._start_live()
         head = f"[{self._over + len(self._runs) + 1}/{self._todo}] {task}"
-        self._runs[str(task)] = LiveRun(head, self._rule, self._watched, self._began[str(task)])
-        self._show()
+        run = self._runs[str(task)] = LiveRun(head, self._rule, self._watched, time.monotonic())
+        run.row = self._new_row(str(run))
 
     def round(self, task: Task, number: int, values: Mapping[str, float]) -> None:
         run = self._runs.get(str(task))
         if run is not None and self._live is not None:  # a worker's last message may come late
             run.round(number, values, time.monotonic())
-            self._show()
+            self._show(run.row, str(run))
 
     def lost(self, task: Task) -> None:
-        self._runs.pop(str(task), None)
-        self._show()
+        self._seconds_of(task)
         self.say(f"{task}: its worker died (killed, or out of memory); it starts again")
 
     def finished(self, task: Task, run: Run) -> None:
         self._over += 1
-        self._runs.pop(str(task), None)
-        self._show()
-        record = run.record
-        seconds = time.monotonic() - self._began.pop(str(task), time.monotonic())
+        record, seconds = run.record, self._seconds_of(task)
         head = f"[{self._over}/{self._todo}] {task}: "
         if record.status == "failed":
             self.say(f"{head}FAILED: {record.error}")
@@ -238,18 +325,25 @@ class TerminalProgress(Progress):
 
         show(data)
 
-    def _show(self) -> None:
+    def _seconds_of(self, task: Task) -> float:
+        """Take the line of a task that is over away; how long it took."""
+        run = self._runs.pop(str(task), None)
+        if run is None:
+            return 0.0
         if self._live is not None:
-            lines = [
-                Text(printable(str(run)), no_wrap=True, overflow="ellipsis")
-                for run in list(self._runs.values())
-            ]
-            self._live.update(Group(*lines))
+            self._live.remove_task(run.row)
+        return time.monotonic() - run.began
 
-    def _start_live(self) -> None:
+    def _new_row(self, text: str) -> Any:
         if self._console.is_terminal and not self._quiet and self._live is None:
-            self._live = Live(console=self._console, transient=True, refresh_per_second=8)
+            line = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
+            self._live = Rows(line, console=self._console, transient=True, refresh_per_second=8)
             self._live.start()
+        return None if self._live is None else self._live.add_task(printable(text), total=None)
+
+    def _show(self, row: Any, text: str) -> None:
+        if self._live is not None:
+            self._live.update(row, description=printable(text))
 
     def _stop_live(self) -> None:
         if self._live is not None:

@@ -18,17 +18,16 @@ from ltr_harness.config import DataConfig
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
-from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.experiment.read import data_of
+from ltr_harness.experiment.folds import Fold, FoldReader, data_of
 from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric, bind, parse_metric
-from ltr_harness.numbers import none_if_undefined
 from ltr_harness.own_files import admitted, is_own_file, own_file_digest
 from ltr_harness.rankers import Ranker, Training, catalog
 from ltr_harness.rankers.ranker import Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.record import Record
+from ltr_harness.wording import none_if_undefined
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,12 @@ class Reproduction:
         return self.same_model and not self.n_other_scores and not self.metrics
 
     def as_dict(self) -> dict[str, Any]:
+        scores = {"n": self.n_scores, "different": self.n_other_scores, "largest": self.largest_difference}
         return {
             "run": str(self.run),
             "identical": self.identical,
             "same_model": self.same_model,
-            "scores": {
-                "n": self.n_scores,
-                "different": self.n_other_scores,
-                "largest": self.largest_difference,
-            },
+            "scores": scores,
             "metrics": {name: list(both) for name, both in self.metrics.items()},
             "best_round": list(self.best_rounds),
             "reasons": list(self.reasons),
@@ -70,13 +66,7 @@ class Reproduction:
 def reproduce(
     path: str | Path, *, threads: int | None = None, data_root: Path | None = None, trust: bool = False
 ) -> Reproduction:
-    """Train a stored run again from its record, and compare.
-
-    Raises:
-        UsageError: the run failed, its data is gone, its ranker cannot be made any more, or it needs code from a
-            file and is not trusted.
-        TrainingError: training fails now.
-    """
+    """Train a stored run again from its record, and compare; UsageError where it cannot be trained any more."""
     run = load_run(path, trust=trust)
     record = run.record
     if record.status != "complete":
@@ -84,7 +74,12 @@ def reproduce(
     ranker, changed = _ranker(run)
     metrics = tuple(_metric(run, name) for name in record.metrics)
     fold = _fold(data_of(run, data_root), record)
-    used = threads or record.threads
+    used, kept = threads or record.threads, record.stopping
+    rule, rounds = None, None
+    if kept is not None:
+        rule = StoppingRule(_metric(run, kept.metric), **kept.model_dump(exclude={"metric", "on"}))
+    elif record.best_round is not None:
+        rounds = record.rounds or record.rounds_trained
     with _workers(ranker, fold) as workers:
         fitted = ranker.fit(
             Training(
@@ -93,8 +88,8 @@ def reproduce(
                 seed=record.seed,
                 threads=used,
                 metrics=metrics,
-                stopping=_rule(run),
-                rounds=_rounds(record),
+                stopping=rule,
+                rounds=rounds,
                 workers=workers,
             )
         )
@@ -109,9 +104,12 @@ def reproduce(
     stored = {name: summary.mean for name, summary in record.metrics.items()}
     now = {name: none_if_undefined(mean) for name, mean in evaluation.means.items()}
     stored_model = {name: digest for name, digest in record.files.items() if name.startswith("model.")}
+    with tempfile.TemporaryDirectory() as folder:
+        name = fitted.save(Path(folder))
+        model = {name: file_digest(Path(folder) / name)}
     return Reproduction(
         run=run.path,
-        same_model=_model_digests(fitted) == stored_model,
+        same_model=model == stored_model,
         n_scores=max(before.size, scores.size),
         n_other_scores=int(other.sum()),
         largest_difference=float(gaps.max()) if gaps.size else 0.0,
@@ -122,11 +120,7 @@ def reproduce(
 
 
 def fold_of(run: Run, data_root: Path | None = None) -> Fold:
-    """The data of a stored run, read again.
-
-    Raises:
-        UsageError: the data is gone, or the data are not those that the run was tested on.
-    """
+    """The data of a stored run, read again; UsageError where they are not those that it was tested on."""
     fold = _fold(data_of(run, data_root), run.record)
     if fold.facts["test"].fingerprint != run.record.data["test"].fingerprint:
         raise UsageError(f"{run.path}: the test data are not those that this run was tested on")
@@ -136,9 +130,8 @@ def fold_of(run: Run, data_root: Path | None = None) -> Fold:
 def _fold(data: DataConfig, record: Record) -> Fold:
     reader = FoldReader(data)
     if record.fold not in reader.names():
-        raise UsageError(
-            f"the experiment has no fold {record.fold!r} any more; folds: {', '.join(reader.names())}"
-        )
+        known = ", ".join(reader.names())
+        raise UsageError(f"the experiment has no fold {record.fold!r} any more; folds: {known}")
     return reader.read(record.fold)
 
 
@@ -146,24 +139,25 @@ def _ranker(run: Run) -> tuple[Ranker, list[str]]:
     """The ranker as the record has it, and what has changed about it since."""
     record = run.record
     facts = dict(record.config)
-    digest = facts.pop("ranker")
-    before = facts.pop("inputs", {})
+    digest, before, objective = facts.pop("ranker", None), facts.pop("inputs", {}), facts.get("objective")
+    for name, wrong in {
+        "ranker": not isinstance(digest, str),
+        "inputs": not isinstance(before, dict),
+        "objective.metric": isinstance(objective, dict) and not isinstance(objective.get("metric"), str),
+    }.items():
+        if wrong:
+            raise UsageError(f"{run.path}: record.json: config.{name} is not what a run's record holds")
     kind = catalog.load(admitted(record.ranker, run.path, run.trust), UsageError)
-    objective = facts.get("objective")
     if isinstance(objective, dict):
         facts["objective"] = {**objective, "metric": admitted(objective["metric"], run.path, run.trust)}
     try:
         ranker: Ranker = kind.model_validate(facts)
     except ValidationError as problem:
+        found = "this version does not take what the record says"
+        cure = "install what the run was made with: `ltr-harness export requirements` writes the list"
+        places = [(".".join(map(str, error["loc"])), error["msg"]) for error in problem.errors()]
         raise UsageError(
-            [
-                Problem(
-                    f"{record.model}.{'.'.join(map(str, error['loc']))}",
-                    f"this version does not take what the record says: {error['msg']}",
-                    cure="install what the run was made with: `ltr-harness export requirements` writes the list",
-                )
-                for error in problem.errors()
-            ]
+            [Problem(f"{record.model}.{place}", f"{found}: {why}", cure=cure) for place, why in places]
         ) from None
     changed = []
     if is_own_file(record.ranker) and own_file_digest(record.ranker) != digest:
@@ -194,25 +188,6 @@ def _workers(ranker: Ranker, fold: Fold) -> Iterator[Workers | None]:
 def _metric(run: Run, name: str) -> Metric:
     own = run.record.own_metrics.get(name)
     return parse_metric(name if own is None else admitted(own.spelling, run.path, run.trust))
-
-
-def _rule(run: Run) -> StoppingRule | None:
-    kept = run.record.stopping
-    if kept is None:
-        return None
-    return StoppingRule(_metric(run, kept.metric), kept.patience, kept.min_delta, kept.every, kept.max_rounds)
-
-
-def _rounds(record: Record) -> int | None:
-    if record.stopping is not None or record.best_round is None:
-        return None
-    return record.rounds or record.rounds_trained
-
-
-def _model_digests(fitted: Any) -> dict[str, str]:
-    with tempfile.TemporaryDirectory() as folder:
-        name = fitted.save(Path(folder))
-        return {name: file_digest(Path(folder) / name)}
 
 
 def _reasons(run: Run, fold: Fold, threads: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Search with Optuna, which goes on after a kill as if nothing had happened.
+"""Search with Optuna, which goes on after a kill as if nothing had happened; trials run here or in processes.
 
 Optuna keeps the trials, in a journal or an SQLite file. Every question is put to a sampler of its own, seeded by the
 number of trials asked for so far: what comes next depends on the trials before it and on nothing else, so a search that
@@ -12,18 +12,20 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.config.search import TuneConfig
-from ltr_harness.config.space import Range
-from ltr_harness.errors import HarnessError, MissingExtraError, Problem, TrainingError
-from ltr_harness.experiment.job import Study
+from ltr_harness.config.search import Range, TuneConfig
+from ltr_harness.errors import HarnessError, TrainingError, optional_module
+from ltr_harness.experiment.execute import ShouldPrune, run_trial
+from ltr_harness.experiment.job import Job, receive_job, received_job
+from ltr_harness.experiment.pool import started_pool
 from ltr_harness.files import write_stored
 from ltr_harness.runs.identity import package_versions
 from ltr_harness.runs.record import STUDY, StudyRecord, Trial, read_study, used_up
@@ -32,28 +34,11 @@ from ltr_harness.wording import count_of
 if TYPE_CHECKING:
     import optuna
 
+    from ltr_harness.experiment.progress import Progress
+
 
 FILES = {"journal": "journal.log", "sqlite": "study.db"}
 LOCK = "lock"
-
-
-@contextmanager
-def locked(study: Study) -> Iterator[None]:
-    """A lock of the operating system's on the search's folder; it ends with the process, however that ends.
-
-    Raises:
-        TrainingError: another process has it.
-    """
-    from filelock import FileLock, Timeout
-
-    try:
-        with FileLock(study.folder / LOCK, timeout=0):
-            yield
-    except Timeout:
-        raise TrainingError(
-            f"{study} is being tuned by another process in {study.folder}; run the same command again once that "
-            "has ended"
-        ) from None
 
 
 def repair_journal(journal: Path) -> None:
@@ -72,18 +57,10 @@ def repair_journal(journal: Path) -> None:
 
 
 def _is_entry(line: bytes) -> bool:
-    try:
+    entry = None
+    with suppress(ValueError, RecursionError):
         entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
     return isinstance(entry, dict) and isinstance(entry.get("op_code"), int) and "worker_id" in entry
-
-
-def is_damage(problem: Exception) -> bool:
-    """Not a full disk, a lock of somebody else's or a folder that cannot be read: those pass."""
-    from sqlalchemy.exc import OperationalError
-
-    return not isinstance(problem, OSError | OperationalError | HarnessError)
 
 
 log = logging.getLogger(__name__)
@@ -91,12 +68,10 @@ log = logging.getLogger(__name__)
 WARM_UP_TRIALS = 5
 """Trials that the median is taken of before it ends any."""
 _LONGEST = 1000  # characters of an error: SQLite's storage takes 2,046
+KEPT = ("value", "best_round", "rounds_trained", "error", "seconds")
+"""What Optuna keeps of a trial's outcome besides its own."""
 KILLS = 3
 """Times that a point may take its process down before it counts as failed."""
-
-
-ShouldPrune = Callable[[int, float], bool]
-"""Told a step and the best value so far; True ends the trial."""
 
 
 @dataclass(frozen=True)
@@ -107,17 +82,16 @@ class AskedTrial:
     number: int
     point: Mapping[str, Any]  # option to value
 
-    @contextmanager
-    def pruning(self, study: Study, tune: TuneConfig, stopping: StoppingRule | None) -> Iterator[ShouldPrune]:
+    def pruning(self, job: Job, study: StudyRecord) -> ShouldPrune:
         """What the trial is asked after a step, in whatever process it runs."""
+        tune, folder = job.tune, job.folder_of(study)
         if tune.pruner == "none":
-            yield lambda step, value: False
-            return
+            return lambda step, value: False
         import optuna
 
-        warm_up = stopping.patience if stopping is not None and tune.inner_folds is None else 0
+        warm_up = job.stopping.patience if job.stopping is not None and tune.inner_folds is None else 0
         pruner = optuna.pruners.MedianPruner(WARM_UP_TRIALS, warm_up)
-        storage = _storages.get(study.folder) or _storage(study, tune)
+        storage = _storages.get(folder) or _storage(folder, tune)
         watched = optuna.load_study(study_name=str(study), storage=storage, pruner=pruner)
         trial = optuna.trial.Trial(watched, self.id)
 
@@ -125,16 +99,26 @@ class AskedTrial:
             trial.report(value, step)
             return trial.should_prune()
 
-        yield should_prune
+        return should_prune
 
 
 class Search:
     """An open search: the only one that asks and tells, whoever makes the trials."""
 
-    def __init__(self, study: Study, tune: TuneConfig) -> None:
+    def __init__(self, job: Job, study: StudyRecord) -> None:
         self.study = study
-        self._tune = tune
-        self._optuna = _study(study, tune)
+        self.folder = job.folder_of(study)
+        self._tune = tune = job.tune
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.WARNING)  # it announces every study
+        self._optuna = optuna.create_study(
+            storage=_storage(self.folder, tune),
+            study_name=str(study),
+            direction="maximize" if study.higher_is_better else "minimize",
+            pruner=optuna.pruners.NopPruner(),
+            load_if_exists=True,
+        )
         self._running: dict[int, optuna.Trial] = {}
         self._space = {option: _distribution(values) for option, values in tune.space(study.model).items()}
 
@@ -152,10 +136,8 @@ class Search:
     def ask(self) -> AskedTrial:
         """The next trial."""
         n_asked = len(self._over()) + len(self._running)
-        text = f"{self._tune.seed} {n_asked}".encode()
-        self._optuna.sampler = _sampler(
-            self._tune, int.from_bytes(hashlib.sha256(text).digest()[:4], "big") >> 1
-        )
+        digest = hashlib.sha256(f"{self._tune.seed} {n_asked}".encode()).digest()
+        self._optuna.sampler = _sampler(self._tune, int.from_bytes(digest[:4], "big") >> 1)
         trial = self._optuna.ask(self._space)
         self._running[trial.number] = trial
         return AskedTrial(trial._trial_id, trial.number, dict(trial.params))
@@ -166,7 +148,7 @@ class Search:
 
         trial = self._running.pop(asked.number)
         kept = outcome.model_copy(update={"error": outcome.error and outcome.error[:_LONGEST]})
-        for name in ("value", "best_round", "rounds_trained", "error", "seconds"):
+        for name in KEPT:
             trial.set_user_attr(name, getattr(kept, name))
         if outcome.status == "complete":
             self._optuna.tell(trial, outcome.value)
@@ -181,26 +163,17 @@ class Search:
     def write(self) -> StudyRecord:
         """Put what has been tried beside Optuna's storage, for those who read it without Optuna."""
         record = self.record()
-        write_stored(self.study.folder / STUDY, f"{record.model_dump_json(indent=2)}\n".encode())
+        write_stored(self.folder / STUDY, f"{record.model_dump_json(indent=2)}\n".encode())
         return record
 
     def record(self) -> StudyRecord:
         """Everything that has been tried."""
-        over = self._over()
-        return StudyRecord(
-            model=self.study.model,
-            fold=self.study.fold,
-            identity=self.study.identity,
-            metric=str(self.study.metric),
-            higher_is_better=self.study.metric.higher_is_better,
-            space=self._tune.plain_space(self.study.model),
-            sampler=self._tune.sampler,
-            pruner=self._tune.pruner,
-            inner_folds=self._tune.inner_folds,
-            seed=self._tune.seed,
-            trials=[_as_trial(number, trial) for number, trial in enumerate(over)],
-            importance=self._importance() if self.used_up else {},
-            environment=package_versions(("ltr-harness", "optuna")),
+        return self.study.model_copy(
+            update={
+                "trials": [_as_trial(number, trial) for number, trial in enumerate(self._over())],
+                "importance": self._importance() if self.used_up else {},
+                "environment": package_versions(("ltr-harness", "optuna")),
+            }
         )
 
     def _importance(self) -> dict[str, float]:
@@ -226,8 +199,6 @@ class Search:
 
     def clear_up(self) -> None:
         """What killed processes left running will not go on."""
-        from optuna.trial import TrialState
-
         trials = self._optuna.get_trials(deepcopy=False)
         killed = [trial.params for trial in trials if "killed" in trial.user_attrs]
         for trial in trials:
@@ -236,7 +207,7 @@ class Search:
                 if killed.count(trial.params) + 1 >= KILLS:
                     said = f"its process was killed {KILLS} times while it was training, for want of memory perhaps"
                     attributes |= {"seconds": 0.0, "error": said}
-                self._end(trial._trial_id, trial.number, attributes, TrialState.FAIL)
+                self._fail(trial, attributes)
 
     def killed(self) -> None:
         """The process that made the running trials is gone: they are left for `clear_up`, which counts that."""
@@ -244,124 +215,103 @@ class Search:
 
     def interrupted(self) -> None:
         """Trials still running are given up: they are tried again another time."""
-        from optuna.trial import TrialState
-
         for trial in self._running.values():
-            self._end(trial._trial_id, trial.number, {"interrupted": True}, TrialState.FAIL)
+            self._fail(trial, {"interrupted": True})
         self._running.clear()
 
-    def _end(self, id_: int, number: int, attributes: Mapping[str, Any], state: Any) -> None:
+    def _fail(self, trial: Any, attributes: Mapping[str, Any]) -> None:
+        from optuna.trial import TrialState
+
         for name, value in attributes.items():
-            self._optuna._storage.set_trial_user_attr(id_, name, value)
-        self._optuna.tell(number, state=state)
+            self._optuna._storage.set_trial_user_attr(trial._trial_id, name, value)
+        self._optuna.tell(trial.number, state=TrialState.FAIL)
 
 
 def _as_trial(number: int, trial: optuna.trial.FrozenTrial) -> Trial:
-    attributes = trial.user_attrs
-    return Trial(
-        number=number,
-        status=_STATUS.get(trial.state.name, "failed"),
-        point=trial.params,
-        value=attributes.get("value"),
-        best_round=attributes.get("best_round"),
-        rounds_trained=attributes.get("rounds_trained"),
-        seconds=attributes["seconds"],
-        error=attributes.get("error"),
-    )
+    kept: dict[str, Any] = {name: trial.user_attrs.get(name) for name in KEPT}
+    return Trial(number=number, status=_STATUS.get(trial.state.name, "failed"), point=trial.params, **kept)
 
 
 _STATUS: dict[str, Literal["complete", "pruned"]] = {"COMPLETE": "complete", "PRUNED": "pruned"}
 
 
 @contextmanager
-def opened(
-    study: Study, tune: TuneConfig, stopping: StoppingRule | None, *, restart: bool = False
-) -> Iterator[Search]:
-    """A search, with the trials it has; another process that wants it too is refused until this one has ended.
-
-    Raises:
-        MissingExtraError: Optuna is not installed.
-        TrainingError: another process is making it.
-    """
+def opened(job: Job, study: StudyRecord, *, restart: bool = False) -> Iterator[Search]:
+    """A search, with the trials it has; another process that wants it too is refused until this one has ended."""
     require_optuna()
-    study.folder.mkdir(parents=True, exist_ok=True)
-    for path in (study.folder / name for name in (LOCK, *FILES.values())):
+    from filelock import FileLock, Timeout
+
+    folder = job.folder_of(study)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in (folder / name for name in (LOCK, *FILES.values())):
         if path.is_symlink() or (path.exists() and not path.is_file()):
             path.unlink()  # else what it leads to would be cut, or a pipe waited for
-    with locked(study):
+    try:  # a lock of the operating system's: it ends with the process, however that ends
+        lock = FileLock(folder / LOCK, timeout=0).acquire()
+    except Timeout:
+        raise TrainingError(
+            f"{study} is being tuned by another process in {folder}; run the same command again once that has ended"
+        ) from None
+    with lock:
         if restart:
-            for path in study.folder.iterdir():
+            for path in folder.iterdir():
                 if path.name != LOCK:
                     path.unlink()
-        repair_journal(study.folder / FILES["journal"])
-        try:
-            search = _resumed(study, tune)
-        except Exception as problem:  # whatever Optuna and its database make of a damaged file
-            if not is_damage(problem):
-                raise
-            path = study.folder / FILES[tune.storage]
-            path.replace(path.with_name(f"{path.name}.damaged"))
-            log.warning("%s is damaged (%s): it is put aside", path, problem)
-            search = _resumed(study, tune)
+        search = _resumed(job, study)
         try:
             yield search
         finally:
             search.interrupted()
-            del _storages[study.folder]
+            del _storages[folder]
 
 
-def _resumed(study: Study, tune: TuneConfig) -> Search:
-    known = read_study(study.folder)
-    search = Search(study, tune)
-    search.clear_up()
-    record = search.write()  # a kill may have come between a trial's end and this
-    lost = 0 if known is None else len(known.trials) - len(record.trials)
+def _resumed(job: Job, study: StudyRecord) -> Search:
+    from sqlalchemy.exc import OperationalError
+
+    folder, name = job.folder_of(study), FILES[job.tune.storage]
+    repair_journal(folder / FILES["journal"])
+    known = read_study(folder)
+
+    def begun() -> tuple[Search, int]:
+        search = Search(job, study)
+        search.clear_up()
+        return search, len(search.write().trials)  # a kill may have come between a trial's end and this
+
+    try:
+        search, n_trials = begun()
+    except (OSError, OperationalError, HarnessError):  # a full disk, somebody else's lock: that passes
+        raise
+    except Exception as problem:  # whatever Optuna and its database make of a damaged file
+        (folder / name).replace(folder / f"{name}.damaged")
+        log.warning("%s is damaged (%s): it is put aside", folder / name, problem)
+        search, n_trials = begun()
+    lost = 0 if known is None else len(known.trials) - n_trials
     if lost > 0:
-        log.warning(
-            "%s: %s lost from %s: made again", study.folder, count_of(lost, "trial"), FILES[tune.storage]
-        )
+        log.warning("%s: %s lost from %s: made again", folder, count_of(lost, "trial"), name)
     return search
 
 
 def require_optuna() -> None:
     """Raises MissingExtraError where Optuna is not installed."""
-    try:
-        import optuna  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(
-            Problem("", "`tune` needs the package optuna", cure="pip install 'ltr-harness[tune]'")
-        ) from None
-
-
-def _study(study: Study, tune: TuneConfig) -> optuna.Study:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.WARNING)  # it announces every study
-    return optuna.create_study(
-        storage=_storage(study, tune),
-        study_name=str(study),
-        direction="maximize" if study.metric.higher_is_better else "minimize",
-        pruner=optuna.pruners.NopPruner(),
-        load_if_exists=True,
-    )
+    optional_module("optuna", "`tune` needs the package optuna", "tune")
 
 
 _storages: dict[Path, Any] = {}
 """Of the searches' folders that this process works on: what has been read is not read again for each trial."""
 
 
-def _storage(study: Study, tune: TuneConfig) -> Any:
+def _storage(folder: Path, tune: TuneConfig) -> Any:
     """Optuna's storage, read again."""
     import optuna
     from optuna.storages.journal import JournalFileBackend
 
-    path = study.folder / FILES[tune.storage]
-    _storages[study.folder] = (
+    path = folder / FILES[tune.storage]
+    _storages[folder] = (
         optuna.storages.JournalStorage(JournalFileBackend(str(path)))
         if tune.storage == "journal"
         else optuna.storages.RDBStorage(f"sqlite:///{path}")
     )
-    return _storages[study.folder]
+    return _storages[folder]
 
 
 def _sampler(tune: TuneConfig, seed: int) -> optuna.samplers.BaseSampler:
@@ -379,13 +329,77 @@ def _distribution(values: Any) -> Any:
 
     if not isinstance(values, Range):
         return distributions.CategoricalDistribution(values)
-    if values.whole:
-        return distributions.IntDistribution(
-            int(values.low), int(values.high), log=values.log, step=int(values.step or 1)
+    number: Any = int if values.whole else float
+    kind: Any = distributions.IntDistribution if values.whole else distributions.FloatDistribution
+    step = {} if values.step is None else {"step": number(values.step)}
+    return kind(number(values.low), number(values.high), log=values.log, **step)
+
+
+def tune(job: Job, progress: Progress) -> None:
+    """Use up the budgets of open searches; what they found is in their folders.
+
+    A search tries one point after the other unless `tune.parallel` says otherwise, so what it finds does not depend on
+    the number of workers: those work on different searches.
+    """
+    with ExitStack() as stack:
+        searches = [stack.enter_context(opened(job, study, restart=job.force)) for study in job.open_studies]
+        workers = 1 if job.cluster else min(job.workers, len(searches) * job.tune.parallel)
+        pool = (
+            stack.enter_context(started_pool(workers, receive_job, job.sent()))
+            if workers > 1
+            else _ThisProcess(job)
         )
-    return distributions.FloatDistribution(
-        float(values.low),
-        float(values.high),
-        log=values.log,
-        step=None if values.step is None else float(values.step),
-    )
+        for search in searches:
+            progress.tuning(search.study)
+        for search, asked, outcome in _trials(searches, job.tune.parallel, pool, workers):
+            progress.tried(search.study, search.tell(asked, outcome))
+
+
+def _trials(
+    searches: Sequence[Search], parallel: int, pool: Executor, workers: int
+) -> Iterator[tuple[Search, AskedTrial, Trial]]:
+    running: dict[Future[Trial], tuple[Search, AskedTrial]] = {}
+    try:
+        while True:
+            while len(running) < workers:
+                ready = [one for one in searches if one.n_running < parallel and not one.used_up]
+                if not ready:
+                    break
+                search = min(ready, key=lambda one: one.n_running)
+                asked = search.ask()
+                running[pool.submit(_try, search.study, asked)] = (search, asked)
+            if not running:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                search, asked = running.pop(future)
+                yield search, asked, future.result()
+    except BrokenProcessPool:
+        lost = ", ".join(sorted({str(search.study) for search, _ in running.values()}))
+        for search, _ in running.values():
+            search.killed()
+        raise TrainingError(
+            f"a worker process died while tuning {lost} (killed, or out of memory); finished trials are kept: run the "
+            "same command again, with fewer --workers if memory was short"
+        ) from None
+
+
+class _ThisProcess(Executor):
+    """This process, as if it were a pool: a trial is over when it is handed in."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(_run(self._job, *args))
+        return future
+
+
+def _try(study: StudyRecord, asked: AskedTrial) -> Trial:
+    return _run(received_job(), study, asked)
+
+
+def _run(job: Job, study: StudyRecord, asked: AskedTrial) -> Trial:
+    fold, should_prune = job.reader.read(study.fold), asked.pruning(job, study)
+    return run_trial(job, study.model, asked.number, asked.point, fold, should_prune)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 from queue import Empty
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.execute import OnRound, execute
-from ltr_harness.experiment.job import Job, SerializedJob, Task
+from ltr_harness.experiment.job import Job, Task, receive_job, received_job
 from ltr_harness.experiment.pool import (
     new_pool,
     shared_memory,
@@ -40,29 +41,38 @@ Rounds: TypeAlias = tuple[str, list[tuple[int, dict[str, float]]]]
 """A worker's message: a task's name, and the rounds it has evaluated since its last message."""
 
 
-class WorkerPool(Protocol):
+class WorkerPool(ABC):
     """Workers, each of which trains one run at a time."""
 
+    lost: tuple[type[BaseException], ...]  # what a future raises whose worker died
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._sent = job, job.sent()
+
+    @abstractmethod
     def workers(self) -> Collection[str]:
         """The names of those that are connected now."""
 
+    @abstractmethod
     def submit(self, worker: str, task: Task) -> Future[Any]:
         """Train on a worker."""
 
     def result(self, task: Task, future: Future[Any]) -> Run:
         """What a worker has trained; an error that no other worker would be spared."""
+        run: Run = future.result()
+        return run
 
-    def worker_errors(self) -> tuple[type[BaseException], ...]:
-        """What a future raises whose worker died."""
-
+    @abstractmethod
     def messages(self) -> Iterable[Rounds]:
         """Those that have arrived since the last call."""
 
+    @abstractmethod
     def replace(self, worker: str) -> None:
         """Start another process for one that died, if that is this side's business."""
 
     def fail(self, task: Task, problem: TrainingError) -> Run:
         """Record that a run has failed."""
+        return execute(task, self._job, self._job.reader.read(task.fold), failure=problem)
 
 
 def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: Progress) -> Iterator[tuple[Task, Run]]:
@@ -88,13 +98,16 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: Progress) -> Ite
                 wait([future for _, future in running.values()], POLL_SECONDS, FIRST_COMPLETED)
             else:
                 time.sleep(POLL_SECONDS)
-            _forward_messages(pool, {str(task): task for task, _ in running.values()}, progress)
+            names = {str(task): task for task, _ in running.values()}
+            for name, rounds in pool.messages():
+                for number, values in rounds if name in names else ():  # a run's last message may come late
+                    progress.round(names[name], number, values)
             for worker, (task, future) in list(running.items()):
                 if not future.done() and worker in present:
                     continue
                 del running[worker]
                 died = not future.done() or future.cancelled()
-                if died or isinstance(future.exception(), (CancelledError, *pool.worker_errors())):
+                if died or isinstance(future.exception(), (CancelledError, *pool.lost)):
                     future.cancel()
                     pool.replace(worker)
                     last.pop(worker)
@@ -126,13 +139,6 @@ def _next(queue: list[Task], last: Task | None, others: Sequence[Task]) -> Task:
         return (not same_model, not same_fold, task.fold in folds, (task.fold, task.model) in models)
 
     return queue.pop(min(range(len(queue)), key=lambda place: distance(queue[place])))
-
-
-def _forward_messages(pool: WorkerPool, running: Mapping[str, Task], progress: Progress) -> None:
-    for name, rounds in pool.messages():
-        if name in running:  # the last message of a run that is over comes late
-            for number, values in rounds:
-                progress.round(running[name], number, values)
 
 
 def batched(task: Task, send: Callable[[Rounds], None]) -> OnRound:
@@ -176,12 +182,13 @@ def run_in_workers(
         pool.shutdown()
 
 
-class ProcessWorkerPool:
+class ProcessWorkerPool(WorkerPool):
     """Processes of this machine, for `dispatch`. Each is a pool of one: its death breaks no other."""
 
+    lost = (BrokenProcessPool,)
+
     def __init__(self, job: Job, workers: int) -> None:
-        self._job = job
-        self._serialized = job.serialized()
+        super().__init__(job)
         self._pools = {f"worker {number + 1}": self._new_worker() for number in range(workers)}
 
     def wait_for_start(self) -> None:
@@ -198,12 +205,6 @@ class ProcessWorkerPool:
             self.replace(worker)
             return self._pools[worker][0].submit(_train, task)
 
-    def result(self, task: Task, future: Future[Run]) -> Run:
-        return future.result()
-
-    def worker_errors(self) -> tuple[type[BaseException], ...]:
-        return (BrokenProcessPool,)
-
     def replace(self, worker: str) -> None:
         shutdown_in_background(self._pools[worker][0])
         self._pools[worker] = self._new_worker()
@@ -213,9 +214,6 @@ class ProcessWorkerPool:
             with suppress(Empty):
                 while True:
                     yield messages.get_nowait()
-
-    def fail(self, task: Task, problem: TrainingError) -> Run:
-        return execute(task, self._job, self._job.reader.read(task.fold), failure=problem)
 
     def terminate(self) -> None:
         for pool, _ in self._pools.values():
@@ -230,20 +228,19 @@ class ProcessWorkerPool:
         with shared_memory():
             # its own: a process killed while it writes holds the lock for ever
             messages: Messages = context.Queue()
-        pool = new_pool(1, context, _initialize, (self._serialized, messages))
-        return pool, messages
+        return new_pool(1, context, _initialize, self._sent, messages), messages
 
 
-_job: SerializedJob
 _messages: Messages
 
 
-def _initialize(job: SerializedJob, messages: Messages) -> None:
-    global _job, _messages
+def _initialize(sent: dict[str, Any], messages: Messages) -> None:
+    global _messages
     messages.cancel_join_thread()  # messages that are not read must not keep a worker from ending
-    _job, _messages = job, messages
+    _messages = messages
+    receive_job(sent)
 
 
 def _train(task: Task) -> Run:
-    job = _job.loaded
+    job = received_job()
     return execute(task, job, job.reader.read(task.fold), batched(task, _messages.put))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import DataError
 from ltr_harness.rankers.ranker import FittedModel
 
 LEAF = -1
@@ -40,13 +40,13 @@ class Split(NamedTuple):
 class Tree:
     """One tree, an array element for each node; the root is the first."""
 
-    feature: NDArray[np.int32]  # int32, the column that is looked at; -1 at leaves
-    threshold: NDArray[np.float64]  # float64, what it is compared with
-    left: NDArray[np.int32]  # left, right: int32, the nodes below; -1 at leaves
+    feature: NDArray[np.int32]  # the column that is looked at; -1 at leaves
+    threshold: NDArray[np.float64]  # what it is compared with
+    left: NDArray[np.int32]  # left, right: the nodes below; -1 at leaves
     right: NDArray[np.int32]
-    missing_left: NDArray[np.bool_]  # bool, whether a missing value goes left
-    missing_type: NDArray[np.int8]  # int8, what counts as missing: `NEVER`, `ZERO` or `NAN`
-    value: NDArray[np.float64]  # float64, of leaves; 0 elsewhere
+    missing_left: NDArray[np.bool_]  # whether a missing value goes left
+    missing_type: NDArray[np.int8]  # what counts as missing: `NEVER`, `ZERO` or `NAN`
+    value: NDArray[np.float64]  # of leaves; 0 elsewhere
     # of nodes that split on categories the codes that are listed there, and go to `Forest.codes_go`; a missing
     # value goes where `missing_left` says, and the threshold means nothing
     codes: Mapping[int, Sequence[int]] = field(default_factory=dict, kw_only=True)
@@ -116,31 +116,29 @@ class Forest:
         return sum(tree.n_leaves for tree in self.trees)
 
     def by_nan(self) -> Self:
-        """The same scores with no node but such at which NaN alone is missing.
+        """The same scores with no node but such at which NaN alone is missing."""
 
-        Raises:
-            DataError: zeros are missing at a node and do not go where they would by their value.
-        """
-        return replace(self, trees=tuple(self._by_nan(tree) for tree in self.trees))
+        def by_nan(tree: Tree) -> Tree:
+            zero_left = tree.threshold > 0 if self.comparison == "<" else tree.threshold >= 0
+            coded = np.isin(np.arange(tree.feature.size), list(tree.codes))
+            plain = (tree.feature != LEAF) & ~coded
+            turned = plain & (tree.missing_type == ZERO) & (tree.missing_left != zero_left)
+            if turned.any():
+                name = self.feature_names[tree.feature[np.argmax(turned)]]
+                found = (
+                    f"a split on {name!r} sends 0 where missing values go, and the form knows no such split"
+                )
+                raise refused(found, cure="train without `zero_as_missing`")
+            missing_left = np.where((tree.missing_type == NEVER) & ~coded, zero_left, tree.missing_left)
+            return replace(tree, missing_left=missing_left, missing_type=np.full_like(tree.missing_type, NAN))
 
-    def _by_nan(self, tree: Tree) -> Tree:
-        zero_left = tree.threshold > 0 if self.comparison == "<" else tree.threshold >= 0
-        turned = (tree.missing_type == ZERO) & (tree.missing_left != zero_left) & (tree.feature != LEAF)
-        coded = np.isin(np.arange(tree.feature.size), list(tree.codes))
-        turned &= ~coded
-        if turned.any():
-            name = self.feature_names[tree.feature[np.argmax(turned)]]
-            found = f"a split on {name!r} sends 0 where missing values go, and the form knows no such split"
-            raise DataError(Problem("export model", found, cure="train without `zero_as_missing`"))
-        missing_left = np.where((tree.missing_type == NEVER) & ~coded, zero_left, tree.missing_left)
-        return replace(tree, missing_left=missing_left, missing_type=np.full_like(tree.missing_type, NAN))
+        return replace(self, trees=tuple(map(by_nan, self.trees)))
 
     def in_float32(self, comparison: Literal["<=", "<"] | None = None) -> Self:
         """The same sides for float32 features by thresholds that are float32.
 
         Of ``x <= t`` the last value that goes left is the greatest float32 not above t, of ``x < t`` the greatest
-        below it. That value is the threshold of ``<=``, and the one after it that of ``<``. The nearest float32 may lie
-        beyond the neighbour that the threshold was to tell from the one below it.
+        below it. That value is the threshold of ``<=``, and the one after it that of ``<``.
         """
         written = comparison or self.comparison
 
@@ -166,10 +164,7 @@ class Forest:
         return replace(self, trees=(replace(first, value=values), *self.trees[1:]), base_score=0.0)
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 (n_rows,): the trees' values added one after the other, in float64 unless `float32_sum`.
-
-        Shapes: `features` (n_rows, n_features).
-        """
+        """float64 (n_rows,): the trees' values added one after the other, in float64 unless `float32_sum`."""
         rows = np.asarray(features, dtype=np.float64)
         if self.float32:
             with np.errstate(over="ignore"):
@@ -185,9 +180,8 @@ class Forest:
         shift = np.repeat(starts, sizes)
 
         def joined(name: str, kind: Any) -> NDArray[Any]:
-            return np.concatenate([np.empty(0, kind), *(getattr(tree, name) for tree in self.trees)]).astype(
-                kind
-            )
+            columns = (getattr(tree, name) for tree in self.trees)
+            return np.concatenate([np.empty(0, kind), *columns]).astype(kind)
 
         listed = [tree.codes.get(node, ()) for tree in self.trees for node in range(tree.feature.size)]
         return (
@@ -252,16 +246,8 @@ def _summed(
     return out
 
 
-_ONE_SCORE = "a ranking objective or squared error, whose score is a sum over trees"
-
-
 def forest_of(model: FittedModel, feature_names: Sequence[str]) -> Forest:
-    """A fitted model's trees.
-
-    Raises:
-        DataError: it has no trees, or is more than a sum of trees: of classes, with linear models in the leaves, or
-            with CatBoost's statistics of categories.
-    """
+    """A fitted model's trees; refused is what is more than a sum of trees."""
     from ltr_harness.rankers.catboost import CatBoostModel
     from ltr_harness.rankers.lightgbm import LightGBMModel
     from ltr_harness.rankers.xgboost import XGBoostModel
@@ -282,13 +268,13 @@ def forest_of(model: FittedModel, feature_names: Sequence[str]) -> Forest:
 
 def refused(found: str, expected: str = "", cure: str = "") -> DataError:
     """The error of a model that a form has no place for."""
-    return DataError(Problem("export model", found, expected, cure))
+    return DataError.at("export model", found, expected, cure)
 
 
 def _refuse_classes(n_scores: int) -> None:
     if n_scores > 1:
         found = f"the model has trees for each of {n_scores} classes, and its score is the expected grade"
-        raise refused(found, _ONE_SCORE)
+        raise refused(found, "a ranking objective or squared error, whose score is a sum over trees")
 
 
 def _of_lightgbm(text: str, names: tuple[str, ...]) -> Forest:
@@ -359,15 +345,9 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
     weights = booster.get("weight_drop", [1.0] * len(grown))
     # inplace_predict takes the base out of the sum of base and leaf before it weighs the leaf
     bases = [np.float32(base if "weight_drop" in booster else 0)] * len(grown)
-    return Forest(
-        names,
-        tuple(map(_xgboost_tree, grown, weights, bases)),
-        float(np.float32(base)),
-        "<",
-        float32=True,
-        float32_sum=True,
-        codes_go="right",
-    )
+    trees = tuple(map(_xgboost_tree, grown, weights, bases))
+    rules: dict[str, Any] = {"float32": True, "float32_sum": True, "codes_go": "right"}
+    return Forest(names, trees, float(np.float32(base)), "<", **rules)
 
 
 def _xgboost_tree(tree: Mapping[str, Any], weight: float, base: np.float32) -> Tree:
@@ -398,15 +378,11 @@ def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
     about = content["features_info"]
     numeric = about.get("float_features") or []
     if coded := [names[one["flat_feature_index"]] for one in about.get("categorical_features") or ()]:
-        raise refused(
-            f"CatBoost splits on statistics of the categories of {', '.join(map(repr, coded))}",
-            "splits on numbers or codes",
-            "train without them (`exclude:`)",
-        )
+        found = f"CatBoost splits on statistics of the categories of {', '.join(map(repr, coded))}"
+        raise refused(found, "splits on numbers or codes", "train without them (`exclude:`)")
     scale, [bias] = content["scale_and_bias"]
-    columns = [
-        (one["flat_feature_index"], one["nan_value_treatment"] != "AsTrue") for one in numeric
-    ]  # true is to the right
+    # true is to the right
+    columns = [(one["flat_feature_index"], one["nan_value_treatment"] != "AsTrue") for one in numeric]
 
     def split(node: Mapping[str, Any], left: Any, right: Any) -> Split:
         column, missing_left = columns[node["float_feature_index"]]
@@ -431,8 +407,6 @@ def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
 
         return Tree.grown(tree, node_of)
 
-    symmetric = content.get("oblivious_trees")
-    trees = [of_symmetric(tree) for tree in symmetric or ()] or [
-        of_other(tree) for tree in content.get("trees") or ()
-    ]
-    return Forest(names, tuple(trees), float(bias), float32=True)
+    trees = tuple(map(of_symmetric, content.get("oblivious_trees") or ()))
+    trees = trees or tuple(map(of_other, content.get("trees") or ()))
+    return Forest(names, trees, float(bias), float32=True)

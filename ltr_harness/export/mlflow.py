@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from pydantic import BaseModel
@@ -35,22 +35,15 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
-
-_LIBRARY = {
-    "lightgbm": ["lightgbm"],
-    "xgboost": ["xgboost"],
-    "catboost": ["catboost"],
-    "linear": [],
-    "feature": [],
-}
-"""What each ranker's scores need besides NumPy and pandas."""
+_LIBRARIES = ("lightgbm", "xgboost", "catboost")
+"""Rankers whose scores need a library of this name; the others need NumPy and pandas alone."""
 
 
 def why_none(record: Record) -> str:
     """Why a run has no model that scores features anywhere; empty where it has one."""
     if record.status != "complete":
         return "it failed"
-    if record.ranker not in _LIBRARY:
+    if record.ranker not in (*_LIBRARIES, "linear", "feature"):
         return f"the ranker {record.ranker} scores no features, or by code of your own"
     if not any(name.startswith("model.") for name in record.files):
         return "its record lists no model"
@@ -59,14 +52,7 @@ def why_none(record: Record) -> str:
 
 
 def log_model(client: MlflowClient, run: Run, run_id: str) -> str:
-    """Log a run's model to the MLflow run that stands for it.
-
-    Returns:
-        The model's URI.
-
-    Raises:
-        HarnessError: what was logged does not score as the stored model does.
-    """
+    """Log a run's model to the MLflow run that stands for it; the model's URI."""
     import mlflow
     from mlflow.models import Model
 
@@ -96,7 +82,7 @@ def log_model(client: MlflowClient, run: Run, run_id: str) -> str:
             signature=_signature(run.record),
             input_example=example_rows(run.record),
             pip_requirements=[
-                *pins(run, ["numpy", "pandas", *_LIBRARY[run.record.ranker]]),
+                *pins(run, ["numpy", "pandas", *(name for name in _LIBRARIES if name == run.record.ranker)]),
                 f"mlflow-skinny=={mlflow.__version__}",
             ],
         )
@@ -106,27 +92,18 @@ def log_model(client: MlflowClient, run: Run, run_id: str) -> str:
 def write_model(run: Run, folder: Path) -> None:
     """The library's own file, and what its columns are.
 
-    Raises:
-        DataError: the stored model is not the one that the record describes.
-        HarnessError: what was written does not score as the stored model does.
+    Raises HarnessError: what was written does not score as the stored model does.
     """
     record, example = run.record, example_rows(run.record)
     expected = run.score(example)  # refuses a file that is not what the record says
     name = next(name for name in record.files if name.startswith("model."))
     shutil.copyfile(run.path / name, folder / name)
-    about = {
-        "ranker": record.ranker,
-        "file": name,
-        "features": record.features,
-        "categories": record.categories,
-    }
+    columns = {"features": record.features, "categories": record.categories}
+    about = {"ranker": record.ranker, "file": name, **columns}
     (folder / pyfunc.ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     if not np.array_equal(pyfunc.StoredModel(folder).predict(example), expected):
-        raise HarnessError(
-            Problem(
-                str(run.path), "its model scores rows otherwise once it is exported", cure="use --no-models"
-            )
-        )
+        found = "its model scores rows otherwise once it is exported"
+        raise HarnessError.at(run.path, found, cure="use --no-models")
 
 
 def example_rows(record: Record) -> pd.DataFrame:
@@ -168,10 +145,9 @@ def _same_path() -> Iterator[None]:
         sys.path[:] = before
 
 
-T = TypeVar("T")
-
-_AT_ONCE = {"metrics": 1000, "params": 100}  # what MLflow takes in one call
+_AT_ONCE = {"params": 100, "metrics": 1000}  # what MLflow takes in one call
 _LONGEST_VALUE = 6000
+_SPELT = str.maketrans({"@": "_at_", "=": "-", "(": ".", ",": ".", ")": ""})
 _MODEL = "ltr_harness.model"
 _FILE = "sqlite:///"
 
@@ -182,8 +158,8 @@ class Exported:
 
     uri: str  # the tracking store
     experiment: str  # its name there
-    added: tuple[str, ...]  # folders of runs that were not there yet
-    present: tuple[str, ...]  # folders of runs that were there already, by their identity
+    added: list[str] = field(default_factory=list)  # folders of runs that were not there yet
+    present: list[str] = field(default_factory=list)  # of those that were there already, by their identity
     models: dict[str, str] = field(default_factory=dict)  # folder of a run to the URI of its model there
     without_model: dict[str, str] = field(default_factory=dict)  # folder of a run to why it has none
 
@@ -191,27 +167,16 @@ class Exported:
 def export(
     folder: Path, *, uri: str | None = None, experiment: str | None = None, models: bool = True
 ) -> Exported:
-    """Log stored runs to MLflow, each once however often this is called.
-
-    Raises:
-        DataError: there are no runs.
-        MissingExtraError: MLflow is not installed.
-        HarnessError: the store cannot be used, or refuses something.
-    """
+    """Log stored runs to MLflow, each once however often this is called."""
     runs = find_runs(folder)
     if not runs:
-        raise DataError(
-            f"{folder}: no finished runs; expected a run folder or an experiment's folder of runs"
-        )
+        expected = "expected a run folder or an experiment's folder of runs"
+        raise DataError(f"{folder}: no finished runs; {expected}")
     _refuse_links([folder / "report", folder / "experiment.yaml", *(run.path for run in runs)])
     client, used = _client(uri)
-    name = experiment or runs[0].record.experiment
-    added: list[str] = []
-    present: list[str] = []
-    logged: dict[str, str] = {}
-    without: dict[str, str] = {}
-    with _failures(used, added):
-        to = _experiment(client, name, used)
+    exported = Exported(used, experiment or runs[0].record.experiment)
+    with _failures(used, exported.added):
+        to = _experiment(client, exported.experiment, used)
         parent = _report(client, to, folder) if (folder / "report").is_dir() else None
         for run in runs:
             record = run.record
@@ -221,13 +186,13 @@ def export(
                 "ltr_harness.folder": folder_name(record.model, record.fold, record.seed, record.identity),
             }
             there = _found(client, to, identity)
-            (present if there else added).append(run.path.name)
+            (exported.present if there else exported.added).append(run.path.name)
             run_id = there or _log(client, to, run, identity, parent)
             if models and (why := why_none(record)):
-                without[run.path.name] = why
+                exported.without_model[run.path.name] = why
             elif models:
-                logged[run.path.name] = _model(client, used, run, run_id)
-    return Exported(used, name, tuple(added), tuple(present), logged, without)
+                exported.models[run.path.name] = _model(client, used, run, run_id)
+    return exported
 
 
 def _model(client: MlflowClient, uri: str, run: Run, run_id: str) -> str:
@@ -249,18 +214,13 @@ def _model(client: MlflowClient, uri: str, run: Run, run_id: str) -> str:
 
 def _refuse_links(paths: Iterable[Path]) -> None:
     """What a link leads to need not belong to the run, and would be sent away with it; a pipe has no end."""
-    problems = [
-        Problem(
-            str(path),
-            "is a link, and whatever it leads to would be exported"
-            if path.is_symlink()
-            else "is a pipe or a device",
-            "a file of the run",
-        )
-        for top in paths
-        for path in (top, *top.rglob("*"))
-        if path.is_symlink() or (path.exists() and not path.is_file() and not path.is_dir())
-    ]
+    problems = []
+    for path in (path for top in paths for path in (top, *top.rglob("*"))):
+        if path.is_symlink():
+            found = "is a link, and whatever it leads to would be exported"
+            problems.append(Problem(str(path), found, "a file of the run"))
+        elif path.exists() and not path.is_file() and not path.is_dir():
+            problems.append(Problem(str(path), "is a pipe or a device", "a file of the run"))
     if problems:
         raise DataError(problems)
 
@@ -272,17 +232,15 @@ def legal_names(names: Iterable[str]) -> dict[str, str]:
         >>> legal_names(["ndcg@10", "ndcg(empty=one,gain=linear)@10"])
         {'ndcg@10': 'ndcg_at_10', 'ndcg(empty=one,gain=linear)@10': 'ndcg.empty-one.gain-linear_at_10'}
     """
-    plain = {name: _legal(name) for name in names}
+    plain = {}
+    for name in names:
+        spelt = name.translate(_SPELT)
+        plain[name] = re.sub(r"[^A-Za-z0-9_./-]", "_", spelt)[:200].strip("/.") or "_"
     times = Counter(plain.values())
     return {
         name: f"{legal}-{hashlib.sha256(name.encode()).hexdigest()[:8]}" if times[legal] > 1 else legal
         for name, legal in plain.items()
     }
-
-
-def _legal(name: str) -> str:
-    spelt = name.replace("@", "_at_").replace("=", "-").replace("(", ".").replace(",", ".").replace(")", "")
-    return re.sub(r"[^A-Za-z0-9_./-]", "_", spelt)[:200].strip("/.") or "_"
 
 
 def _client(uri: str | None) -> tuple[MlflowClient, str]:
@@ -292,9 +250,8 @@ def _client(uri: str | None) -> tuple[MlflowClient, str]:
     try:
         import mlflow
     except ImportError as problem:
-        raise MissingExtraError(
-            Problem("export mlflow", f"needs MLflow ({problem})", cure="pip install 'ltr-harness[mlflow]'")
-        ) from None
+        found, cure = f"needs MLflow ({problem})", "pip install 'ltr-harness[mlflow]'"
+        raise MissingExtraError.at("export mlflow", found, cure=cure) from None
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     used = uri or mlflow.get_tracking_uri()
@@ -307,9 +264,7 @@ def _client(uri: str | None) -> tuple[MlflowClient, str]:
 def _prepare(store: Path) -> None:
     """Make a new SQLite store aside, because half of one is never accepted again; try to write to one that is there.
 
-    Raises:
-        OSError: it cannot be made.
-        HarnessError: it cannot be written, which MLflow would try again for minutes.
+    Raises HarnessError: it cannot be written, which MLflow would try again for minutes.
     """
     if not store.exists():
         import mlflow
@@ -321,16 +276,14 @@ def _prepare(store: Path) -> None:
                 (folder / "copy.db").replace(store)
         return
     try:
-        with closing(
-            sqlite3.connect(store.absolute().as_uri() + "?mode=rw", uri=True, timeout=0)
-        ) as database:
+        there = f"{store.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(there, uri=True, timeout=0)) as database:
             database.execute("BEGIN IMMEDIATE")
             database.execute("CREATE TABLE ltr_harness (tried INTEGER)")  # closing takes it back
     except sqlite3.Error as problem:
         if problem.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-            raise HarnessError(
-                Problem(str(store), f"SQLite says: {problem}", "a store that can be written")
-            ) from None
+            found = f"SQLite says: {problem}"
+            raise HarnessError.at(store, found, "a store that can be written") from None
 
 
 @contextmanager
@@ -350,7 +303,7 @@ def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
         cure = f"{count_of(len(added), 'run')} arrived: the same command goes on from there" if added else ""
         if re.search(r"table \S+ already exists", said):
             cure = "a store whose making was interrupted: remove it if it has no runs"
-        raise HarnessError(Problem(uri, f"MLflow says: {said}", cure=cure)) from problem
+        raise HarnessError.at(uri, f"MLflow says: {said}", cure=cure) from problem
 
 
 def _experiment(client: MlflowClient, name: str, uri: str) -> str:
@@ -358,9 +311,8 @@ def _experiment(client: MlflowClient, name: str, uri: str) -> str:
     if existing is None:
         return str(client.create_experiment(name))
     if existing.lifecycle_stage != "active":
-        raise HarnessError(
-            Problem(uri, f"the experiment {name!r} was deleted there", cure="restore it, or use --experiment")
-        )
+        found, cure = f"the experiment {name!r} was deleted there", "restore it, or use --experiment"
+        raise HarnessError.at(uri, found, cure=cure)
     return str(existing.experiment_id)
 
 
@@ -392,7 +344,7 @@ def _report(client: MlflowClient, experiment: str, folder: Path) -> str:
         try:
             verdict = read_stored(_Verdict, document.parent, document.name).verdict
         except ValueError as problem:
-            raise DataError(Problem(str(document), f"is not a stored report ({problem})")) from None
+            raise DataError.at(document, f"is not a stored report ({problem})") from None
         client.set_tag(run_id, "mlflow.note.content", verdict)
     client.log_artifacts(run_id, str(folder / "report"), "report")
     configuration = folder / "experiment.yaml"
@@ -424,10 +376,13 @@ def _log(
     to = str(created.info.run_id)
     params = parameters(record)
     legal = legal_names(params)
-    for part in _parts([Param(legal[key], value) for key, value in params.items()], _AT_ONCE["params"]):
-        client.log_batch(to, params=part)
-    for part in _parts(_metrics(run, ended), _AT_ONCE["metrics"]):
-        client.log_batch(to, metrics=part)
+    values = {
+        "params": [Param(legal[key], value) for key, value in params.items()],
+        "metrics": _metrics(run, ended),
+    }
+    for kind, size in _AT_ONCE.items():
+        for start in range(0, len(values[kind]), size):
+            client.log_batch(to, **{kind: values[kind][start : start + size]})
     client.log_artifacts(to, str(run.path))
     if record.packages:
         client.log_text(to, requirements([run]), "requirements.txt")
@@ -437,15 +392,9 @@ def _log(
 
 def parameters(record: Record) -> dict[str, str]:
     """What a run was made with, flat; a value too long for MLflow ends by saying where it is complete."""
+    names = ("model", "ranker", "objective", "fold", "seed", "threads", "rounds", "primary")
     facts: dict[str, Any] = {
-        "model": record.model,
-        "ranker": record.ranker,
-        "objective": record.objective,
-        "fold": record.fold,
-        "seed": record.seed,
-        "threads": record.threads,
-        "rounds": record.rounds,
-        "primary": record.primary,
+        **{name: getattr(record, name) for name in names},
         **{f"stopping.{key}": value for key, value in (record.stopping or ())},
         **{f"data.{split}": facts.fingerprint for split, facts in record.data.items()},
         **{f"params.{key}": value for key, value in record.params.items()},
@@ -494,8 +443,3 @@ def _note(record: Record) -> str:
         for name, one in record.metrics.items()
     ]
     return "\n".join([*means, *(f"- {note}" for note in record.notes)])[:5000]
-
-
-def _parts(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    for start in range(0, len(values), size):
-        yield values[start : start + size]

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, GateError, MissingExtraError, Problem
+from ltr_harness.errors import DataError, GateError, MissingExtraError
 from ltr_harness.export.forest import forest_of
-from ltr_harness.export.formats import catalog
-from ltr_harness.export.formats.model_format import ModelFormat, Scores
+from ltr_harness.export.formats import ModelFormat, Scores, catalog
 from ltr_harness.files import errors_naming, unfinished
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
@@ -21,7 +20,7 @@ from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.paired import paired_differences
+from ltr_harness.stats.moments import paired_differences
 
 Floats = NDArray[np.float64]
 
@@ -34,8 +33,7 @@ class Agreement:
     """The model's own scores beside those of the written file, on the same rows."""
 
     n_queries: int
-    # of these, in which all rows stand in the same order; rows of equal scores stand as in the data
-    n_same_order: int
+    n_same_order: int  # of these, in which all rows stand in the same order, equal scores as in the data
     largest_difference: float  # of a row's two scores
     offset: float  # the median of file less model, such as a constant that the form leaves out; moves no row
     largest_beside_offset: float  # of a row's two scores once the offset is taken away
@@ -64,12 +62,10 @@ class Verification:
     metric: str
     agreement: Agreement  # on the rows
     n_missing: int  # values that are missing in the rows
-    # the agreement on the queries that have missing values; None where there are none
-    with_missing: Agreement | None
+    with_missing: Agreement | None  # on the queries that have missing values
     if_missing: Agreement  # on a copy of the rows without a tenth of their values, drawn at random
     first: Disagreement | None  # where the order first differs; None where it nowhere does
-    # names of files beside the written one that were there with other content, and stay: such as features whose
-    # queries somebody filled in
+    # files beside the written one that were there with other content, and stay, such as features with queries filled in
     kept: tuple[str, ...] = ()
 
 
@@ -81,18 +77,12 @@ def export_model(
     path: Path,
     max_loss: float | None = None,
 ) -> Verification:
-    """Write a model in some form, read the file back, and put it in place once it is known what it is worth.
-
-    Raises:
-        DataError: the form has no place for something that the model needs, or the engine would not read the file.
-        GateError: the metric loses more than `max_loss`.
-        OSError: the file cannot be written.
-    """
+    """Write a model in some form, read the file back, and put it in place once it is known what it is worth."""
     forest = forest_of(model, split.feature_names)
     if forest.coded_features and not form.takes_categories:
         found = f"the model splits on categories of {', '.join(map(repr, forest.coded_features))}"
         cure = "use --to treelite, or train without them (`exclude:`)"
-        raise DataError(Problem(f"--to {form.name}", found, "splits on numbers", cure))
+        raise DataError.at(f"--to {form.name}", found, "splits on numbers", cure)
     with errors_naming(path), unfinished(path.parent) as folder:
         written = folder / path.name
         form.write(forest, model, written)
@@ -103,7 +93,7 @@ def export_model(
             said = "is undefined for every query" if np.isnan(loss) else lost
             found = f"{metric} {said}, and {path} is not written"
             cure = "without the option it is written and what differs is shown"
-            raise GateError(Problem(f"--max-loss {max_loss:g}", found, cure=cure))
+            raise GateError.at(f"--max-loss {max_loss:g}", found, cure=cure)
         companions = [one for one in sorted(folder.iterdir()) if one != written]
         there = [one for one in companions if (path.parent / one.name).exists()]
         kept = [one.name for one in there if one.read_bytes() != (path.parent / one.name).read_bytes()]
@@ -116,11 +106,8 @@ def export_model(
 def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: Metric) -> Verification:
     """Compare a file's scores with the model's."""
     binding = bind([metric], split.judgments)
-    scores, without, missing = (
-        np.empty((2, split.n_rows)),
-        np.empty((2, split.n_rows)),
-        np.empty(split.n_rows),
-    )
+    scores, without = np.empty((2, 2, split.n_rows))
+    missing = np.empty(split.n_rows)
     rng = np.random.Generator(np.random.Philox(key=[0, 0]))
     for start in range(0, split.n_rows, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
@@ -129,7 +116,7 @@ def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: M
         scores[:, part] = model.score(rows), there(rows.astype(np.float64))
         without[:, part] = model.score(fewer), there(fewer.astype(np.float64))
         missing[part] = np.isnan(rows).sum(axis=1)
-    of_query = np.add.reduceat(missing, split.groups.boundaries[:-1]) > 0
+    of_query = split.groups.sum(missing) > 0
     every = np.ones(split.n_queries, dtype=bool)
     return Verification(
         metric=str(metric),
@@ -149,9 +136,8 @@ def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: NDArray
     differences = paired_differences(values[1], values[0])
     weight = np.ones(groups.n_queries) if weights is None else weights
     defined = np.where(np.isnan(differences), 0.0, weight)
-    scale = np.count_nonzero(defined) / (
-        defined.sum() or np.nan
-    )  # the mean is then that of the weighted queries
+    # the mean is then that of the weighted queries
+    scale = np.count_nonzero(defined) / (defined.sum() or np.nan)
     weighted = np.where(weight > 0, differences * weight * scale, np.nan)
     ((low,), (high,)) = mean_intervals(Contributions.of(weighted[:, None]), Method())
     mean_here, mean_there, difference = binding.means_of(np.stack([*values, differences])).tolist()
@@ -160,7 +146,7 @@ def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: NDArray
     moved = _order(here, groups) != _order(there, groups)
     return Agreement(
         n_queries=int(chosen.sum()),
-        n_same_order=int((chosen & ~np.logical_or.reduceat(moved, groups.boundaries[:-1])).sum()),
+        n_same_order=int((chosen & ~groups.any(moved)).sum()),
         largest_difference=float(np.abs(apart).max()),
         offset=offset,
         largest_beside_offset=float(np.abs(apart - offset).max()),

@@ -11,14 +11,13 @@ import numpy as np
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.inspection.split_facts import SplitCard, n_alike_queries, split_card
-from ltr_harness.numbers import json_value
+from ltr_harness.wording import json_value
 
 
 @dataclass(frozen=True)
 class Overlap:
     """Overlap of two splits."""
 
-    # first, second: the splits
     first: str
     second: str
     n_queries: int  # queries of the same name; 0 where queries have no names
@@ -66,16 +65,12 @@ def _overlap(a: SplitCard, b: SplitCard) -> Overlap:
         n_alike = n_alike_queries(b.content, seen, b.dataset.groups)[0] if n_rows else 0
     if not (a.named_queries and b.named_queries):
         return Overlap(a.name, b.name, 0, (), 0, n_rows, n_alike)
-    position = {str(name): q for q, name in enumerate(a.dataset.groups.ids.tolist())}
-    shared = [
-        (str(name), position[str(name)], q)
-        for q, name in enumerate(b.dataset.groups.ids.tolist())
-        if str(name) in position
-    ]
+    places = {str(name): query for query, name in enumerate(a.dataset.groups.ids.tolist())}
+    named = enumerate(map(str, b.dataset.groups.ids.tolist()))
+    shared = [(name, places[name], query) for query, name in named if name in places]
     same = sum(not _rows(a, p).isdisjoint(_rows(b, q)) for _, p, q in shared) if a.n_features else 0
-    return Overlap(
-        a.name, b.name, len(shared), tuple(name for name, _, _ in shared[:5]), same, n_rows, n_alike
-    )
+    first = tuple(name for name, _, _ in shared[:5])
+    return Overlap(a.name, b.name, len(shared), first, same, n_rows, n_alike)
 
 
 def _rows(card: SplitCard, query: int) -> set[int]:
@@ -84,11 +79,8 @@ def _rows(card: SplitCard, query: int) -> set[int]:
 
 
 def _split_facts(split: SplitCard) -> dict[str, Any]:
-    facts = {
-        key: value
-        for key, value in vars(split).items()
-        if key not in ("content", "dataset", "features", "feature_names")
-    }
+    left_out = ("content", "dataset", "features", "feature_names")
+    facts = {key: value for key, value in vars(split).items() if key not in left_out}
     facts["grades"] = {f"{grade:g}": n for grade, n in split.grades.items()}
     facts["random_ndcg"] = json_value(split.random_ndcg)
     facts["features"] = json_value(split.features)

@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from ltr_harness.inspection.card import DataCard
+from ltr_harness.inspection.card import DataCard, Overlap
 from ltr_harness.inspection.split_facts import FeatureFacts, SplitCard
-from ltr_harness.readers.column_names import features_line, is_outcome, is_place
+from ltr_harness.readers.tables import features_line, is_outcome, is_place
 from ltr_harness.wording import count_of, plural
 
 Severity = Literal["error", "warning", "note"]
@@ -43,22 +43,16 @@ LINTS = (
 )
 """The names of all lints."""
 
-LEAK = 0.98
-"""A single feature above this NDCG@10 knows the labels; the best in public sets reach 0.8."""
-OUTCOME = 0.98
-"""A single feature above this AUC is told apart from the label by little."""
-ORDERED = 0.6
-"""From this AUC on, whole numbers have an order that means something."""
-FEW_QUERIES = 10
-"""With fewer queries a feature can rank them all rightly by luck."""
-STEEP_GRADE = 7
-"""From this grade on, 2^g - 1 lets one row outweigh a hundred others."""
+LEAK = 0.98  # a single feature above this NDCG@10 knows the labels; the best in public sets reach 0.8
+OUTCOME = 0.98  # a single feature above this AUC is told apart from the label by little
+ORDERED = 0.6  # from this AUC on, whole numbers have an order that means something
+FEW_QUERIES = 10  # with fewer queries a feature can rank them all rightly by luck
+STEEP_GRADE = 7  # from this grade on, 2^g - 1 lets one row outweigh a hundred others
 SORTED_SHARE = 0.9
-SEEN_SHARE = 0.01
-"""From this share of rows on, rows that two splits share are no accident."""
-FEWEST_ALIKE = 5
-TIMES_ALIKE = 10
-"""Queries that a split shares with another are copies where they are so many times the share within the other."""
+SEEN_SHARE = 0.01  # from this share of rows on, rows that two splits share are no accident
+# Queries that a split shares with another are copies where they are so many times the share within the other.
+FEWEST_ALIKE, TIMES_ALIKE = 5, 10
+_MANY = {"is": "are", "has": "have"}
 _LATER = "check whether it is known only after the fact, and leave it out: "
 
 
@@ -91,80 +85,62 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
     splits = {split.name: split for split in card.splits}
     for overlap in card.overlaps:
         place = f"{overlap.first} and {overlap.second}"
+        same = overlap.n_same_content
         if overlap.n_queries:
             names = ", ".join(overlap.queries) + (", …" if overlap.n_queries > len(overlap.queries) else "")
-            same = overlap.n_same_content
-            yield Finding(
-                "query-in-two-splits",
-                "error" if same else "warning",
-                place,
-                f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
-                + (f"{same:,} of them with identical rows" if same else "their rows differ"),
-                "divide by query: `ltr-harness data split`"
-                if same
-                else "make sure that equal names mean different queries, or divide by query",
-            )
-        first, second = splits[overlap.first], splits[overlap.second]
-        share = overlap.n_rows / second.n_rows
-        if overlap.n_rows and not overlap.n_same_content:
-            found = (
-                f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%}) "
-                f"have the features of a row of {first.name}"
-            )
-            # the second's queries are like the first's by far more often than the first's are like each other
-            within = (first.n_alike + 1) / max(first.n_several_rows, 1)
-            copied = (
-                overlap.n_alike >= FEWEST_ALIKE
-                and overlap.n_alike / second.n_several_rows >= TIMES_ALIKE * within
-            )
-            if copied:
-                found += (
-                    f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of "
-                    f"their rows with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with "
-                    "another query"
+            found = f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
+            if same:
+                found += f"{same:,} of them with identical rows"
+                yield Finding(
+                    "query-in-two-splits", "error", place, found, "divide by query: `ltr-harness data split`"
                 )
-            yield Finding(
-                "identical-rows",
-                "error" if copied else "warning" if share > SEEN_SHARE else "note",
-                place,
-                found,
-                "divide by query, each once: `ltr-harness data split`"
-                if copied
-                else "check whether they are the same documents: what a model has learned, it ranks too well",
-            )
+            else:
+                found += "their rows differ"
+                cure = "make sure that equal names mean different queries, or divide by query"
+                yield Finding("query-in-two-splits", "warning", place, found, cure)
+        if overlap.n_rows and not same:
+            yield _identical_rows(place, overlap, splits[overlap.first], splits[overlap.second])
+
+
+def _identical_rows(place: str, overlap: Overlap, first: SplitCard, second: SplitCard) -> Finding:
+    share = overlap.n_rows / second.n_rows
+    rows = f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%})"
+    found = f"{rows} have the features of a row of {first.name}"
+    # the second's queries are like the first's by far more often than the first's are like each other
+    within = (first.n_alike + 1) / max(first.n_several_rows, 1)
+    if overlap.n_alike < FEWEST_ALIKE or overlap.n_alike / second.n_several_rows < TIMES_ALIKE * within:
+        cure = "check whether they are the same documents: what a model has learned, it ranks too well"
+        return Finding("identical-rows", "warning" if share > SEEN_SHARE else "note", place, found, cure)
+    found += (
+        f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their rows "
+        f"with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with another query"
+    )
+    return Finding(
+        "identical-rows", "error", place, found, "divide by query, each once: `ltr-harness data split`"
+    )
 
 
 def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
     first = card.splits[0]
     acts = [name for name in first.feature_names if is_outcome(name)]
-    if acts:
-        yield Finding(
-            "outcome-feature",
-            "warning",
-            first.name,
-            f"{_names(acts)} {plural('is', len(acts))} called as what users do with a result",
-            f"leave out what was not known before the query: {sound}",
-        )
+    cure = f"leave out what was not known before the query: {sound}"
+    said = "called as what users do with a result"
+    yield from _about(acts, "outcome-feature", "warning", first.name, "is", said, cure)
     places = [name for name in first.feature_names if is_place(name)]
     if places:
-        yield Finding(
-            "position-feature",
-            "warning",
-            first.name,
-            f"{_names(places)} {plural('is', len(places))} named as a place in a list",
+        cure = (
             f"a place is known only when the list is made: name the one that was shown, `position: {places[0]}`, or "
-            f"leave it out: {sound}",
+            f"leave it out: {sound}"
         )
+        said = "named as a place in a list"
+        yield from _about(places, "position-feature", "warning", first.name, "is", said, cure)
     yield from _trained_on(first, sound)
     for split in card.splits[1:]:
+        place = f"{first.name} and {split.name}"
         if split.feature_names != first.feature_names:
-            yield Finding(
-                "different-features",
-                "error",
-                f"{first.name} and {split.name}",
-                f"{count_of(first.n_features, 'feature')} against {split.n_features}",
-                "name the features, or set `n_features`, so that a column means the same everywhere",
-            )
+            found = f"{count_of(first.n_features, 'feature')} against {split.n_features}"
+            cure = "name the features, or set `n_features`, so that a column means the same everywhere"
+            yield Finding("different-features", "error", place, found, cure)
             continue
         outside = [
             known.name
@@ -172,13 +148,9 @@ def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
             if 0 < 10 * (known.high - known.low) < max(new.high - known.high, known.low - new.low)
         ]
         if outside:
-            yield Finding(
-                "other-range",
-                "warning",
-                f"{first.name} and {split.name}",
-                f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}",
-                "check whether both were made by the same code, with the same units",
-            )
+            found = f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
+            cure = "check whether both were made by the same code, with the same units"
+            yield Finding("other-range", "warning", place, found, cure)
 
 
 def _trained_on(split: SplitCard, sound: str) -> Iterator[Finding]:
@@ -186,36 +158,24 @@ def _trained_on(split: SplitCard, sound: str) -> Iterator[Finding]:
     rest = [one for one in split.features if split.n_queries >= FEW_QUERIES and not _leaks(split, one)]
     told = [one.name for one in rest if one.n_only_relevant or one.auc > OUTCOME]
     there = [one.name for one in rest if one.tells_relevant and one.name not in told]
+    said = "other than 0 in nearly all relevant documents and in few others"
+    yield from _about(there, "outcome-feature", "warning", split.name, "is", said, _LATER + sound)
     ids = [one.name for one in rest if _is_id(one)]
-    if there:
-        yield Finding(
-            "outcome-feature",
-            "warning",
-            split.name,
-            f"{_names(there)} {plural('is', len(there))} other than 0 in nearly all relevant documents and "
-            "in few others",
-            _LATER + sound,
-        )
-    if ids:
-        yield Finding(
-            "id-feature",
-            "warning",
-            split.name,
-            f"{_names(ids)} {'looks' if len(ids) == 1 else 'look'} like numbers of documents: whole, different in each "
-            "row of a query, the same in other queries, and their order tells nothing",
-            f"a model learns documents by heart from them; leave them out: {sound}",
-        )
+    said = (
+        "like numbers of documents: whole, different in each row of a query, the same in other queries, and their "
+        "order tells nothing"
+    )
+    cure = f"a model learns documents by heart from them; leave them out: {sound}"
+    yield from _about(ids, "id-feature", "warning", split.name, "looks", said, cure)
     label = split.dataset.columns.get("label", "")
-    lowest = np.minimum.reduceat(split.dataset.labels, split.dataset.groups.boundaries[:-1])
+    lowest = split.dataset.groups.min(split.dataset.labels)
     if is_place(label) and max(split.grades) > 1 and np.mean(lowest == 1) > 0.5:
         zero = '"0": 0, ' if 0 in split.grades else ""
-        yield Finding(
-            "inverted-label",
-            "warning",
-            split.name,
-            f"the label {label} is named as a place in a list: 1 is the best there, and the worst label here",
-            f'turn it round with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`',
+        found = (
+            f"the label {label} is named as a place in a list: 1 is the best there, and the worst label here"
         )
+        cure = f'turn it round with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`'
+        yield Finding("inverted-label", "warning", split.name, found, cure)
 
 
 def _labels(split: SplitCard) -> Iterator[Finding]:
@@ -226,84 +186,44 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
         )
         return
     if highest >= STEEP_GRADE:
-        at_top = split.grades[highest]
-        yield Finding(
-            "steep-gain",
-            "error" if highest > 31 else "warning",
-            split.name,
-            f"with exponential gain grade {highest:g} ({count_of(at_top, 'row')}) weighs "
-            f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1",
-            "use ndcg(gain=linear), or map the labels to grades such as 0 to 4 with data.grades",
-        )
+        gain = f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1"
+        at_top = count_of(split.grades[highest], "row")
+        found = f"with exponential gain grade {highest:g} ({at_top}) weighs {gain}"
+        cure = "use ndcg(gain=linear), or map the labels to grades such as 0 to 4 with data.grades"
+        yield Finding("steep-gain", "error" if highest > 31 else "warning", split.name, found, cure)
     if len(split.grades) == 1:
-        yield Finding(
-            "one-grade",
-            "error",
-            split.name,
-            "all documents have the same label",
-            "include documents that are not relevant",
-        )
+        cure = "include documents that are not relevant"
+        yield Finding("one-grade", "error", split.name, "all documents have the same label", cure)
     elif split.n_several_grades >= 5 and split.n_sorted > SORTED_SHARE * split.n_several_grades:
-        yield Finding(
-            "sorted-labels",
-            "warning",
-            split.name,
-            f"in {split.n_sorted:,} of {count_of(split.n_several_grades, 'query')} the documents are sorted by label",
-            "ties keep this order in many tools and look like knowledge: shuffle the rows, or use ties=expected",
-        )
+        of_all = f"{split.n_sorted:,} of {count_of(split.n_several_grades, 'query')}"
+        cure = "ties keep this order in many tools and look like knowledge: shuffle the rows, or use ties=expected"
+        found = f"in {of_all} the documents are sorted by label"
+        yield Finding("sorted-labels", "warning", split.name, found, cure)
     barren = split.n_without_relevant / split.n_queries
     if barren > 0.1:
-        yield Finding(
-            "without-relevant-documents",
-            "note",
-            split.name,
-            f"{split.n_without_relevant:,} of {count_of(split.n_queries, 'query')} ({barren:.0%}) have no "
-            "relevant document",
-            "tools count them as 0, as 1 or not at all: compare only numbers with the same rule",
-        )
+        of_all = f"{split.n_without_relevant:,} of {count_of(split.n_queries, 'query')}"
+        cure = "tools count them as 0, as 1 or not at all: compare only numbers with the same rule"
+        found = f"{of_all} ({barren:.0%}) have no relevant document"
+        yield Finding("without-relevant-documents", "note", split.name, found, cure)
 
 
 def _features(split: SplitCard, sound: str) -> Iterator[Finding]:
     leaks = sorted((one for one in split.features if _leaks(split, one)), key=lambda one: -one.ndcg)
+    names = [feature.name for feature in leaks]
     if leaks:
-        yield Finding(
-            "leaking-feature",
-            "error",
-            split.name,
-            f"{_names([feature.name for feature in leaks])} alone {'ranks' if len(leaks) == 1 else 'rank'} with "
-            f"NDCG@10 of {leaks[0].ndcg:.4f} "
-            f"(random order: {split.random_ndcg:.4f})",
-            "check whether it is made from the labels or known only after the fact, and leave it out: "
-            + sound,
-        )
-    yield from _outcomes(split, {feature.name for feature in leaks}, sound)
+        said = f"with NDCG@10 of {leaks[0].ndcg:.4f} (random order: {split.random_ndcg:.4f})"
+        cure = f"check whether it is made from the labels or known only after the fact, and leave it out: {sound}"
+        yield from _about(names, "leaking-feature", "error", split.name, "alone ranks", said, cure)
+    yield from _outcomes(split, names, sound)
     constant = [feature.name for feature in split.features if feature.constant]
-    if constant:
-        yield Finding(
-            "constant-features",
-            "note",
-            split.name,
-            f"{_names(constant)} {plural('has', len(constant))} one value in all rows",
-            "no harm; they could be left out",
-        )
+    cure = "no harm; they could be left out"
+    yield from _about(constant, "constant-features", "note", split.name, "has", "one value in all rows", cure)
     twins = [feature.name for feature in split.features if feature.duplicate_of and not feature.constant]
-    if twins:
-        yield Finding(
-            "duplicate-features",
-            "note",
-            split.name,
-            f"{_names(twins)} {'repeats' if len(twins) == 1 else 'repeat'} another feature in all rows",
-            "no harm to trees; importance is shared between twins",
-        )
+    said, cure = "another feature in all rows", "no harm to trees; importance is shared between twins"
+    yield from _about(twins, "duplicate-features", "note", split.name, "repeats", said, cure)
     absent = [feature.name for feature in split.features if feature.n_missing > 0.5 * split.n_rows]
-    if absent:
-        yield Finding(
-            "missing-values",
-            "note",
-            split.name,
-            f"{_names(absent)} {plural('is', len(absent))} missing in more than half of the rows",
-            "check whether that is meant",
-        )
+    said, cure = "missing in more than half of the rows", "check whether that is meant"
+    yield from _about(absent, "missing-values", "note", split.name, "is", said, cure)
 
 
 def _outcomes(split: SplitCard, known: Collection[str], sound: str) -> Iterator[Finding]:
@@ -311,45 +231,38 @@ def _outcomes(split: SplitCard, known: Collection[str], sound: str) -> Iterator[
         return
     rest = [feature for feature in split.features if feature.name not in known]
     only = [feature.name for feature in rest if feature.n_only_relevant]
-    close = [feature for feature in rest if feature.auc > OUTCOME and feature.name not in only]
-    if only:
-        yield Finding(
-            "outcome-feature",
-            "error",
-            split.name,
-            f"{_names(only)} {plural('is', len(only))} other than 0 in relevant documents alone",
-            _LATER + sound,
-        )
-    if close:
-        names = [feature.name for feature in close]
-        yield Finding(
-            "outcome-feature",
-            "warning",
-            split.name,
-            f"{_names(names)} alone {'tells' if len(close) == 1 else 'tell'} relevant "
-            f"documents with an AUC of {max(feature.auc for feature in close):.4f}",
-            _LATER + sound,
-        )
+    said, cure = "other than 0 in relevant documents alone", _LATER + sound
+    yield from _about(only, "outcome-feature", "error", split.name, "is", said, cure)
+    close = {
+        feature.name: feature.auc for feature in rest if feature.auc > OUTCOME and feature.name not in only
+    }
+    said = f"relevant documents with an AUC of {max(close.values(), default=0):.4f}"
+    yield from _about([*close], "outcome-feature", "warning", split.name, "alone tells", said, cure)
 
 
 def _rows(split: SplitCard) -> Iterator[Finding]:
+    share = split.n_forced_ties / split.n_rows
     if split.n_forced_ties > 0.01 * split.n_rows:
+        rows = f"{count_of(split.n_forced_ties, 'row')} ({share:.1%})"
+        found = f"{rows} have the features of another row of their query, but another label"
+        severity: Severity = "warning" if split.n_forced_ties > 0.1 * split.n_rows else "note"
         yield Finding(
-            "forced-ties",
-            "warning" if split.n_forced_ties > 0.1 * split.n_rows else "note",
-            split.name,
-            f"{count_of(split.n_forced_ties, 'row')} ({split.n_forced_ties / split.n_rows:.1%}) have the "
-            "features of another row of their query, but another label",
-            "no model of these features can tell them apart",
+            "forced-ties", severity, split.name, found, "no model of these features can tell them apart"
         )
     if split.n_single > 0.1 * split.n_queries:
-        yield Finding(
-            "single-document-queries",
-            "note",
-            split.name,
-            f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document",
-            "they are always ranked perfectly and lift every mean",
-        )
+        found = f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document"
+        cure = "they are always ranked perfectly and lift every mean"
+        yield Finding("single-document-queries", "note", split.name, found, cure)
+
+
+def _about(
+    names: list[str], lint: str, severity: Severity, place: str, verb: str, said: str, cure: str
+) -> Iterator[Finding]:
+    """A finding about features, if there are any; the verb is given for one of them."""
+    if names:
+        many = _MANY.get(verb) or verb.removesuffix("s")
+        found = f"{_names(names)} {verb if len(names) == 1 else many} {said}"
+        yield Finding(lint, severity, place, found, cure)
 
 
 def _sound(card: DataCard) -> str:

@@ -16,15 +16,14 @@ from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import NDCG, bind
 from ltr_harness.splits import shuffled
 
-CHANCE = 1e-9
-"""Less likely than this, it is no accident that a feature is there in relevant rows alone."""
-
-FEWEST_ROWS = 20
-"""In fewer rows an honest sparse feature, such as an exact match, may be there in relevant ones alone."""
-
-
-MOST = 0.9
-"""The share of relevant rows, and of the others without it, from which on a feature tells them apart by being there."""
+CHANCE = 1e-9  # less likely than this, it is no accident that a feature is there in relevant rows alone
+FEWEST_ROWS = (
+    20  # in fewer an honest sparse feature, such as an exact match, may be there in relevant ones alone
+)
+MOST = (
+    0.9  # of relevant rows, and of others without it: from there on a feature tells them apart by being there
+)
+SAMPLED_QUERIES = 1000  # drawn with a fixed seed, and said to be: a feature's NDCG is computed on these
 
 
 def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
@@ -114,11 +113,9 @@ class Content:
     with probability 2**-64 or so.
     """
 
-    # low, high: (n_features,), NaN where a feature is missing everywhere
-    low: NDArray[np.float32]
+    low: NDArray[np.float32]  # low to n_zero: (n_features,); NaN where a feature is missing everywhere
     high: NDArray[np.float32]
-    mean: NDArray[np.float64]  # (n_features,), of values that are not missing
-    # n_missing, n_zero: (n_features,)
+    mean: NDArray[np.float64]  # of values that are not missing
     n_missing: NDArray[np.int64]
     n_zero: NDArray[np.int64]
     rows: NDArray[np.uint64]  # (n_rows,), a hash of each row
@@ -131,7 +128,7 @@ class Content:
         """Digests of every row and of every feature. Shapes: `features` (n_rows, n_features)."""
         n_rows, n_features = features.shape
         bits = np.random.PCG64(20)
-        along, down = (bits.random_raw(2 * n) | np.uint64(1) for n in (n_features, n_rows))
+        along, down = ((bits.random_raw(2 * n) | np.uint64(1)).reshape(2, -1) for n in (n_features, n_rows))
         low = np.full(n_features, np.inf, dtype=np.float32)
         high = np.full(n_features, -np.inf, dtype=np.float32)
         counts = np.zeros((2, n_features), dtype=np.int64)
@@ -139,18 +136,7 @@ class Content:
         rows = np.empty((2, n_rows), dtype=np.uint64)
         blank = np.ones(n_rows, dtype=np.bool_)
         columns = np.zeros((2, n_features), dtype=np.uint64)
-        _scan(
-            features,
-            along.reshape(2, -1),
-            down.reshape(2, -1),
-            low,
-            high,
-            counts,
-            total,
-            rows,
-            blank,
-            columns,
-        )
+        _scan(features, along, down, low, high, counts, total, rows, blank, columns)
         n_missing, n_zero = counts
         absent = n_missing == n_rows
         low[absent] = high[absent] = np.nan
@@ -259,10 +245,6 @@ def _upper_halves(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.ui
     return joined
 
 
-SAMPLED_QUERIES = 1000
-"""Feature by feature NDCG is computed on so many queries, drawn with a fixed seed, and said to be."""
-
-
 @dataclass(frozen=True)
 class FeatureFacts:
     """One feature in one split."""
@@ -279,9 +261,9 @@ class FeatureFacts:
     descending: bool  # whether the larger value comes first in that direction
     # of telling rows with a label above 0 by it, in its better direction; NaN where all or none have one
     auc: float
-    # sampled rows in which it is neither 0 nor missing, if all of them have a label above 0 and chance does not explain
-    # it; else 0
-    n_only_relevant: int
+    n_only_relevant: (
+        int  # sampled rows with it, if all have a label above 0 and chance does not explain it; else 0
+    )
     # in the sampled rows it is neither 0 nor missing where a label is above 0, and seldom elsewhere
     tells_relevant: bool
     varies_in_queries: bool  # a query has two values of it
@@ -309,12 +291,8 @@ class SplitCard:
     n_sorted: int  # queries with several grades whose rows stand in the order of their labels
     n_repeated_rows: int  # rows whose features an earlier row of the split has already
     n_several_rows: int  # queries of two different rows and more; rows without any value but 0 left out
-    # of those, queries at least half of whose rows other queries of the split have too: what chance, or what is being
-    # ranked, makes alike
-    n_alike: int
-    # rows with the same features as another row of the same query, but another label: no model of these features can
-    # tell them apart
-    n_forced_ties: int
+    n_alike: int  # of those, queries at least half of whose rows other queries of the split have too
+    n_forced_ties: int  # rows with the same features as another row of the same query, but another label
     random_ndcg: float  # NDCG@10 that random order gives
     n_sampled: int  # queries that `random_ndcg` and the features' NDCG are computed on
     features: tuple[FeatureFacts, ...]
@@ -345,13 +323,20 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     values, counts = np.unique(labels, return_counts=True)
     content = Content.of(dataset.features)
     query = np.repeat(np.arange(groups.n_queries), groups.sizes)
-    n_alike, n_several_rows = (
-        n_alike_queries(content, content.elsewhere(query), groups) if dataset.n_features else (0, 0)
-    )
+    names = dataset.feature_names
+    n_alike, n_several_rows = n_alike_queries(content, content.elsewhere(query), groups) if names else (0, 0)
     sample = _sampled(dataset)
     ndcg, descending, random = _single_features(sample)
-    outcomes = _outcomes(sample)
-    names = dataset.feature_names
+    numbers = (content.low, content.high, content.mean, content.n_missing, content.n_zero, ndcg, descending)
+    firsts = enumerate(content.duplicate_of.tolist())
+    facts = zip(
+        names,
+        *(part.tolist() for part in numbers),
+        *zip(*_outcomes(sample), strict=True),
+        content.constant.tolist(),
+        [names[first] if first != j else "" for j, first in firsts],
+        strict=True,
+    )
     return SplitCard(
         name=name,
         source=dataset.source,
@@ -371,22 +356,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         n_forced_ties=_n_forced_ties(content.rows, labels, groups.sizes) if names else 0,
         random_ndcg=random,
         n_sampled=sample.n_queries,
-        features=tuple(
-            FeatureFacts(
-                names[j],
-                float(content.low[j]),
-                float(content.high[j]),
-                float(content.mean[j]),
-                int(content.n_missing[j]),
-                int(content.n_zero[j]),
-                float(ndcg[j]),
-                bool(descending[j]),
-                *outcomes[j],
-                bool(content.constant[j]),
-                names[content.duplicate_of[j]] if content.duplicate_of[j] != j else "",
-            )
-            for j in range(len(names))
-        ),
+        features=tuple(FeatureFacts(*of_one) for of_one in facts),
         notes=dataset.notes,
         content=content,
         dataset=dataset,
@@ -394,10 +364,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
 
 
 def n_alike_queries(content: Content, seen: NDArray[np.bool_], groups: QueryGroups) -> tuple[int, int]:
-    """Queries of at least two different rows of which half or more have been seen; and how many could be.
-
-    Shapes: `seen` (n_rows,).
-    """
+    """Queries of at least two different rows of which half or more were `seen` (n_rows,); and how many could be."""
     starts, there = groups.boundaries[:-1], ~content.blank
     lowest = np.minimum.reduceat(np.where(there, content.rows, ~np.uint64(0)), starts)
     several = np.maximum.reduceat(np.where(there, content.rows, np.uint64(0)), starts) > lowest
@@ -406,7 +373,7 @@ def n_alike_queries(content: Content, seen: NDArray[np.bool_], groups: QueryGrou
 
 
 def _sampled(dataset: RankingDataset) -> RankingDataset:
-    best = np.maximum.reduceat(dataset.labels, dataset.groups.boundaries[:-1])
+    best = dataset.groups.max(dataset.labels)
     useful = np.flatnonzero(best > 0)
     if len(useful) == 0:
         useful = np.arange(dataset.n_queries)
@@ -414,9 +381,7 @@ def _sampled(dataset: RankingDataset) -> RankingDataset:
     return dataset.take(chosen.astype(np.int64))
 
 
-def _single_features(
-    sample: RankingDataset,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
+def _single_features(sample: RankingDataset) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
     """NDCG@10 of each feature in its better direction, which that is, and NDCG@10 of random order."""
     labels = sample.labels
     whole_grades = bool(labels.max() <= 31 and np.array_equal(labels, np.floor(labels)))
@@ -443,7 +408,7 @@ def _single_features(
 def _outcomes(sample: RankingDataset) -> list[tuple[float, int, bool, bool, bool]]:
     """Of each feature `auc`, `n_only_relevant`, `tells_relevant`, `varies_in_queries` and `like_ids`."""
     relevant, groups = sample.labels > 0, sample.groups
-    shares = np.add.reduceat(relevant, groups.boundaries[:-1], dtype=np.float64) / groups.sizes
+    shares = groups.sum(relevant, np.float64) / groups.sizes
     starts = groups.boundaries[:-1]
     with np.errstate(divide="ignore"):
         log_share = np.repeat(np.log(shares), groups.sizes)

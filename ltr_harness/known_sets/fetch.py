@@ -22,12 +22,15 @@ from ltr_harness.wording import count_of
 
 _BLOCK = 1 << 16
 _TIMEOUT_S = 30
-_FRUITLESS = 4
-"""Give up after so many attempts in a row that brought hardly anything new."""
-_MEANINGFUL = 1 << 20
-"""Bytes that are always worth another attempt; of small files, a hundredth."""
-_SLOWEST = 1000
-"""Bytes per second; a server that sends fewer all the time keeps nobody waiting."""
+_FRUITLESS = 4  # give up after so many attempts in a row that brought hardly anything new
+_MEANINGFUL = 1 << 20  # bytes that are always worth another attempt; of small files, a hundredth
+_SLOWEST = 1000  # bytes per second; a server that sends fewer all the time keeps nobody waiting
+
+_COPIED = 1 << 20
+# Text of ranking sets shrinks to a tenth or so; what unpacks to more than a hundred times is no such text.
+_MOST_GROWTH = 100
+_SMALL = 1 << 20
+_LONGEST_HEADER = 1 << 20  # bytes of a name or of attributes; read into memory at once
 
 _NETWORK = (
     urllib.error.URLError,
@@ -49,11 +52,7 @@ def is_there(download: Download, folder: Path) -> bool:
 
 
 def fetch(download: Download, folder: Path, progress: Progress | None = None, pause_s: float = 1.0) -> Path:
-    """Fetch a file into a folder, unless it is there already; it appears under its name only when it is right.
-
-    Raises FetchError: the server says no, breaks off again and again, or sends something else, also when all of it was
-    fetched once more from the beginning. Raises OSError: the folder cannot be written.
-    """
+    """Fetch a file into a folder, unless it is there already; it appears under its name only when it is right."""
     path = folder / download.file
     if is_there(download, folder):
         return path
@@ -77,12 +76,8 @@ def fetch(download: Download, folder: Path, progress: Progress | None = None, pa
         gained = _size(part) - before
         fruitless = 0 if gained >= min(download.size // 100 + 1, _MEANINGFUL) else fruitless + 1
         if fruitless >= _FRUITLESS:
-            raise _failed(
-                download,
-                problem,
-                f"{count_of(download.size, 'byte')}, {_size(part):,} are there",
-                "run the same command again, it goes on from there",
-            )
+            there = f"{count_of(download.size, 'byte')}, {_size(part):,} are there"
+            raise _failed(download, problem, there, "run the same command again, it goes on from there")
         if fruitless:
             time.sleep(pause_s * 2 ** (fruitless - 1))
 
@@ -104,9 +99,8 @@ def _attempt(download: Download, part: Path, progress: Progress | None) -> str:
     request = urllib.request.Request(download.url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
-            goes_on = answer.status == 206 and answer.headers.get("Content-Range", "").startswith(
-                f"bytes {have}-"
-            )
+            range_ = answer.headers.get("Content-Range", "")
+            goes_on = answer.status == 206 and range_.startswith(f"bytes {have}-")
             if answer.status == 206 and have and not goes_on:
                 part.unlink()
                 return "the server sent another range than asked for"
@@ -158,16 +152,6 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-_COPIED = 1 << 20
-_MOST_GROWTH = 100
-"""Text of ranking sets shrinks to a tenth or so; what unpacks to more than a hundred times is no such text."""
-_SMALL = 1 << 20
-_LONGEST_HEADER = 1 << 20
-"""Bytes of a name or of attributes; read into memory at once."""
-_RAR = (
-    "unpack it with unrar, 7z or bsdtar, put the files into the folder and run the command without --archive"
-)
-
 Member = tuple[str, IO[bytes]]
 
 
@@ -175,19 +159,17 @@ def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "")
     """Take the wanted files out of a zip or tar archive, wherever in it they are.
 
     A member's own path never decides where anything is written, so none can escape; links and devices are not files;
-    and what grows far beyond the archive's size is a bomb. Raises DataError: no archive, a damaged one, a file that is
-    in it twice, or one that never ends. Raises OSError: the folder cannot be written.
+    and what grows far beyond the archive's size is a bomb.
     """
     allowed = _MOST_GROWTH * archive.stat().st_size + _SMALL if archive.is_file() else 0
     written: dict[str, Path] = {}
+    named = {PurePosixPath(inside, name).parts: name for name in wanted}
     with unfinished(folder) as scratch:
         with _damage_told(archive), _members(archive, allowed) as members:
             for path, stream in members:
-                name = next(
-                    (name for name in wanted if _ends_with(path, f"{inside}/{name}" if inside else name)),
-                    None,
-                )
-                if name is None:
+                parts = PurePosixPath(path.replace("\\", "/")).parts
+                name = next((name for ends, name in named.items() if parts[-len(ends) :] == ends), None)
+                if name is None or any(part.startswith("__MACOSX") for part in parts):
                     continue
                 if name in written:
                     raise DataError(Problem(f"{archive}: {path}", f"is a second {name}", "one of each file"))
@@ -213,9 +195,8 @@ def _damage_told(archive: Path) -> Iterator[None]:
         if isinstance(problem, OSError) and problem.errno is not None:
             raise
         reason = str(problem) or type(problem).__name__
-        raise DataError(
-            Problem(str(archive), f"the archive is damaged or locked ({reason})", cure="fetch it again")
-        ) from None
+        found = f"the archive is damaged or locked ({reason})"
+        raise DataError(Problem(str(archive), found, cure="fetch it again")) from None
 
 
 class _Header(tarfile.TarInfo):
@@ -260,15 +241,11 @@ def _tar(archive: Path) -> tarfile.TarFile:
     except tarfile.ReadError:
         with open(archive, "rb") as start:
             if start.read(4) == b"Rar!":
-                raise DataError(Problem(str(archive), "is a RAR archive", "its files", _RAR)) from None
-        raise DataError(
-            Problem(str(archive), "is not an archive", "a .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz")
-        ) from None
-
-
-def _ends_with(path: str, name: str) -> bool:
-    parts, wanted = PurePosixPath(path.replace("\\", "/")).parts, PurePosixPath(name).parts
-    return parts[-len(wanted) :] == wanted and not any(part.startswith("__MACOSX") for part in parts)
+                cure = "unpack it with unrar, 7z or bsdtar, put the files into the folder and run the command without"
+                problem = Problem(str(archive), "is a RAR archive", "its files", f"{cure} --archive")
+                raise DataError(problem) from None
+        expected = "a .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz"
+        raise DataError(Problem(str(archive), "is not an archive", expected)) from None
 
 
 def _copy(stream: IO[bytes], target: Path, allowed: int, place: str) -> int:
@@ -283,11 +260,5 @@ def _copy(stream: IO[bytes], target: Path, allowed: int, place: str) -> int:
 
 
 def _bomb(place: str) -> DataError:
-    return DataError(
-        Problem(
-            place,
-            f"unpacks to more than {_MOST_GROWTH} times the archive's size",
-            "a ranking set",
-            "nothing was kept",
-        )
-    )
+    found = f"unpacks to more than {_MOST_GROWTH} times the archive's size"
+    return DataError(Problem(place, found, "a ranking set", "nothing was kept"))

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ltr_harness.wording import count_of
 
 
-@dataclass(frozen=True)
-class Download:
+class Download(NamedTuple):
     """File that a program may fetch."""
 
     file: str  # its name in the set's folder
@@ -24,8 +23,7 @@ class Download:
     sha256: str
 
 
-@dataclass(frozen=True)
-class Archive:
+class Archive(NamedTuple):
     """Archive that a person fetches from the home page."""
 
     file: str  # its published name
@@ -33,8 +31,7 @@ class Archive:
     sha256: str
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(NamedTuple):
     """Counts that reading files must find."""
 
     queries: int
@@ -52,15 +49,11 @@ class KnownSet:
     splits: Mapping[str, Mapping[str, str]]  # fold to split to files, relative to the set's folder
     max_grade: int  # highest grade of the scale
     sources: str  # where the facts here were checked, and which could not be
-    # files (one or several that are read together) to what they must hold
-    counts: Mapping[tuple[str, ...], Counts] = field(default_factory=dict)
-    # file to the SHA-256 of the published one; a file that has it needs no counting
-    digests: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[tuple[str, ...], Counts] = field(default_factory=dict)  # of files that are read together
+    digests: Mapping[str, str] = field(default_factory=dict)  # SHA-256; a file that has it needs no counting
     archive: Archive | None = None  # the published archive, where its digest is known
-    # folder of the archive whose files are meant, where it holds several with the same names
-    inside: str = ""
-    # files that may be fetched without asking anyone; empty where a person has to agree to terms
-    downloads: tuple[Download, ...] = ()
+    inside: str = ""  # the archive's folder that is meant, where several hold files with the same names
+    downloads: tuple[Download, ...] = ()  # empty where a person has to agree to terms
     by_hand: str = ""  # what to fetch and how, where it is not for a program to do
 
     @property
@@ -80,6 +73,7 @@ class KnownSet:
 
 _MICROSOFT = "Microsoft Research licence: research use only, no redistribution"
 _LETOR_PAGE = "https://www.microsoft.com/en-us/research/project/letor-learning-rank-information-retrieval/"
+_HOLDS = "holds Fold1 … Fold5, each with train.txt, vali.txt and test.txt"
 _TWO_TOOLS = "digests: TensorFlow Datasets and PyTorchLTR"
 
 
@@ -90,6 +84,10 @@ def _five_folds() -> dict[str, dict[str, str]]:
     }
 
 
+def _of_files(counts: Mapping[str, tuple[int, int]]) -> dict[tuple[str, ...], Counts]:
+    return {(file,): Counts(*found) for file, found in counts.items()}
+
+
 def _every_fold(splits: dict[str, dict[str, str]], queries: int, rows: int) -> dict[tuple[str, ...], Counts]:
     """The three parts of each fold are the whole set."""
     return {tuple(files.values()): Counts(queries, rows) for files in splits.values()}
@@ -97,24 +95,17 @@ def _every_fold(splits: dict[str, dict[str, str]], queries: int, rows: int) -> d
 
 def _mslr(
     thousands: int,
-    queries: int,
-    rows: int,
+    whole: tuple[int, int],
     parts: dict[str, tuple[int, int]],
     archive: tuple[int, str],
     train: tuple[str, ...],
     test: tuple[str, ...],
 ) -> KnownSet:
     folds = _five_folds()
-    first: dict[tuple[str, ...], Counts] = {
-        (f"Fold1/{file}",): Counts(*counts) for file, counts in parts.items()
-    }
-    digests = {}
-    for i in range(5):
-        digests[f"Fold{i + 1}/train.txt"] = train[i]
-        digests[f"Fold{i + 1}/vali.txt"] = test[
-            i - 1
-        ]  # each part validates in the fold after the one it tests
-        digests[f"Fold{i + 1}/test.txt"] = test[i]
+    digests: dict[str, str] = {}
+    for i in range(5):  # each part validates in the fold after the one it tests
+        named = {"train": train[i], "vali": test[i - 1], "test": test[i]}
+        digests |= {f"Fold{i + 1}/{part}.txt": digest for part, digest in named.items()}
     return KnownSet(
         title=f"MSLR-WEB{thousands}K: web search of Bing, 136 features, grades 0 to 4, five folds",
         home="https://www.microsoft.com/en-us/research/project/mslr/",
@@ -124,11 +115,14 @@ def _mslr(
         max_grade=4,
         sources=f"layout, features and grades: home page; {_TWO_TOOLS}; queries: TensorFlow Datasets; rows of Fold1's "
         "parts: not confirmed by a source (a textbook counts one row more for the whole set)",
-        counts={**first, **_every_fold(folds, queries, rows)},
+        counts={
+            **_of_files({f"Fold1/{file}": found for file, found in parts.items()}),
+            **_every_fold(folds, *whole),
+        },
         digests=digests,
         archive=Archive(f"MSLR-WEB{thousands}K.zip", *archive),
-        by_hand=f"On the home page accept the licence, fetch MSLR-WEB{thousands}K.zip and unpack it: "
-        "the folder then holds Fold1 … Fold5, each with train.txt, vali.txt and test.txt.",
+        by_hand=f"On the home page accept the licence, fetch MSLR-WEB{thousands}K.zip and unpack it: the folder then "
+        f"{_HOLDS}.",
     )
 
 
@@ -144,7 +138,7 @@ def _letor4(name: str, queries: int, rows: int, sources: str) -> KnownSet:
         sources=sources,
         counts=_every_fold(folds, queries, rows),
         by_hand=f"On the home page, under LETOR 4.0, fetch the archive {name}.rar (supervised ranking) and unpack it: "
-        f"the folder {name} then holds Fold1 … Fold5, each with train.txt, vali.txt and test.txt.",
+        f"the folder {name} then {_HOLDS}.",
     )
 
 
@@ -167,8 +161,7 @@ def _letor3(name: str, title: str, queries: int, rows: int) -> KnownSet:
         sources="layout and features: public code that reads it; counts: from memory, not confirmed",
         counts=_every_fold(folds, queries, rows),
         inside="QueryLevelNorm" if medline else "",
-        by_hand=f"On the home page, under LETOR 3.0, {by_hand} "
-        "holds Fold1 … Fold5, each with train.txt, vali.txt and test.txt.",
+        by_hand=f"On the home page, under LETOR 3.0, {by_hand} {_HOLDS}.",
     )
 
 
@@ -182,7 +175,7 @@ def _yahoo(number: int, counts: dict[str, tuple[int, int]]) -> KnownSet:
         splits={"all": files},
         max_grade=4,
         sources="counts: Chapelle and Chang 2011 and Microsoft's page on the challenge; layout: TensorFlow Datasets",
-        counts={(files[split],): Counts(*counts_of_split) for split, counts_of_split in counts.items()},
+        counts=_of_files({files[split]: found for split, found in counts.items()}),
         by_hand="On the home page ask for C14 (Learning to Rank Challenge), accept the agreement and unpack "
         f"dataset.tgz; the archive ltrc_yahoo.tar.bz2 in it holds {', '.join(files.values())}.",
     )
@@ -213,8 +206,7 @@ _LIGHTGBM = "https://raw.githubusercontent.com/microsoft/LightGBM/v4.6.0/example
 SETS: dict[str, KnownSet] = {
     "mslr-web30k": _mslr(
         30,
-        31_531,
-        3_771_125,
+        (31_531, 3_771_125),
         {"train.txt": (18_919, 2_270_296), "vali.txt": (6_306, 747_218), "test.txt": (6_306, 753_611)},
         (3_849_406_307, "08cb7977e1d5cbdeb57a9a2537a0923dbca6d46a76db9a6afc69e043c85341ae"),
         train=(
@@ -234,8 +226,7 @@ SETS: dict[str, KnownSet] = {
     ),
     "mslr-web10k": _mslr(
         10,
-        10_000,
-        1_200_192,
+        (10_000, 1_200_192),
         {"train.txt": (6_000, 723_412), "vali.txt": (2_000, 235_259), "test.txt": (2_000, 241_521)},
         (1_234_144_912, "2902142ea33f18c59414f654212de5063033b707d5c3939556124b1120d3a0ba"),
         train=(
@@ -266,10 +257,7 @@ SETS: dict[str, KnownSet] = {
             "train": "8b08ca4c36281e408bfa026303461a6162398a1eec22fb79db0709c76bf6d189",
             "test": "4b34523af8e030718f0216bcae0a35caee1e34e5198ff3e76c08a75db61aac65",
         },
-        {
-            ("train.txt",): Counts(23_219, 7_325_625),
-            ("test.txt",): Counts(9_799, 3_129_004),
-        },
+        _of_files({"train.txt": (23_219, 7_325_625), "test.txt": (9_799, 3_129_004)}),
         "queries, and rows of the whole set: its README and TensorFlow Datasets; rows of the parts: they add up, "
         "otherwise not confirmed",
     ),
@@ -285,11 +273,9 @@ SETS: dict[str, KnownSet] = {
             "vali": "f225dd95772fa65dc685351ff2643945fbd9a9c0e874aa1c538d485595e7c890",
             "test": "2cd1a4f46fa21ea2489073979b5e5913146d1e451f1d6e268bc4e472d39da5d7",
         },
-        {
-            ("train.txt",): Counts(19_245, 2_043_304),
-            ("vali.txt",): Counts(7_211, 684_076),
-            ("test.txt",): Counts(6_562, 681_250),
-        },
+        _of_files(
+            {"train.txt": (19_245, 2_043_304), "vali.txt": (7_211, 684_076), "test.txt": (6_562, 681_250)}
+        ),
         "queries, and rows of the whole set: its README and TensorFlow Datasets; rows of train and test: public "
         "benchmarks",
     ),
@@ -342,7 +328,7 @@ SETS: dict[str, KnownSet] = {
         splits={"all": {"train": "rank.train", "test": "rank.test"}},
         max_grade=4,
         sources="counted and hashed in the files themselves",
-        counts={("rank.train",): Counts(201, 3_005), ("rank.test",): Counts(50, 768)},
+        counts=_of_files({"rank.train": (201, 3_005), "rank.test": (50, 768)}),
         downloads=tuple(
             Download(file, _LIGHTGBM + file, size, digest)
             for file, size, digest in (

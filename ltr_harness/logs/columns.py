@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
+from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, Problem
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns of rows in memory, by name."""
+
+    table: Any  # pyarrow.Table
+
+    def __getitem__(self, name: str) -> Any:
+        return self.table[name]
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A column as float64 (n_rows,), missing as NaN."""
+        return numbers_of(self.table[name], name)
+
+    def texts(self, name: str) -> Any | None:
+        """See `id_texts`."""
+        return id_texts(self.table[name])
+
+    def category(self, name: str) -> pd.Categorical:
+        """See `category_of`."""
+        return category_of(self.table[name], name)
+
+    def cell(self, name: str, row: int) -> Any:
+        """One value as Python has it, for messages."""
+        return self.table[name][row].as_py()
 
 
 def codes_of(category: pd.Categorical, missing: int = -1) -> NDArray[np.int64]:
@@ -38,10 +70,7 @@ def together(*parts: pd.Categorical) -> list[pd.Categorical]:
 
 
 def category_of(column: Any, name: str = "") -> pd.Categorical:
-    """An Arrow column of text, numbers or truth values, its categories sorted; null and empty text are missing.
-
-    Raises DataError: lists, structures and the like.
-    """
+    """An Arrow column of text, numbers or truth values, its categories sorted; null and empty text are missing."""
     import pandas as pd
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -71,30 +100,24 @@ def category_of(column: Any, name: str = "") -> pd.Categorical:
 
 
 def utf8(texts: Any, name: str) -> Any:
-    """An Arrow column of text whose bytes are text.
-
-    Raises DataError: bytes that are not; Arrow itself does not look.
-    """
+    """An Arrow column of text whose bytes are text."""
     import pyarrow as pa
 
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
-        raise DataError(
-            Problem(f"column {name!r}", "holds bytes that are not UTF-8", "text in UTF-8", "encode it again")
+        raise DataError.at(
+            f"column {name!r}", "holds bytes that are not UTF-8", "text in UTF-8", "encode it again"
         ) from None
     return texts
 
 
 def plain_column(column: Any, name: str) -> Any:
-    """An Arrow column whose values have a name; dictionaries undone.
-
-    Raises DataError: lists, structures and the like.
-    """
+    """An Arrow column whose values have a name; dictionaries undone."""
 
     column = decoded(column)
     if not _has_name(column.type):
-        raise DataError(Problem(f"column {name!r}", f"has the type {column.type}", "text or integers"))
+        raise DataError.at(f"column {name!r}", f"has the type {column.type}", "text or integers")
     return column
 
 
@@ -113,7 +136,7 @@ def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
     if not is_numeric(column.type) or pa.types.is_run_end_encoded(column.type):
-        raise DataError(Problem(f"column {name!r}", f"has the type {column.type}", "numbers"))
+        raise DataError.at(f"column {name!r}", f"has the type {column.type}", "numbers")
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
     values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
@@ -166,11 +189,19 @@ def id_texts(column: Any) -> Any | None:
     return column.cast(large_string()).fill_null("")
 
 
-def values_of(column: Any) -> Any:
-    """An attribute: numbers and truth values as they are (a NumPy array), everything else as Arrow's text.
+def coded(column: Any) -> tuple[NDArray[np.float32], tuple[str, ...]] | None:
+    """The codes (n_rows,) of an Arrow column, NaN where nothing is, and the texts, sorted; None for another type."""
+    texts = id_texts(column)
+    if texts is None:
+        return None
+    category = category_of(texts)
+    codes = category.codes.astype(np.float32)
+    codes[category.codes < 0] = np.nan
+    return codes, tuple(category.categories)
 
-    Raises pyarrow.ArrowException: the values of this type are no single values, or cannot be written as text.
-    """
+
+def values_of(column: Any) -> Any:
+    """An attribute: numbers and truth values as they are (a NumPy array), everything else as Arrow's text."""
     from pyarrow import ArrowTypeError, large_string, types
 
     column = decoded(column)
@@ -193,9 +224,7 @@ Moments = NDArray[np.int64]
 def timestamps(column: Any, name: str, timezone: str) -> Moments:
     """An Arrow column of times or of ISO 8601 text as int64 nanoseconds UTC; the least int64 where missing.
 
-    Times with a zone are moments, whatever the zone is called. Times without one are of `timezone`. What lies beyond
-    the nanoseconds of int64 is the largest of them. Raises DataError: text that is no time, or has a zone in some rows
-    only; another type of column, such as numbers, of which nobody says what they count.
+    Times without a zone are of `timezone`. What lies beyond the nanoseconds of int64 is the largest of them.
     """
     import pyarrow as pa
 
@@ -262,22 +291,16 @@ def _of_text(texts: Any, name: str, timezone: str) -> Moments:
     except (ValueError, FutureWarning) as problem:
         if "tz" not in str(problem).lower() and "zone" not in str(problem).lower():
             first = str(problem).partition(". You might")[0]
-            raise DataError(
-                Problem(
-                    f"column {name!r}",
-                    f"holds text that is not a time: {first}",
-                    "such as 2026-01-31T12:00:00Z",
-                )
+            raise DataError.at(
+                f"column {name!r}", f"holds text that is not a time: {first}", "such as 2026-01-31T12:00:00Z"
             ) from None
         without = ~texts.dropna().str.contains(r"(?:[zZ]|[+-][0-9][0-9]:?(?:[0-9][0-9])?)$")
         if without.any():
-            raise DataError(
-                Problem(
-                    f"column {name!r}",
-                    f"{int(without.sum()):,} of {len(texts):,} times have no time zone, the others do, such as "
-                    f"{texts.dropna()[without].iloc[0]!r}",
-                    "all with one, or none",
-                )
+            raise DataError.at(
+                f"column {name!r}",
+                f"{int(without.sum()):,} of {len(texts):,} times have no time zone, the others do, such as "
+                f"{texts.dropna()[without].iloc[0]!r}",
+                "all with one, or none",
             ) from None
         series = pd.to_datetime(texts, utc=True, format="ISO8601")  # several offsets
     zone = series.dt.tz
@@ -285,3 +308,200 @@ def _of_text(texts: Any, name: str, timezone: str) -> Moments:
     values = plain.to_numpy()
     moments = _nanoseconds(values.astype(np.int64), np.datetime_data(values.dtype)[0])
     return moments if zone is not None else _in_utc(moments, timezone)
+
+
+Codes = NDArray[np.int32]
+Letters = NDArray[np.uint8]
+Offsets = NDArray[np.int64]
+Slots = NDArray[np.uint64]
+
+# A slot holds the upper half of a text's hash and the text's number, so that most looks touch one place in memory.
+_NUMBER = np.uint64(0xFFFFFFFF)
+_FREE = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+class Ids:
+    """Texts and their numbers 0, 1, 2 …, in the order in which they first come; missing and empty ones have -1.
+
+    Arrow's own dictionaries live as long as a batch; joining batch after batch to millions of ids by rebuilding
+    them would cost a pass over all ids for every batch. Here a lookup costs the same however many ids are known.
+    Ids are compared letter by letter, never by their hash alone.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> ids = Ids()
+        >>> ids.add(pa.chunked_array([["b", None, "a"], ["b", ""]]), "sku").tolist()
+        [0, -1, 1, 0, -1]
+        >>> ids.find(pa.chunked_array([["a", "c"]]), "sku").tolist(), ids.texts()
+        ([1, -1], ['b', 'a'])
+    """
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._letters: Letters = np.empty(1 << 16, dtype=np.uint8)
+        self._offsets: Offsets = np.zeros(
+            1 << 11, dtype=np.int64
+        )  # text i: letters[offsets[i]:offsets[i + 1]]
+        self._hashes = np.empty(1 << 11, dtype=np.uint64)
+        self._table: Slots = np.full(1 << 12, _FREE)
+
+    def add(self, column: Any, name: str) -> Codes:
+        """The number of every value of an Arrow column; new texts get new numbers."""
+        return self._numbers(column, name, new=True)
+
+    def find(self, column: Any, name: str) -> Codes:
+        """The number of every value of an Arrow column; texts that were never added count as missing."""
+        return self._numbers(column, name, new=False)
+
+    def texts(self) -> list[str]:
+        """Every text, by number."""
+        return [value.decode() for value in self.values()]
+
+    def values(self) -> list[bytes]:
+        """Every text's letters, by number."""
+        offsets = self._offsets[: self.n + 1].tolist()
+        letters = self._letters[: offsets[-1]].tobytes()
+        return [letters[start:end] for start, end in itertools.pairwise(offsets)]
+
+    def _numbers(self, column: Any, name: str, *, new: bool) -> Codes:
+        import pyarrow as pa
+
+        codes = np.empty(len(column), dtype=np.int32)
+        at = 0
+        words, of_words = None, np.empty(0, dtype=np.int32)
+        for chunk in column.chunks:
+            if not pa.types.is_dictionary(chunk.type):
+                chunk = plain_column(chunk, name).dictionary_encode()
+            if words is None or not chunk.dictionary.equals(words):  # a file repeats it chunk after chunk
+                words = chunk.dictionary
+                texts = plain_column(words, name).cast(pa.large_string()).fill_null("")
+                _, offsets, letters = texts.buffers()
+                at_words = np.frombuffer(offsets, dtype=np.int64)[
+                    texts.offset : texts.offset + len(texts) + 1
+                ]
+                data = np.frombuffer(b"" if letters is None else letters, dtype=np.uint8)
+                of_words = np.append(self.numbered(data, at_words[:-1], at_words[1:], new=new), np.int32(-1))
+            indices = chunk.indices.cast(pa.int64()).fill_null(len(words)).to_numpy()
+            codes[at : at + len(chunk)] = of_words[indices]
+            at += len(chunk)
+        return codes
+
+    def numbered(self, data: Letters, starts: Offsets, ends: Offsets, *, new: bool = True) -> Codes:
+        """The number of every text that stands in some bytes from its start (n,) to its end (n,)."""
+        if new:
+            self._make_room(starts.size, int((ends - starts).sum()))
+        codes = np.empty(starts.size, dtype=np.int32)
+        known = (self._letters, self._offsets, self._hashes, self._table)
+        self.n = _look_up(data, starts, ends, known, self.n, new, codes)
+        return codes
+
+    def _make_room(self, texts: int, letters: int) -> None:
+        """For so many more; each array doubles, so that growing costs a fixed share of filling."""
+        n, used = self.n + texts, int(self._offsets[self.n]) + letters
+        if used > self._letters.size:
+            self._letters = _grown(self._letters, used)
+        if n >= self._hashes.size:
+            self._offsets, self._hashes = _grown(self._offsets, n + 1), _grown(self._hashes, n + 1)
+        if 2 * n > self._table.size:
+            self._table = np.full(1 << (4 * n - 1).bit_length(), _FREE)
+            _fill(self._hashes, self._table, self.n)
+
+
+def _grown(array: NDArray[Any], least: int) -> Any:
+    larger = np.empty(max(least, 2 * array.size), dtype=array.dtype)
+    larger[: array.size] = array
+    return larger
+
+
+@compiled
+def _fill(hashes: NDArray[np.uint64], table: Slots, n: int) -> None:
+    """Put the first `n` texts into an empty table."""
+    mask = np.uint64(table.size - 1)
+    for number in range(n):
+        slot = hashes[number] & mask
+        while table[slot] != _FREE:
+            slot = (slot + np.uint64(1)) & mask
+        table[slot] = (hashes[number] & ~_NUMBER) | np.uint64(number)
+
+
+@compiled
+def _eight(letters: Letters, at: np.uint64) -> np.uint64:
+    """Eight letters as one number: machine code reads them at once."""
+    word = np.uint64(letters[at])
+    for i in range(1, 8):
+        word |= np.uint64(letters[at + np.uint64(i)]) << np.uint64(8 * i)
+    return word
+
+
+@compiled
+def _hash(letters: Letters, at: np.uint64, end: np.uint64) -> np.uint64:
+    """FNV-1a, eight letters a step, and a finish that spreads it over all bits."""
+    value = np.uint64(14695981039346656037)
+    while at + np.uint64(8) <= end:
+        value = (value ^ _eight(letters, at)) * np.uint64(0x9E3779B97F4A7C15)
+        value ^= value >> np.uint64(32)
+        at += np.uint64(8)
+    while at < end:
+        value = (value ^ np.uint64(letters[at])) * np.uint64(1099511628211)
+        at += np.uint64(1)
+    value = (value ^ (value >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    return value ^ (value >> np.uint64(29))
+
+
+@compiled
+def _same(one: Letters, at: np.uint64, other: Letters, there: np.uint64, length: np.uint64) -> bool:
+    end = at + length
+    while at + np.uint64(8) <= end:
+        if _eight(one, at) != _eight(other, there):
+            return False
+        at += np.uint64(8)
+        there += np.uint64(8)
+    while at < end:
+        if one[at] != other[there]:
+            return False
+        at += np.uint64(1)
+        there += np.uint64(1)
+    return True
+
+
+@compiled
+def _look_up(
+    data: Letters,
+    starts: Offsets,
+    ends: Offsets,
+    known: tuple[Letters, Offsets, NDArray[np.uint64], Slots],
+    n: int,
+    new: bool,
+    codes: Codes,
+) -> int:
+    """Fill in the numbers of texts; with `new`, number those that are not known. How many are known then."""
+    letters, offsets, hashes, table = known
+    mask = np.uint64(table.size - 1)
+    for at in range(starts.size):
+        begin, end = np.uint64(starts[at]), np.uint64(ends[at])
+        length = end - begin
+        codes[at] = -1
+        if begin == end:
+            continue
+        hashed = _hash(data, begin, end)
+        slot = hashed & mask
+        while table[slot] != _FREE:
+            if (table[slot] ^ hashed) <= _NUMBER:
+                number = np.int64(table[slot] & _NUMBER)
+                there = np.uint64(offsets[number])
+                if np.uint64(offsets[number + 1]) - there == length and _same(
+                    data, begin, letters, there, length
+                ):
+                    codes[at] = number
+                    break
+            slot = (slot + np.uint64(1)) & mask
+        if new and codes[at] < 0:
+            there = np.uint64(offsets[n])
+            for i in range(length):
+                letters[there + np.uint64(i)] = data[begin + np.uint64(i)]
+            offsets[n + 1] = there + length
+            hashes[n] = hashed
+            table[slot] = (hashed & ~_NUMBER) | np.uint64(n)
+            codes[at] = n
+            n += 1
+    return n

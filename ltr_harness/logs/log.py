@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.columns import plain_column
 
 _ACTIONS = {"index", "create", "update", "delete"}
 _SHOWN = 10  # problems of a file
@@ -25,11 +31,8 @@ def json_lines(files: Sequence[Path]) -> Any:
 
     Documents may stand in what a search engine wraps them in: ``{"_index": …, "_source": {…}}`` as exported, or behind
     lines such as ``{"index": {"_index": …}}`` as its bulk API takes them. Lists of objects are left out. What is a
-    number in one document and text in another is text. Raises DataError: lines that are no JSON object, with their
-    places; a damaged file; no document.
+    number in one document and text in another is text.
     """
-    import pyarrow as pa
-
     fields: dict[str, tuple[list[int], list[Any]]] = {}
     n = 0
     for file in files:
@@ -40,11 +43,9 @@ def json_lines(files: Sequence[Path]) -> Any:
                 values.append(value)
             n += 1
             if len(fields) > _MOST:
-                raise DataError(
-                    Problem(str(file), f"has more than {_MOST:,} different fields", "documents of one kind")
-                )
+                raise DataError.at(file, f"has more than {_MOST:,} different fields", "documents of one kind")
     if not n:
-        raise DataError(Problem(str(files[0]), "has no rows", "a JSON object a line"))
+        raise DataError.at(str(files[0]), "has no rows", "a JSON object a line")
     return pa.table({name: _column(name, at, values, n) for name, (at, values) in fields.items()})
 
 
@@ -55,8 +56,11 @@ def _documents(file: Path) -> Iterator[dict[str, Any]]:
             for number, line in enumerate(lines, start=1):
                 if line.isspace():
                     continue
-                document = _parsed(line)
-                if document is None:
+                try:
+                    document = json.loads(line.decode("utf-8-sig"))
+                except (ValueError, RecursionError):
+                    document = None
+                if not isinstance(document, dict):
                     problems.append(
                         Problem(f"{file}:{number}", "is not a JSON object", "one document a line: NDJSON")
                     )
@@ -66,17 +70,9 @@ def _documents(file: Path) -> Iterator[dict[str, Any]]:
                     source = document.get("_source")
                     yield source if isinstance(source, dict) else document
     except (OSError, EOFError, zlib.error) as problem:
-        raise DataError(Problem(str(file), f"cannot be read: {problem}")) from None
+        raise DataError.at(file, f"cannot be read: {problem}") from None
     if problems:
         raise DataError(problems)
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        document = json.loads(line.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
 
 
 def _is_action(document: dict[str, Any]) -> bool:
@@ -102,8 +98,6 @@ def _leaves(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _column(name: str, at: list[int], values: list[Any], n: int) -> Any:
-    import pyarrow as pa
-
     kinds = {type(value) for value in values}
     if kinds == {list}:
         values, kind = (
@@ -124,8 +118,8 @@ def _column(name: str, at: list[int], values: list[Any], n: int) -> Any:
     try:
         return pa.array(column, kind)
     except UnicodeEncodeError:
-        raise DataError(
-            Problem(f"column {name!r}", "holds text that is not Unicode", "text in UTF-8", "encode it again")
+        raise DataError.at(
+            f"column {name!r}", "holds text that is not Unicode", "text in UTF-8", "encode it again"
         ) from None
 
 
@@ -160,13 +154,8 @@ class Log:
         in_memory: int | None = None,
         rows: int | None = None,
     ) -> Iterator[Any]:
-        """Tables with the named columns, whole queries each.
-
-        A log that fits into the memory is one batch. A larger one must hold each query's rows together; `read_log`
-        notices where it does not. Raises DataError: missing columns, a damaged file.
-        """
-        import pyarrow as pa
-
+        """Tables with the named columns, whole queries each; one that fits into the memory is one batch."""
+        # a larger one must hold each query's rows together; `read_log` notices where it does not
         rows = BATCH_ROWS if rows is None else rows
         in_memory = rows if query is None else IN_MEMORY_ROWS if in_memory is None else in_memory
         self.refuse_missing(columns)
@@ -180,26 +169,23 @@ class Log:
                     continue
                 streaming, limit = True, rows
                 whole = pa.Table.from_batches(pending)
-                end = len(whole) if query is None else last_run(whole[query])
+                end = len(whole) if query is None else last_run(whole, query)
                 while end > 0:
                     cut = end
                     if end > 2 * rows:
-                        cut = rows if query is None else _boundary_near(whole[query], rows)
+                        cut = rows if query is None else first_run(whole, query, rows - 1)
                     yield whole.slice(0, cut)
                     whole = whole.slice(cut)
                     end -= cut
                 pending, held = whole.to_batches(), len(whole)
         except (pa.ArrowException, OSError) as problem:
-            raise DataError(Problem(self.name, f"cannot be read: {problem}")) from None
+            raise DataError.at(self.name, f"cannot be read: {problem}") from None
         if pending:
             yield pa.Table.from_batches(pending)
         elif not streaming:
-            raise DataError(Problem(self.name, "has no rows", "rows"))
+            raise DataError.at(self.name, "has no rows", "rows")
 
     def _pieces(self, columns: Sequence[str]) -> Iterator[Any]:
-        import pyarrow as pa
-        import pyarrow.dataset as ds
-
         if isinstance(self._source, pa.Table):
             yield from (piece for piece in self._source.select(list(columns)).to_batches() if len(piece))
             return
@@ -211,13 +197,7 @@ class Log:
                 yield piece
 
     def pieces(self, rows: int) -> Iterator[tuple[Log, int]]:
-        """Logs of about so many rows that make up this one in order, each with its number of rows.
-
-        A Parquet file is divided between its row groups, a file of another format is one piece.
-        """
-        import pyarrow as pa
-        import pyarrow.dataset as ds
-
+        """Logs of about so many rows, or of one row group or file, that make up this one, each with its rows."""
         if isinstance(self._source, pa.Table):
             for at in range(0, len(self._source), rows):
                 mine = pa.array(range(at, min(at + rows, len(self._source))))
@@ -260,12 +240,7 @@ class Log:
 
 
 def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
-    """A log from a path, or from a pandas or Arrow table in memory.
-
-    Raises DataError: no such file, or one of no known format.
-    """
-    import pyarrow as pa
-
+    """A log from a path, or from a pandas or Arrow table in memory."""
     if isinstance(source, pa.Table):
         return Log(name or "log", tuple(source.column_names), source)
     if hasattr(source, "to_arrow"):  # Polars
@@ -274,13 +249,11 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
         try:
             table = pa.Table.from_pandas(source, preserve_index=False)
         except (pa.ArrowException, TypeError, ValueError) as problem:
-            raise DataError(Problem(name or "log", f"cannot be read as a table: {problem}")) from None
+            raise DataError.at(name or "log", f"cannot be read as a table: {problem}") from None
         return Log(name or "log", tuple(table.column_names), table)
     if not isinstance(source, str | Path):
-        raise DataError(
-            Problem(
-                name or "log", f"is a {type(source).__name__}", "a path, or a pandas, Polars or Arrow table"
-            )
+        raise DataError.at(
+            name or "log", f"is a {type(source).__name__}", "a path, or a pandas, Polars or Arrow table"
         )
     path = Path(source)
     return open_files(files_of(path), name, text_columns, path)
@@ -289,28 +262,21 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
 def open_files(
     files: Sequence[Path], name: str | None = None, text_columns: Sequence[str] = (), path: Path | None = None
 ) -> Log:
-    """A log from files of one kind, one after the other.
-
-    Raises DataError: one of no known format, or formats are mixed.
-    """
-    import pyarrow as pa
-
+    """A log from files of one kind, one after the other."""
     path = path or files[0]
     try:
         dataset = _dataset(path, files, text_columns)
     except DataError:
         raise
     except (pa.ArrowException, OSError, ValueError) as problem:
-        raise DataError(Problem(str(path), f"cannot be read: {problem}")) from None
+        raise DataError.at(path, f"cannot be read: {problem}") from None
     return Log(name or str(path), tuple(".".join(p) for p in _paths(dataset.schema)), dataset)
 
 
 def files_of(path: Path) -> list[Path]:
     """The files a log consists of, in the order in which they are read."""
     if not path.exists():
-        raise DataError(
-            Problem(str(path), "no such file or folder", "a log: Parquet, CSV, Arrow or JSON lines")
-        )
+        raise DataError.at(path, "no such file or folder", "a log: Parquet, CSV, Arrow or JSON lines")
     if path.is_file():
         return [path]
     files = sorted(
@@ -319,14 +285,12 @@ def files_of(path: Path) -> list[Path]:
         if file.is_file() and not file.name.startswith((".", "_")) and _format(file) is not None
     )
     if not files:
-        raise DataError(Problem(str(path), "holds no log", f"files ending in {', '.join(_FORMATS)}"))
+        raise DataError.at(path, "holds no log", f"files ending in {', '.join(_FORMATS)}")
     return files
 
 
 def _paths(fields: Any) -> Iterator[tuple[str, ...]]:
     """Where each column is: a field within a structure behind the fields around it."""
-    import pyarrow as pa
-
     for field in fields:
         inner = _paths(field.type.fields) if pa.types.is_struct(field.type) else ((),)
         yield from ((field.name, *path) for path in inner)
@@ -337,21 +301,15 @@ def _format(file: Path) -> str | None:
 
 
 def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> Any:
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.dataset as ds
-
     forms = {_format(file) for file in files}
     if len(forms) > 1 or None in forms:
         odd = next(file for file in files if _format(file) != _format(files[0]) or _format(file) is None)
-        raise DataError(
-            Problem(str(odd), "is of no known format or mixes formats", f"one of {', '.join(_FORMATS)}")
-        )
+        raise DataError.at(odd, "is of no known format or mixes formats", f"one of {', '.join(_FORMATS)}")
     form: Any = forms.pop()
     if form == "json":
         return json_lines(files)
     if files[0].stat().st_size == 0:
-        raise DataError(Problem(str(files[0]), "is empty", "a header and rows"))
+        raise DataError.at(str(files[0]), "is empty", "a header and rows")
     if form == "csv":
         separator = "\t" if files[0].name.lower().endswith(".tsv") else ","
         form = ds.CsvFileFormat(
@@ -376,37 +334,22 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
     return dataset
 
 
-def last_run(column: Any) -> int:
-    """Rows before the last run of equal values."""
-    return _run_start(column, len(column) - 1) if len(column) else 0
+def last_run(table: Any, name: str) -> int:
+    """Rows before the last run of equal values of a column."""
+    others = np.flatnonzero(_differs(table, name, len(table) - 1)) if len(table) else np.empty(0)
+    return int(others[-1]) + 1 if others.size else 0
 
 
-def first_run(column: Any) -> int:
-    """Rows of the first run of equal values."""
-    return _boundary_near(column, 1) if len(column) else 0
+def first_run(table: Any, name: str, row: int = 0) -> int:
+    """Rows up to the end of the run of equal values that a row belongs to."""
+    others = np.flatnonzero(_differs(table.slice(row), name, 0)) if len(table) else np.empty(0)
+    return row + int(others[0]) if others.size else len(table)
 
 
-def _boundary_near(column: Any, row: int) -> int:
-    """The first boundary at or after a row."""
-    value = column[row - 1].as_py()
-    at = row
-    step = 1024
-    while at < len(column):
-        same = np.array([cell == value for cell in column.slice(at, step).to_pylist()])
-        if not same.all():
-            return at + int(np.argmin(same))
-        at += len(same)
-    return at
-
-
-def _run_start(column: Any, row: int) -> int:
-    value = column[row].as_py()
-    at = row
-    step = 1024
-    while at > 0:
-        low = max(0, at - step)
-        same = np.array([cell == value for cell in column.slice(low, at - low).to_pylist()])
-        if not same.all():
-            return low + int(np.flatnonzero(~same)[-1]) + 1
-        at = low
-    return 0
+def _differs(table: Any, name: str, row: int) -> NDArray[np.bool_]:
+    """Which rows (n_rows,) have another value than one of them; missing ones are alike."""
+    column = plain_column(table[name], name)
+    value = column[row]
+    others = pc.not_equal(column, value).fill_null(True) if value.is_valid else column.is_valid()
+    differs: NDArray[np.bool_] = others.to_numpy()
+    return differs

@@ -51,7 +51,7 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
 class Part(BaseModel):
     """A section of the configuration: unknown keys are errors, values do not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
 
 
 class ListColumns(Part):

@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field
 
 from ltr_harness.catalog import did_you_mean
@@ -49,11 +51,8 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
     Impressions have `query_id`, `object_id`, `position` from 1 and `timestamp`, and whatever the documents say of the
     query, such as `client_id`, `user_query` and `query_attributes.device`; events `query_id`, `object_id`,
     `action_name` and `timestamp`. Responses to one query id, such as pages, follow each other in time, and an object
-    counts where it was shown first. Raises DataError: nothing was shown; none of the events happened; files that cannot
-    be read.
+    counts where it was shown first.
     """
-    import pyarrow as pa
-
     tables = _tables(path, timezone)
     events = pd.concat([_events(table) for table in tables], ignore_index=True)
     queries = pd.concat([_hits(table) for table in tables], ignore_index=True)
@@ -81,11 +80,7 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
 
 
 def ubi_events(path: Path, names: Sequence[str], timezone: str) -> Any:
-    """A `pyarrow.Table` with `query_id`, `object_id`, `action_name` and `timestamp` of the events that count.
-
-    Raises DataError: none of the events happened, or one is called nearly like another one that did; files that cannot
-    be read.
-    """
+    """A `pyarrow.Table` with `query_id`, `object_id`, `action_name` and `timestamp` of the events that count."""
     tables = _tables(path, timezone)
     return _counted(path, pd.concat([_events(table) for table in tables], ignore_index=True), names)
 
@@ -96,8 +91,6 @@ def _tables(path: Path, timezone: str) -> list[Any]:
 
 
 def _counted(path: Path, events: pd.DataFrame, names: Sequence[str]) -> Any:
-    import pyarrow as pa
-
     happened = list(events[ACTION].value_counts().index)
     cures = {name: did_you_mean(name, happened[:_SHOWN]) for name in names if name not in happened}
     problems = [
@@ -118,13 +111,11 @@ def _refuse_nothing(path: Path, shown: pd.DataFrame, events: pd.DataFrame, setti
     if settings.impressions == "events":
         found = f"holds no event {settings.impression_event!r} with an object_id"
         cure = did_you_mean(settings.impression_event, events[ACTION].value_counts().index[:_SHOWN])
-    raise DataError(Problem(str(path), found, "what was shown", cure))
+    raise DataError.at(path, found, "what was shown", cure)
 
 
 def _table(file: Path, timezone: str) -> Any:
     """A file's documents with ids as text and times in UTC; columns that are not there are null."""
-    import pyarrow as pa
-
     log = open_log(file, text_columns=[QUERY, OBJECT, ACTION])
     (table,) = log.batches(log.columns, None, rows=1 << 60)
     for name in (QUERY, ACTION, TIME):
@@ -144,8 +135,6 @@ def _table(file: Path, timezone: str) -> Any:
 
 def _events(table: Any) -> pd.DataFrame:
     """Documents with an action."""
-    import pyarrow as pa
-
     events = table.filter(table[ACTION].is_valid())
     documents = _plain(events).drop(columns=[OBJECT, POSITION], errors="ignore")
     documents[OBJECT] = _first(events, _OBJECTS, pa.string())
@@ -155,9 +144,6 @@ def _events(table: Any) -> pd.DataFrame:
 
 def _hits(table: Any) -> pd.DataFrame:
     """Documents without an action: a row for each hit, and one without an object for a query without hits."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     queries = table.filter(table[ACTION].is_null())
     hits = pa.nulls(len(queries), pa.list_(pa.string()))
     for name in (name for name in _HITS if name in queries.column_names):
@@ -167,7 +153,7 @@ def _hits(table: Any) -> pd.DataFrame:
             hits = queries[name].combine_chunks().cast(hits.type)
         except pa.ArrowException:
             what = f"has the type {queries[name].type}"
-            raise DataError(Problem(f"column {name!r}", what, "a list of ids")) from None
+            raise DataError.at(f"column {name!r}", what, "a list of ids") from None
         break
     parents = pc.list_parent_indices(hits).to_numpy()
     empty = np.setdiff1d(np.arange(len(hits)), parents)
@@ -178,8 +164,6 @@ def _hits(table: Any) -> pd.DataFrame:
 
 def _plain(table: Any) -> pd.DataFrame:
     """Columns that hold one value each; the engine's own query, which may be long, is no column of its hits."""
-    import pyarrow as pa
-
     fields = [field for field in table.schema if not pa.types.is_nested(field.type)]
     names = [field.name for field in fields if field.name != _ENGINE_QUERY]
     plain: pd.DataFrame = table.select(names).to_pandas()
@@ -188,16 +172,13 @@ def _plain(table: Any) -> pd.DataFrame:
 
 def _first(table: Any, names: Sequence[str], kind: Any) -> Any:
     """The first of these columns that has a value, row by row."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     columns = [pa.nulls(len(table), kind)]
     for name in names:
         if name in table.column_names:
             try:
                 columns.append(plain_column(table[name], name).cast(kind))
             except pa.ArrowInvalid:
-                raise DataError(
-                    Problem(f"column {name!r}", "holds text that is not a number", "positions such as 3")
+                raise DataError.at(
+                    f"column {name!r}", "holds text that is not a number", "positions such as 3"
                 ) from None
     return pc.coalesce(*columns).to_pandas().to_numpy()

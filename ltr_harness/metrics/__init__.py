@@ -7,16 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ltr_harness.metrics.core.binding import Binding as Binding
-from ltr_harness.metrics.core.binding import bind as bind
-from ltr_harness.metrics.core.custom import function_metric as function_metric
-from ltr_harness.metrics.core.grammar import parse_metric as parse_metric
-from ltr_harness.metrics.core.metric import Metric as Metric
-from ltr_harness.metrics.core.tie_interval import TieAudit as TieAudit
-from ltr_harness.metrics.core.tie_interval import tie_audit as tie_audit
-from ltr_harness.metrics.table import ALIASES as ALIASES
-from ltr_harness.metrics.table import METRICS as METRICS
-from ltr_harness.metrics.table import catalog as catalog
+from ltr_harness.metrics.core.binding import Binding, TieAudit, bind, tie_audit
+from ltr_harness.metrics.core.custom import function_metric
+from ltr_harness.metrics.core.grammar import parse_metric
+from ltr_harness.metrics.core.metric import Metric
+from ltr_harness.metrics.table import ALIASES, METRICS, catalog
 
 if TYPE_CHECKING:
     from ltr_harness.metrics.alpha_ndcg import AlphaNDCG as AlphaNDCG

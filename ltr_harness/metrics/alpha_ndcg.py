@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +12,15 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.aspects import labels_by_subtopic, refuse_label_order, subtopics_of_queries
-from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, discounts, table_text
-from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Values
+from ltr_harness.metrics.core.gains import (
+    NAMED_DISCOUNTS,
+    discounts,
+    labels_by_subtopic,
+    refuse_label_order,
+    subtopics_of_queries,
+    table_text,
+)
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Facts, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.err import expected_utility, refuse_huge_ties
 
@@ -53,10 +58,10 @@ class AlphaNDCG(BinaryMetric):
     alpha: float = 0.5
     discount: Any = "log2"
 
-    name: ClassVar[str] = "alpha_ndcg"
-    by_subtopic: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, math.e / (math.e - 1.0))
-    source: ClassVar[str] = "Clarke et al. 2008"
+    name = "alpha_ndcg"
+    by_subtopic = True
+    bounds = (0.0, math.e / (math.e - 1.0))
+    source = "Clarke et al. 2008"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
@@ -65,37 +70,27 @@ class AlphaNDCG(BinaryMetric):
         if not 0 < self.alpha <= 1:
             raise MetricError(f"{self.name}: alpha={self.alpha}; expected a number above 0 and up to 1")
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         relevant = self._relevant(judgments)
         n_subtopics = subtopics_of_queries(relevant, judgments)
-        depth = int(min(judgments.groups.sizes.max(), cutoffs[-1]))
-        worth = discounts(self.discount, depth, self.name)
-        ideal = self._gained(self._ideal(judgments, relevant, depth), relevant, cutoffs, worth)
+        ideal, worth = self._ideal(judgments, relevant, cutoffs)
 
         def values(ranking: Ranking) -> Values:
-            if cutoffs[-1] == NO_CUTOFF:
-                refuse_huge_ties(ranking, self.without_cutoff)
+            refuse_huge_ties(ranking, cutoffs, self.without_cutoff)
             gained = self._gained(ranking, relevant, cutoffs, worth)
             np.divide(gained, ideal, out=gained, where=ideal > 0.0)
             return self.apply_empty(gained, n_subtopics == 0)
 
         return values
 
-    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+    def row_facts(self, judgments: Judgments) -> Facts:
         return {"subtopics": self._relevant(judgments).sum(axis=0, dtype=np.int64)}
 
-    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+    def rank_facts(self, n_ranks: int) -> Facts:
         return {"discount": discounts(self.discount, n_ranks, self.name)}
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
-        relevant = self._relevant(judgments)
-        depth = int(min(judgments.groups.sizes.max(), cutoffs[-1]))
-        worth = discounts(self.discount, depth, self.name)
-        return "ideal alpha-DCG", self._gained(
-            self._ideal(judgments, relevant, depth), relevant, cutoffs, worth
-        )[:, 0]
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
+        return "ideal alpha-DCG", self._ideal(judgments, self._relevant(judgments), cutoffs)[0][:, 0]
 
     def _relevant(self, judgments: Judgments) -> NDArray[np.float64]:
         """float64 (n_subtopics, n_rows), 1 where a row is relevant for a subtopic of its query and 0 where not."""
@@ -106,7 +101,7 @@ class AlphaNDCG(BinaryMetric):
         self,
         ranking: Ranking,
         relevant: NDArray[np.float64],
-        cutoffs: NDArray[np.int64],
+        cutoffs: Cutoffs,
         worth: NDArray[np.float64],
     ) -> Values:
         """alpha-DCG: a cascade for each subtopic, whose user is satisfied by a relevant document with chance alpha."""
@@ -115,7 +110,12 @@ class AlphaNDCG(BinaryMetric):
         ]
         return np.asarray(np.sum(each, axis=0) / self.alpha)
 
-    def _ideal(self, judgments: Judgments, relevant: NDArray[np.float64], depth: int) -> Ranking:
+    def _ideal(
+        self, judgments: Judgments, relevant: NDArray[np.float64], cutoffs: Cutoffs
+    ) -> tuple[Values, NDArray[np.float64]]:
+        """alpha-DCG of the ideal list, and the discounts of the ranks that count."""
+        depth = int(min(judgments.groups.sizes.max(), cutoffs[-1]))
+        worth = discounts(self.discount, depth, self.name)
         by_row = np.ascontiguousarray(relevant.T)
         if self.ties == "id":
             first = RowRanker(judgments, "id", None).rank(np.zeros(len(by_row)))
@@ -124,7 +124,8 @@ class AlphaNDCG(BinaryMetric):
             first = RowRanker(judgments, "stable", None).rank(kind.reshape(-1).astype(np.float64))
         scores = np.zeros(len(by_row))
         _greedily(judgments.groups.boundaries, first.rows, by_row, 1.0 - self.alpha, depth, scores)
-        return RowRanker(judgments, "stable", depth).rank(scores)
+        best = RowRanker(judgments, "stable", depth).rank(scores)
+        return self._gained(best, relevant, cutoffs, worth), worth
 
 
 @compiled

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Values
+from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.rbp_residual import judged_rows
 
@@ -39,14 +37,14 @@ class BPref(BinaryMetric):
         0.5
     """
 
-    name: ClassVar[str] = "bpref"
-    takes_cutoff: ClassVar[bool] = False
-    source: ClassVar[str] = "Buckley & Voorhees 2004"
+    name = "bpref"
+    takes_cutoff = False
+    source = "Buckley & Voorhees 2004"
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_rows(judgments)
         is_against = (judged_rows(judgments) > 0.0) & ~is_relevant
-        n_against = np.add.reduceat(is_against, judgments.groups.boundaries[:-1], dtype=np.int64)
+        n_against = judgments.groups.sum(is_against, np.int64)
 
         def values(ranking: Ranking) -> Values:
             out = np.empty((1, n_relevant.size))
@@ -80,9 +78,7 @@ class BPref(BinaryMetric):
             before, start = total, end
         return out
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         return "R", np.maximum(self.relevant_rows(judgments)[1], 1).astype(np.float64)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.gains import NAMED_GAINS, gains_of, table_text
-from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.metric import Cutoffs, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
@@ -43,10 +41,10 @@ class CG(Metric):
 
     gain: Any = "exp"
 
-    name: ClassVar[str] = "cg"
-    graded: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    source: ClassVar[str] = "Järvelin & Kekäläinen 2002"
+    name = "cg"
+    graded = True
+    bounds = (0.0, float("inf"))
+    source = "Järvelin & Kekäläinen 2002"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
@@ -56,10 +54,10 @@ class CG(Metric):
     def adds_up(self) -> bool:
         return bool(self.gain == "linear")
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         gain = gains_of(judgments, self.gain, self.name)
         even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
-        is_empty = np.maximum.reduceat(gain, judgments.groups.boundaries[:-1]) <= 0.0
+        is_empty = judgments.groups.max(gain) <= 0.0
 
         def values(ranking: Ranking) -> Values:
             return self.apply_empty(cumulated(ranking, cutoffs, gain, even, by_grade=True), is_empty)
@@ -74,5 +72,5 @@ class CG(Metric):
             rank_worth=np.ones(self.ranks_counted(judgments)),
         )
 
-    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+    def row_facts(self, judgments: Judgments) -> Facts:
         return {"gain": gains_of(judgments, self.gain, self.name)}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, NAMED_GAINS, discounts, gains_of, table_text
-from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.metric import Cutoffs, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 
@@ -47,10 +46,10 @@ class DCG(Metric):
     gain: Any = "exp"
     discount: Any = "log2"
 
-    name: ClassVar[str] = "dcg"
-    graded: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    source: ClassVar[str] = "Järvelin & Kekäläinen 2002"
+    name = "dcg"
+    graded = True
+    bounds = (0.0, float("inf"))
+    source = "Järvelin & Kekäläinen 2002"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
@@ -61,7 +60,7 @@ class DCG(Metric):
     def adds_up(self) -> bool:
         return bool(self.gain == "linear") and type(self) is DCG  # what divides by an ideal is no sum
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
 
         def values(ranking: Ranking) -> Values:
@@ -80,30 +79,25 @@ class DCG(Metric):
             apart=discounts(named, n_ranks, self.name) if named else None,
         )
 
-    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+    def row_facts(self, judgments: Judgments) -> Facts:
         return {"gain": gains_of(judgments, self.gain, self.name)}
 
-    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+    def rank_facts(self, n_ranks: int) -> Facts:
         return {"discount": discounts(self.discount, n_ranks, self.name)}
 
     def gain_and_discount(
-        self, judgments: Judgments, cutoffs: NDArray[np.int64]
+        self, judgments: Judgments, cutoffs: Cutoffs
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-        """The gain of each document, the discount of each rank that counts, and which queries have no gain.
-
-        Args:
-            judgments: labels in query groups.
-            cutoffs: int64 (n_cutoffs,), ascending.
-        """
+        """The gain of each document, the discount of each rank that counts, and which queries have no gain."""
         groups = judgments.groups
         gain = gains_of(judgments, self.gain, self.name)
         factor = discounts(self.discount, int(min(groups.sizes.max(), cutoffs[-1])), self.name)
-        return gain, factor, np.maximum.reduceat(gain, groups.boundaries[:-1]) <= 0.0
+        return gain, factor, groups.max(gain) <= 0.0
 
 
 def cumulated(
     ranking: Ranking,
-    cutoffs: NDArray[np.int64],
+    cutoffs: Cutoffs,
     gain: NDArray[np.float64],
     factor: NDArray[np.float64],
     *,

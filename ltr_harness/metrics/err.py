@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,15 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.gains import UTILITIES, discounts, table_text
-from ltr_harness.metrics.core.max_grade import check_max_grade, freeze_max_grade, refuse_above
-from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric, Values
+from ltr_harness.metrics.core.gains import (
+    UTILITIES,
+    check_max_grade,
+    discounts,
+    freeze_max_grade,
+    refuse_above,
+    table_text,
+)
+from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 
@@ -57,9 +62,9 @@ class ERR(Metric):
     stop: Literal["exp", "linear", "label"] = "exp"
     discount: Any = "reciprocal"
 
-    name: ClassVar[str] = "err"
-    graded: ClassVar[bool] = True
-    source: ClassVar[str] = "Chapelle et al. 2009"
+    name = "err"
+    graded = True
+    source = "Chapelle et al. 2009"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "discount", table_text(self.discount, "discount", UTILITIES, 1))
@@ -81,34 +86,17 @@ class ERR(Metric):
     def resolved(self, judgments: Judgments) -> Self:
         return freeze_max_grade(self, judgments)
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         stops = self.stop_probabilities(judgments)
         worth = self.worth_of_ranks(judgments, cutoffs)
-        is_empty = np.maximum.reduceat(stops, judgments.groups.boundaries[:-1]) <= 0.0
+        is_empty = judgments.groups.max(stops) <= 0.0
 
         def values(ranking: Ranking) -> Values:
-            if cutoffs[-1] == NO_CUTOFF:
-                refuse_huge_ties(ranking, self.without_cutoff)
-            return self.apply_empty(self.expected(ranking, cutoffs, stops, worth), is_empty)
+            refuse_huge_ties(ranking, cutoffs, self.without_cutoff)
+            out = expected_utility(ranking, ranking.by_grade(stops), cutoffs, worth, self.continuation)
+            return self.apply_empty(out, is_empty)
 
         return values
-
-    def expected(
-        self,
-        ranking: Ranking,
-        cutoffs: NDArray[np.int64],
-        stops: NDArray[np.float64],
-        worth: NDArray[np.float64],
-    ) -> Values:
-        """ERR at every cutoff from the chance that each document satisfies, exact under ties.
-
-        Args:
-            ranking: documents in rank order.
-            cutoffs: int64 (n_cutoffs,), ascending.
-            stops: float64 (n_rows,), in [0, 1).
-            worth: float64 (n_ranks,), of being satisfied at each rank that counts.
-        """
-        return expected_utility(ranking, ranking.by_grade(stops), cutoffs, worth, self.continuation)
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         return SwapChange(
@@ -119,20 +107,15 @@ class ERR(Metric):
             continuation=float(self.continuation),
         )
 
-    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+    def row_facts(self, judgments: Judgments) -> Facts:
         return {"satisfies": self.stop_probabilities(judgments)}
 
-    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+    def rank_facts(self, n_ranks: int) -> Facts:
         heading = "1 / rank" if self.discount == "reciprocal" else "discount"
         return {heading: discounts(self.discount, n_ranks, self.name)}
 
-    def worth_of_ranks(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """float64 (n_ranks,), what it is worth to be satisfied at each rank that counts.
-
-        Args:
-            judgments: labels in query groups.
-            cutoffs: int64 (n_cutoffs,), ascending.
-        """
+    def worth_of_ranks(self, judgments: Judgments, cutoffs: Cutoffs) -> NDArray[np.float64]:
+        """float64 (n_ranks,), what it is worth to be satisfied at each rank that counts."""
         return discounts(self.discount, int(min(judgments.groups.sizes.max(), cutoffs[-1])), self.name)
 
     def stop_probabilities(self, judgments: Judgments) -> NDArray[np.float64]:
@@ -151,13 +134,16 @@ class ERR(Metric):
         return np.asarray(np.exp2(labels - self.max_grade) - np.exp2(-float(self.max_grade)))
 
 
-def refuse_huge_ties(ranking: Ranking, metric: str) -> None:
+def refuse_huge_ties(ranking: Ranking, cutoffs: Cutoffs, metric: str) -> None:
     """Refuse ties whose expectation over whole lists would take too long.
 
     Args:
         ranking: documents in rank order.
+        cutoffs: int64 (n_cutoffs,), ascending.
         metric: its name without a cutoff, for messages.
     """
+    if cutoffs[-1] != NO_CUTOFF:
+        return
     first = np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
     rank = np.arange(ranking.rows.size) - first
     largest = int(np.max(ranking.tie_end - rank, initial=0))
@@ -174,7 +160,7 @@ def refuse_huge_ties(ranking: Ranking, metric: str) -> None:
 def expected_utility(
     ranking: Ranking,
     stops: tuple[NDArray[np.int64], NDArray[np.float64]],
-    cutoffs: NDArray[np.int64],
+    cutoffs: Cutoffs,
     worth: NDArray[np.float64],
     continuation: float = 1.0,
 ) -> Values:

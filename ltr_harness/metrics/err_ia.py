@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.aspects import labels_by_subtopic, refuse_label_order, subtopics_of_queries
-from ltr_harness.metrics.core.gains import discounts
-from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric, Values
+from ltr_harness.metrics.core.gains import (
+    discounts,
+    labels_by_subtopic,
+    refuse_label_order,
+    subtopics_of_queries,
+)
+from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.err import ERR, expected_utility, refuse_huge_ties
 
@@ -58,9 +61,9 @@ class ERRIA(ERR):
     relevant: float | None = None
     normalized: bool = False
 
-    name: ClassVar[str] = "err_ia"
-    by_subtopic: ClassVar[bool] = True
-    source: ClassVar[str] = "Chapelle et al. 2009; Agrawal et al. 2009"
+    name = "err_ia"
+    by_subtopic = True
+    source = "Chapelle et al. 2009; Agrawal et al. 2009"
     swap_change = Metric.swap_change
 
     def __post_init__(self) -> None:
@@ -72,15 +75,14 @@ class ERRIA(ERR):
     def on_scale(self, max_grade: float | None) -> Self:
         return self if self.relevant is not None else super().on_scale(max_grade)
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         stops = self._stops(judgments)
         worth = self.worth_of_ranks(judgments, cutoffs)
         n_subtopics = subtopics_of_queries(stops, judgments)
         divisor = np.maximum(n_subtopics, 1) * self._ceiling(cutoffs)[:, np.newaxis]
 
         def values(ranking: Ranking) -> Values:
-            if cutoffs[-1] == NO_CUTOFF:
-                refuse_huge_ties(ranking, self.without_cutoff)
+            refuse_huge_ties(ranking, cutoffs, self.without_cutoff)
             each = (
                 expected_utility(ranking, ranking.by_value(one), cutoffs, worth, self.continuation)
                 for one in stops
@@ -89,12 +91,10 @@ class ERRIA(ERR):
 
         return values
 
-    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+    def row_facts(self, judgments: Judgments) -> Facts:
         return {"subtopics": np.count_nonzero(self._stops(judgments), axis=0)}
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         n_subtopics = subtopics_of_queries(self._stops(judgments), judgments)
         return "subtopics" + " x best possible" * self.normalized, n_subtopics[0] * self._ceiling(cutoffs)
 
@@ -107,7 +107,7 @@ class ERRIA(ERR):
             metric = replace(self, relevant=None, max_grade=1, stop="exp")
         return np.array([metric.stop_probabilities(replace(judgments, labels=one)) for one in labels])
 
-    def _ceiling(self, cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _ceiling(self, cutoffs: Cutoffs) -> NDArray[np.float64]:
         """float64 (n_cutoffs,), what `normalized` divides by."""
         if not self.normalized:
             return np.ones(cutoffs.size)

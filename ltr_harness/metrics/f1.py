@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ltr_harness.metrics.core.hits import HitsMetric, rows_looked_at
+from ltr_harness.metrics.core.metric import Cutoffs
+from ltr_harness.metrics.precision import Counts, HitsMetric, rows_looked_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +35,10 @@ class F1(HitsMetric):
 
     denominator: Literal["k", "min_kn"] = "k"
 
-    name: ClassVar[str] = "f1"
-    multiple: ClassVar[float] = 2.0
-    divisor_name: ClassVar[str] = "(K + R) / 2"
-    source: ClassVar[str] = "van Rijsbergen 1979"
+    name = "f1"
+    multiple = 2.0
+    divisor_name = "(K + R) / 2"
+    source = "van Rijsbergen 1979"
 
-    def divisor(
-        self, lengths: NDArray[np.int64], n_relevant: NDArray[np.int64], cutoffs: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def divisor(self, lengths: Counts, n_relevant: Counts, cutoffs: Cutoffs) -> Counts:
         return rows_looked_at(lengths, cutoffs, self.denominator) + n_relevant

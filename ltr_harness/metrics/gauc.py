@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.concordance import LabelOrder
-from ltr_harness.metrics.core.metric import BinaryMetric, Values
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 
@@ -42,12 +40,12 @@ class GAUC(BinaryMetric):
         0.666667
     """
 
-    name: ClassVar[str] = "gauc"
-    takes_cutoff: ClassVar[bool] = False
-    whole_order: ClassVar[bool] = True
-    source: ClassVar[str] = "Zhu et al. 2017"
+    name = "gauc"
+    takes_cutoff = False
+    whole_order = True
+    source = "Zhu et al. 2017"
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         order = self._order(judgments)
         pairs = order.pairs(judgments.groups.boundaries)
 
@@ -71,9 +69,7 @@ class GAUC(BinaryMetric):
         above = self._order(judgments).above(ranking)
         return above.better + above.better_tied / 2.0
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         pairs = self._order(judgments).pairs(judgments.groups.boundaries)
         return "pairs of a relevant and another document", pairs.astype(np.float64)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.dcg import cumulated
 from ltr_harness.metrics.rbp_residual import judged_rows
@@ -37,10 +34,10 @@ class Judged(Metric):
         0.5
     """
 
-    name: ClassVar[str] = "judged"
-    graded: ClassVar[bool] = False
-    diagnostic: ClassVar[bool] = True
-    source: ClassVar[str] = "TREC track overviews"
+    name = "judged"
+    graded = False
+    diagnostic = True
+    source = "TREC track overviews"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,7 +46,7 @@ class Judged(Metric):
                 f"judged: ties={self.ties} orders by label, which says nothing here; expected expected, stable or id"
             )
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         judged = judged_rows(judgments)
         even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
 
@@ -61,7 +58,5 @@ class Judged(Metric):
 
         return values
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         return "min(K, n)", np.maximum(np.minimum(ranking.rows.size, cutoffs), 1).astype(np.float64)

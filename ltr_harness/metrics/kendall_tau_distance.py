@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.concordance import LabelOrder
-from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 
@@ -47,13 +45,13 @@ class KendallTauDistance(Metric):
 
     normalized: bool = False
 
-    name: ClassVar[str] = "kendall_tau_distance"
-    higher_is_better: ClassVar[bool] = False
-    graded: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    takes_cutoff: ClassVar[bool] = False
-    whole_order: ClassVar[bool] = True
-    source: ClassVar[str] = "Kendall 1938"
+    name = "kendall_tau_distance"
+    higher_is_better = False
+    graded = True
+    bounds = (0.0, float("inf"))
+    takes_cutoff = False
+    whole_order = True
+    source = "Kendall 1938"
 
     @property
     def counts(self) -> bool:
@@ -69,15 +67,13 @@ class KendallTauDistance(Metric):
         above = LabelOrder.of(judgments.labels, judgments.groups).above(ranking)
         return above.worse + above.worse_tied / 2.0
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]] | None:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor | None:
         if not self.normalized:
             return None
         pairs = LabelOrder.of(judgments.labels, judgments.groups).pairs(judgments.groups.boundaries)
         return "pairs with different labels", np.maximum(pairs, 1).astype(np.float64)
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         order = LabelOrder.of(judgments.labels, judgments.groups)
         pairs = order.pairs(judgments.groups.boundaries)
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Values
+from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
@@ -48,10 +47,10 @@ class MAP(BinaryMetric):
 
     denominator: Literal["min_rk", "total", "retrieved"] = "min_rk"
 
-    name: ClassVar[str] = "map"
-    source: ClassVar[str] = "Buckley & Voorhees 2000"
+    name = "map"
+    source = "Buckley & Voorhees 2000"
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_rows(judgments)
         at_least_one = self._divisor(n_relevant, cutoffs)
 
@@ -75,7 +74,7 @@ class MAP(BinaryMetric):
 
         return values
 
-    def _divisor(self, n_relevant: NDArray[np.int64], cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _divisor(self, n_relevant: NDArray[np.int64], cutoffs: Cutoffs) -> NDArray[np.float64]:
         """float64 (n_cutoffs, n_queries), at least 1."""
         reached = cutoffs if self.denominator == "min_rk" else np.full_like(cutoffs, NO_CUTOFF)
         divisor = np.minimum(n_relevant[np.newaxis, :], reached[:, np.newaxis])
@@ -95,9 +94,7 @@ class MAP(BinaryMetric):
             rank_worth=1.0 / np.arange(1, self.ranks_counted(judgments) + 1),
         )
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         is_relevant, (relevant,) = self.relevant_rows(judgments)
         if self.denominator == "min_rk":
             return "min(R, K)", np.minimum(cutoffs, relevant).astype(np.float64)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import BinaryMetric, Values
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Facts, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 
@@ -43,10 +41,10 @@ class MRR(BinaryMetric):
         0.416667
     """
 
-    name: ClassVar[str] = "mrr"
-    source: ClassVar[str] = "Voorhees 1999"
+    name = "mrr"
+    source = "Voorhees 1999"
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_rows(judgments)
         reciprocal = 1.0 / np.arange(1, int(min(judgments.groups.sizes.max(), cutoffs[-1])) + 1)
 
@@ -64,13 +62,13 @@ class MRR(BinaryMetric):
             rank_worth=1.0 / np.arange(1, self.ranks_counted(judgments) + 1),
         )
 
-    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+    def rank_facts(self, n_ranks: int) -> Facts:
         return {"1 / rank": 1.0 / np.arange(1, n_ranks + 1)}
 
 
 def first_hit(
     ranking: Ranking,
-    cutoffs: NDArray[np.int64],
+    cutoffs: Cutoffs,
     is_relevant: NDArray[np.bool_],
     worth: NDArray[np.float64],
 ) -> Values:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import BinaryMetric, Values
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 
 
@@ -34,17 +31,17 @@ class NRelevant(BinaryMetric):
         2.0
     """
 
-    name: ClassVar[str] = "n_relevant"
-    bounds: ClassVar[tuple[float, float]] = (0.0, float("inf"))
-    takes_cutoff: ClassVar[bool] = False
-    diagnostic: ClassVar[bool] = True
-    source: ClassVar[str] = "trec_eval (num_rel)"
+    name = "n_relevant"
+    bounds = (0.0, float("inf"))
+    takes_cutoff = False
+    diagnostic = True
+    source = "trec_eval (num_rel)"
 
     @property
     def counts(self) -> bool:
         return True
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         counts = self.relevant_rows(judgments)[1].astype(np.float64)
 
         def values(ranking: Ranking) -> Values:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import NO_CUTOFF, Values
+from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import DCG, cumulated
@@ -56,11 +54,11 @@ class NDCG(DCG):
     ideal: Literal["pool", "shown"] = "pool"
     short_list: Literal["truncate", "zero"] = "truncate"
 
-    name: ClassVar[str] = "ndcg"
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    source: ClassVar[str] = "Järvelin & Kekäläinen 2002; Burges et al. 2005"
+    name = "ndcg"
+    bounds = (0.0, 1.0)
+    source = "Järvelin & Kekäläinen 2002; Burges et al. 2005"
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
         by_gain = RowRanker(judgments, "stable", int(cutoffs[-1]))
         at_k = cutoffs[:, np.newaxis]
@@ -84,9 +82,7 @@ class NDCG(DCG):
 
         return values
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         gain, factor, _ = self.gain_and_discount(judgments, cutoffs)
         if self.ideal == "shown":
             gain = np.where(ranking.scores == -np.inf, 0.0, gain)

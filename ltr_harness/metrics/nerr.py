@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import Values
+from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.core.swap_change import SwapChange
-from ltr_harness.metrics.err import ERR
+from ltr_harness.metrics.err import ERR, expected_utility
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +41,10 @@ class NERR(ERR):
         0.5
     """
 
-    name: ClassVar[str] = "nerr"
-    source: ClassVar[str] = "Chapelle et al. 2009; Sakai 2014"
+    name = "nerr"
+    source = "Chapelle et al. 2009; Sakai 2014"
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         ideal = self._ideal(judgments, cutoffs)
         attained = super().prepare(judgments, cutoffs)
 
@@ -58,18 +55,16 @@ class NERR(ERR):
 
         return values
 
-    def _ideal(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Values:
+    def _ideal(self, judgments: Judgments, cutoffs: Cutoffs) -> Values:
         # equal labels are interchangeable, so any order of ties is the ideal one: `stable` is the cheapest
         best = RowRanker(judgments, "stable", int(cutoffs[-1])).rank(judgments.labels)
-        worth = self.worth_of_ranks(judgments, cutoffs)
-        return self.expected(best, cutoffs, self.stop_probabilities(judgments), worth)
+        stops, worth = self.stop_probabilities(judgments), self.worth_of_ranks(judgments, cutoffs)
+        return expected_utility(best, best.by_grade(stops), cutoffs, worth, self.continuation)
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         ideal = self._ideal(judgments, np.array([self.cutoff]))[0]
         scale = np.divide(1.0, ideal, out=np.zeros(ideal.size), where=ideal > 0.0)
         return replace(super().swap_change(judgments), scale=scale)
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         return "ideal ERR", self._ideal(judgments, cutoffs)[:, 0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from ltr_harness.metrics.err import ERR
 
@@ -40,5 +40,5 @@ class PFound(ERR):
     continuation: float = 0.85
     discount: Any = "none"
 
-    name: ClassVar[str] = "pfound"
-    source: ClassVar[str] = "Gulin et al. 2009"
+    name = "pfound"
+    source = "Gulin et al. 2009"

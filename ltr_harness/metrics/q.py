@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.gains import NAMED_GAINS, gains_of, table_text
-from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.core.swap_change import SwapChange
 
@@ -48,9 +47,9 @@ class Q(Metric):
     gain: Any = "linear"
     b: float = 1
 
-    name: ClassVar[str] = "q"
-    graded: ClassVar[bool] = True
-    source: ClassVar[str] = "Sakai 2004"
+    name = "q"
+    graded = True
+    source = "Sakai 2004"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
@@ -58,11 +57,8 @@ class Q(Metric):
         if self.b < 0:
             raise MetricError(f"q: b={self.b}; expected a number >= 0")
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
-        gain = gains_of(judgments, self.gain, self.name)
-        boundaries = judgments.groups.boundaries
-        n_relevant = np.add.reduceat(gain > 0.0, boundaries[:-1], dtype=np.int64)
-        ideal = RowRanker(judgments, "stable", None).rank(gain)
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
+        gain, n_relevant, ideal = self._judged(judgments)
         divisor = np.maximum(np.minimum(n_relevant[np.newaxis, :], cutoffs[:, np.newaxis]), 1)
 
         def values(ranking: Ranking) -> Values:
@@ -73,8 +69,8 @@ class Q(Metric):
                 ranking.tie_end,
                 cutoffs,
                 gain,
-                boundaries,
-                ideal.rows,
+                judgments.groups.boundaries,
+                ideal,
                 float(self.b),
                 out,
             )
@@ -84,28 +80,31 @@ class Q(Metric):
 
         return values
 
-    def swap_change(self, judgments: Judgments) -> SwapChange:
+    def _judged(
+        self, judgments: Judgments
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """The gain of each row, the relevant rows of each query, and its rows in ideal order."""
         gain = gains_of(judgments, self.gain, self.name)
-        boundaries = judgments.groups.boundaries
-        n_relevant = np.add.reduceat(gain > 0.0, boundaries[:-1], dtype=np.int64)
-        ideal = RowRanker(judgments, "stable", None).rank(gain)
+        n_relevant = judgments.groups.sum(gain > 0.0, dtype=np.int64)
+        return gain, n_relevant, RowRanker(judgments, "stable", None).rank(gain).rows
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        gain, n_relevant, ideal = self._judged(judgments)
         depth = np.minimum(judgments.groups.sizes, self.cutoff)
         return SwapChange(
             form="precision",
             worth=gain,
             scale=1.0 / np.maximum(np.minimum(n_relevant, self.cutoff), 1),
-            rank_worth=_ideal_ratios(boundaries, gain[ideal.rows], float(self.b)),
+            rank_worth=_ideal_ratios(judgments.groups.boundaries, gain[ideal], float(self.b)),
             per_query=True,
             depth=depth,
             blend=float(self.b),
         )
 
-    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+    def row_facts(self, judgments: Judgments) -> Facts:
         return {"gain": gains_of(judgments, self.gain, self.name)}
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         relevant = np.count_nonzero(gains_of(judgments, self.gain, self.name) > 0.0)
         return "min(R, K)", np.minimum(cutoffs, relevant).astype(np.float64)
 

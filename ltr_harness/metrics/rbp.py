@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.max_grade import check_max_grade, freeze_max_grade
-from ltr_harness.metrics.core.metric import BinaryMetric, Values
+from ltr_harness.metrics.core.gains import check_max_grade, freeze_max_grade
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Facts, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
@@ -51,8 +50,8 @@ class RBP(BinaryMetric):
     graded: bool = False  # type: ignore[misc]  # here it is the user's choice
     max_grade: float | None = None
 
-    name: ClassVar[str] = "rbp"
-    source: ClassVar[str] = "Moffat & Zobel 2008"
+    name = "rbp"
+    source = "Moffat & Zobel 2008"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,13 +74,13 @@ class RBP(BinaryMetric):
     def resolved(self, judgments: Judgments) -> Self:
         return freeze_max_grade(self, judgments)
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         utility = self.utility(judgments)
         weight = self.rank_weights(judgments, cutoffs)
-        is_empty = np.maximum.reduceat(utility, judgments.groups.boundaries[:-1]) <= 0.0
+        is_empty = judgments.groups.max(utility) <= 0.0
 
         def values(ranking: Ranking) -> Values:
-            return self.apply_empty(cumulated(ranking, cutoffs, utility, weight), is_empty)
+            return self.apply_empty(cumulated(ranking, cutoffs, utility, weight, by_grade=True), is_empty)
 
         return values
 
@@ -93,10 +92,10 @@ class RBP(BinaryMetric):
             rank_worth=self.rank_weights(judgments, np.array([self.cutoff])),
         )
 
-    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+    def row_facts(self, judgments: Judgments) -> Facts:
         return {"utility": self.utility(judgments)}
 
-    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+    def rank_facts(self, n_ranks: int) -> Facts:
         assert self.p is not None
         return {"looks": np.asarray((1.0 - self.p) * np.power(float(self.p), np.arange(n_ranks)))}
 
@@ -107,11 +106,6 @@ class RBP(BinaryMetric):
         assert self.max_grade is not None  # `resolved` has fixed it
         return np.minimum(judgments.labels / self.max_grade, 1.0)
 
-    def rank_weights(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """float64 (n_ranks,), (1 - p) p^(r-1): the share of looks that fall on rank r.
-
-        Args:
-            judgments: labels in query groups.
-            cutoffs: int64 (n_cutoffs,), ascending.
-        """
+    def rank_weights(self, judgments: Judgments, cutoffs: Cutoffs) -> NDArray[np.float64]:
+        """float64 (n_ranks,), (1 - p) p^(r-1): the share of looks that fall on rank r."""
         return self.rank_facts(int(min(judgments.groups.sizes.max(), cutoffs[-1])))["looks"]

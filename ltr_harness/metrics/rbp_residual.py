@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import Values
+from ltr_harness.metrics.core.metric import Cutoffs, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.dcg import cumulated
 from ltr_harness.metrics.rbp import RBP
@@ -39,14 +37,14 @@ class RBPResidual(RBP):
         0.125
     """
 
-    name: ClassVar[str] = "rbp_residual"
-    higher_is_better: ClassVar[bool] = False
-    diagnostic: ClassVar[bool] = True
+    name = "rbp_residual"
+    higher_is_better = False
+    diagnostic = True
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         weight = self.rank_weights(judgments, cutoffs)
         judged = judged_rows(judgments)
-        is_empty = np.maximum.reduceat(self.utility(judgments), judgments.groups.boundaries[:-1]) <= 0.0
+        is_empty = judgments.groups.max(self.utility(judgments)) <= 0.0
 
         def values(ranking: Ranking) -> Values:
             seen = cumulated(ranking, cutoffs, judged, weight)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ltr_harness.metrics.core.hits import HitsMetric
+from ltr_harness.metrics.core.metric import Cutoffs
+from ltr_harness.metrics.precision import Counts, HitsMetric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +36,9 @@ class Recall(HitsMetric):
 
     denominator: Literal["total", "min_rk"] = "total"
 
-    name: ClassVar[str] = "recall"
-    divisor_name: ClassVar[str] = "relevant documents to be had"
-    source: ClassVar[str] = "Cleverdon 1966"
+    name = "recall"
+    divisor_name = "relevant documents to be had"
+    source = "Cleverdon 1966"
 
-    def divisor(
-        self, lengths: NDArray[np.int64], n_relevant: NDArray[np.int64], cutoffs: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def divisor(self, lengths: Counts, n_relevant: Counts, cutoffs: Cutoffs) -> Counts:
         return n_relevant if self.denominator == "total" else np.minimum(n_relevant, cutoffs)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import BinaryMetric, Values
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
@@ -36,11 +34,11 @@ class RPrec(BinaryMetric):
         0.5
     """
 
-    name: ClassVar[str] = "rprec"
-    takes_cutoff: ClassVar[bool] = False
-    source: ClassVar[str] = "Buckley & Voorhees 2000"
+    name = "rprec"
+    takes_cutoff = False
+    source = "Buckley & Voorhees 2000"
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_rows(judgments)
 
         def values(ranking: Ranking) -> Values:
@@ -66,9 +64,7 @@ class RPrec(BinaryMetric):
         hits = cumulated(ranking, ranks, is_relevant.astype(np.float64), np.ones(ranks.size))[:, 0]
         return np.where(ranks <= n_relevant, np.diff(hits, prepend=0.0), 0.0)
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         return "R", np.maximum(self.relevant_rows(judgments)[1], 1).astype(np.float64)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.concordance import LabelOrder
-from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
@@ -44,14 +42,14 @@ class Spearman(Metric):
         0.5
     """
 
-    name: ClassVar[str] = "spearman"
-    graded: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-    takes_cutoff: ClassVar[bool] = False
-    whole_order: ClassVar[bool] = True
-    source: ClassVar[str] = "Spearman 1904"
+    name = "spearman"
+    graded = True
+    bounds = (-1.0, 1.0)
+    takes_cutoff = False
+    whole_order = True
+    source = "Spearman 1904"
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         centred, spread = self._label_ranks(judgments)
         # what is added to every rank changes no sum: the distances from the mean rank add up to 0
         down = -np.arange(1.0, judgments.groups.sizes.max() + 1)
@@ -72,7 +70,7 @@ class Spearman(Metric):
             rank_worth=-np.arange(1.0, judgments.groups.sizes.max() + 1),
         )
 
-    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+    def row_facts(self, judgments: Judgments) -> Facts:
         return {"rank by label - mean": self._label_ranks(judgments)[0]}
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
@@ -82,9 +80,7 @@ class Spearman(Metric):
         summed = cumulated(ranking, np.arange(1, n + 1), centred, down)[:, 0]
         return np.diff(summed, prepend=0.0)
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]]:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         return "spread of both ranks", self._label_ranks(judgments)[1]
 
     def _label_ranks(self, judgments: Judgments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -93,5 +89,5 @@ class Spearman(Metric):
         n_better, n_worse = (LabelOrder.of(sign * judgments.labels, groups).n_better for sign in (1.0, -1.0))
         centred = (n_worse - n_better) / 2.0
         n = groups.sizes.astype(np.float64)
-        squares = np.add.reduceat(centred * centred, groups.boundaries[:-1])
+        squares = groups.sum(centred * centred)
         return centred, np.sqrt(squares * n * (n * n - 1.0) / 12.0)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import BinaryMetric, Values
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.mrr import first_hit
@@ -38,10 +35,10 @@ class Success(BinaryMetric):
         0.5
     """
 
-    name: ClassVar[str] = "success"
-    source: ClassVar[str] = "trec_eval (success)"
+    name = "success"
+    source = "trec_eval (success)"
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         is_relevant, n_relevant = self.relevant_rows(judgments)
         even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
 

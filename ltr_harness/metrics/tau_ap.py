@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.concordance import LabelOrder
-from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.metric import Cutoffs, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 
 
@@ -50,12 +49,12 @@ class TauAP(Metric):
 
     walk: Literal["both", "scores", "labels"] = "both"
 
-    name: ClassVar[str] = "tau_ap"
-    graded: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-    takes_cutoff: ClassVar[bool] = False
-    whole_order: ClassVar[bool] = True
-    source: ClassVar[str] = "Yilmaz et al. 2008; Urbano & Marrero 2017"
+    name = "tau_ap"
+    graded = True
+    bounds = (-1.0, 1.0)
+    takes_cutoff = False
+    whole_order = True
+    source = "Yilmaz et al. 2008; Urbano & Marrero 2017"
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
         # 2 * mean of shares - 1 is the mean of 2 * share - 1: a document gives 1 if all is right, -1 if nothing is
@@ -75,10 +74,10 @@ class TauAP(Metric):
         both = (by_scores + by_labels) / 2.0
         return np.asarray({"both": both, "scores": by_scores, "labels": by_labels}[self.walk])
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         order = LabelOrder.of(judgments.labels, judgments.groups)
         groups = judgments.groups
-        below_some = np.add.reduceat(order.n_better > 0, groups.boundaries[:-1], dtype=np.int64)
+        below_some = groups.sum(order.n_better > 0, np.int64)
         below_first = groups.sizes - 1
 
         def values(ranking: Ranking) -> Values:

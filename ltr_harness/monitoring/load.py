@@ -4,37 +4,126 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.config.expand import absolute_path, merged_tree
 from ltr_harness.config.explain import explained
-from ltr_harness.config.merge import merged_tree
-from ltr_harness.config.normal import absolute_path
-from ltr_harness.config.yaml_tree import Node
-from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.config.tree import Node, from_plain, shown
+from ltr_harness.errors import ConfigError, DataError, HarnessError, Problem
 from ltr_harness.logs.settings import seconds
 from ltr_harness.logs.ubi import OBJECT
 from ltr_harness.monitoring.config import (
     HIGHEST_GRADE,
+    RETIRED,
     MonitorConfig,
     needs_whole_grades,
     refuses_short_lists,
 )
-from ltr_harness.monitoring.rule_source import FROM, with_rule
+from ltr_harness.relevance.rule import Relevance
 
+if TYPE_CHECKING:
+    from ltr_harness.runs import Run
+
+FROM = "from"
+_OF_THE_LOG = ("event_log", "maturity", "propensity", "label", "prediction", "list_column")
+"""What is said of production's own log and changes no grade."""
+
+
+def with_rule(tree: Node) -> tuple[Node, list[Problem]]:
+    """The configuration with the rule in place of the run or experiment that has it, and what is wrong with that."""
+    node = tree.at(("relevance",))
+    source = None if node is None else node.mapping.get(FROM)
+    if node is None or source is None:
+        return tree, []
+    own = node.without(FROM)
+    if not isinstance(source.value, str):
+        found = f"relevance.from is {shown(source)}"
+        problem = Problem(str(source.place), found, "a run or an experiment file")
+        return tree.with_entry("relevance", own), [problem]
+    try:
+        rule = _merged(source, own)
+    except ConfigError as error:
+        return tree.without("relevance"), list(error.problems)
+    return tree.with_entry("relevance", from_plain(rule, source.place)), []
+
+
+def rule_of_run(run: Run) -> Relevance | None:
+    """The rule that made the run's labels; None where its data had ready ones."""
+    rule = run.record.reading.get("relevance")
+    return None if rule is None else Relevance.model_validate(rule)
+
+
+def _merged(source: Node, own: Node) -> dict[str, Any]:
+    """The rule that is named, with what is of production's log."""
+    place = str(source.place)
+    if odd := sorted(own.mapping.keys() - {*_OF_THE_LOG}):
+        found = f"relevance.from beside {', '.join(odd)}, which the rule of {source.value} says"
+        cure = f"leave out one of them; {', '.join(_OF_THE_LOG)} may stand beside it"
+        raise ConfigError(Problem(place, found, cure=cure))
+    path = Path(str(absolute_path(source).value))
+    try:
+        rule = _rule_at(path, own.mapping.keys())
+    except HarnessError as error:
+        raise ConfigError(
+            [Problem(place, f"relevance.from: {problem}") for problem in error.problems]
+        ) from None
+    for key, said in own.mapping.items():
+        inner = rule.get(key) if key == "event_log" else None
+        rule[key] = {**inner, **said.plain()} if isinstance(inner, dict) else said.plain()
+    for key, log, what in (
+        ("event_log", rule.get("event_log"), "log of events"),
+        ("propensity", (rule.get("propensity") or {}).get("estimate"), "measurement of propensities"),
+    ):
+        if log and key not in own.mapping:
+            found = f"relevance.from: {source.value} has a {what} of its own"
+            cure = f"add relevance.{key}: {{…}} beside from"
+            raise ConfigError(Problem(place, found, "production's", cure))
+    return rule
+
+
+def _rule_at(path: Path, given: Any) -> dict[str, Any]:
+    from ltr_harness.config.load import data_mapping, load_experiment
+    from ltr_harness.runs import find_runs
+
+    if path.suffix in (".yaml", ".yml"):
+        sections: list[Mapping[str, Any]] = [data_mapping(load_experiment(path, check_rankers=False).data)]
+    else:
+        sections = [run.record.reading for run in find_runs(path) if run.record.reading]
+    rules = {json.dumps(rule, sort_keys=True): rule for rule in (_said(one, given) for one in sections)}
+    if len(rules) != 1:
+        found = (
+            "has runs under several rules" if rules else "has no run whose record says how its data was read"
+        )
+        raise DataError(Problem(str(path), found, "one rule of relevance", "name one run"))
+    return next(iter(rules.values()))
+
+
+def _said(section: Mapping[str, Any], given: Any) -> dict[str, Any]:
+    """The rule of a data section; ready labels are one, too."""
+    if section.get("relevance"):
+        return {key: value for key, value in section["relevance"].items() if value is not None}
+    if section.get("grades") or section.get("unjudged") is not None:
+        found = "its labels are mapped by grades or unjudged, which a log cannot be"
+        cure = "write the mapped grades into the log and set relevance: {label: …}"
+        raise DataError(Problem("", found, "labels as they are, or a rule of relevance", cure))
+    if "label" not in section and "label" not in given:
+        cure = "add label: the log's column with them"
+        raise DataError(Problem("", "its labels have no column", cure=cure))
+    rule = {"mode": "label", "label": section.get("label")}
+    return rule | ({"max_grade": section["max_grade"]} if section.get("max_grade") else {})
+
+
+_ESTIMATE = ("relevance", "propensity", "estimate")
 _PATHS = (
     *(("log",), ("baseline",), ("history",), ("drift", "model"), ("parity", "model")),
     *(
         (*table, key)
-        for table in (
-            ("relevance", "event_log"),
-            ("relevance", "propensity", "estimate"),
-            ("propensity", "estimate"),
-        )
+        for table in (("relevance", "event_log"), _ESTIMATE, _ESTIMATE[1:])
         for key in ("path", "baseline_path")
     ),
 )
@@ -44,268 +133,183 @@ _PATHS = (
 def load_monitor_config(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
 ) -> MonitorConfig:
-    """Read and check a configuration.
-
-    Raises:
-        ConfigError: every problem, with its place and how to mend it.
-    """
-    tree = merged_tree(source, overrides)
+    """Read and check a configuration."""
+    tree, outdated = _of_today(merged_tree(source, overrides))
     tree, problems = with_rule(tree)
     for path in _PATHS:
-        tree = _with_absolute(tree, path)
+        tree = tree.changed(path, absolute_path)
     try:
         config = MonitorConfig.model_validate(tree.plain())
     except ValidationError as error:
-        wrong = [problem for _, problem in explained(error, MonitorConfig, tree, ())]
-        raise ConfigError([*problems, *(_in_our_words(problem) for problem in wrong)]) from None
+        wrong = [
+            dataclasses.replace(one, found=one.found.replace("the experiment", "the configuration"))
+            for one in explained(error, MonitorConfig, tree, ())
+        ]
+        raise ConfigError([*problems, *wrong]) from None
     if not problems:  # without its rule, a configuration lacks more than it says
         problems += _rules(config, tree)
     if problems:
         raise ConfigError(problems)
+    config._outdated = outdated
     return config
 
 
-def _in_our_words(problem: Problem) -> Problem:
-    """The same finding about a monitoring configuration rather than an experiment."""
-    return dataclasses.replace(problem, found=problem.found.replace("the experiment", "the configuration"))
+def _of_today(tree: Node) -> tuple[Node, str]:
+    """The tree with the successor of a retired correction, and the line that says so: files are read as before."""
+    compare, said = tree.mapping.get("compare", tree), tree.at(("compare", "correct"))
+    successor = None if said is None else RETIRED.get(str(said.value))
+    if said is None or successor is None:
+        return tree, ""
+    if not said.place.line:
+        problem = Problem(
+            str(said.place), f"compare.correct: {said.value!r} was retired", cure=f"use {successor!r}"
+        )
+        raise ConfigError(problem)
+    today = compare.with_entry("correct", dataclasses.replace(said, value=successor))
+    return tree.with_entry("compare", today), f"compare: correct {said.value!r} is {successor!r} now"
 
 
-def _with_absolute(node: Node, path: tuple[str, ...]) -> Node:
-    """The tree with the path of a file made absolute, if there is one."""
-    key, *rest = path
-    if key not in node.mapping:
-        return node
-    inner = node.mapping[key]
-    return node.with_entry(key, _with_absolute(inner, tuple(rest)) if rest else absolute_path(inner))
-
-
-def _rules(config: MonitorConfig, tree: Node) -> list[Problem]:
+def _rules(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
     """What must hold between the sections."""
-    place = str(tree.mapping.get("relevance", tree).place)
-    return [
-        *_about_grades(config, place),
-        *_about_estimates(config, place),
-        *_about_metrics(config, str(tree.place), place),
-        *_about_events(config, place),
-        *_about_ubi(config, place),
-        *_about_time(config, str(tree.place), place),
-        *_about_adjusting(config, tree),
-        *_about_parity(config, tree),
-    ]
+    place, of_relevance, of_compare = (
+        str(tree.place),
+        *(str(tree.mapping.get(section, tree).place) for section in ("relevance", "compare")),
+    )
+    yield from _about_grades(config, of_relevance)
+    yield from _about_estimates(config, of_relevance)
+    yield from _about_metrics(config, place, of_relevance)
+    yield from _about_events(config, of_relevance)
+    yield from _about_ubi(config, of_relevance)
+    if config.windows.season in ("weekday", "hour_of_week") and seconds(config.windows.size) > 86_400:
+        found = f"windows.season {config.windows.season} with windows longer than a day"
+        yield Problem(place, found, "size: 1d or less")
+    if seconds(config.relevance.maturity) and config.columns.timestamp is None:
+        found = "relevance.maturity without columns.timestamp"
+        yield Problem(of_relevance, found, "the column with the time")
+    yield from _about_adjusting(config, of_compare)
+    if config.parity is not None and not (config.parity.score or config.columns.score):
+        expected = "columns.score, or parity.score where rank orders lists"
+        yield Problem(str(tree.mapping["parity"].place), "parity without a score", expected)
 
 
-def _about_grades(config: MonitorConfig, place: str) -> list[Problem]:
+def _about_grades(config: MonitorConfig, place: str) -> Iterator[Problem]:
     """Grades that a gain cannot take."""
-    problems = []
-    relevance = config.relevance
+    rule = config.relevance
     exponential = [str(m) for m in config.resolved_metrics if needs_whole_grades(m)]
-    total = sum(relevance.events.values())
-    if relevance.chosen == "weighted_sum" and relevance.clip is None and exponential:
-        problems.append(
-            Problem(
-                place,
-                f"relevance.mode weighted_sum with {exponential[0]}: weights add up to {total:g}, a gain of "
-                f"{2 ** min(total, 1000) - 1:g}",
-                "a metric with linear gain, or a limit",
-                "use ndcg(gain=linear)@K, mode: max, or clip: 4",
-            )
-        )
-    weights = {
-        **(relevance.events if relevance.chosen in ("max", "weighted_sum") else {}),
-        **{rung.when: rung.grade for rung in relevance.ladder},
-    }
+    if not exponential:
+        return
+    if rule.chosen == "weighted_sum" and rule.clip is None:
+        total = sum(rule.events.values())
+        gain = f"{2 ** min(total, 1000) - 1:g}"
+        found = f"relevance.mode weighted_sum with {exponential[0]}: weights add up to {total:g}, a gain of {gain}"
+        cure = "use ndcg(gain=linear)@K, mode: max, or clip: 4"
+        yield Problem(place, found, "a metric with linear gain, or a limit", cure)
+    weights = rule.events if rule.chosen in ("max", "weighted_sum") else {}
+    weights = {**weights, **{rung.when: rung.grade for rung in rule.ladder}}
     fractional = [name for name, weight in weights.items() if weight != int(weight)]
-    if (fractional or relevance.count == "log1p") and exponential:
-        what = (
-            f"the weight of {fractional[0]!r} is {weights[fractional[0]]:g}"
-            if fractional
-            else "count: log1p gives fractions"
-        )
-        problems.append(
-            Problem(
-                place,
-                f"relevance: {what}, and {exponential[0]} needs integer labels",
-                "",
-                "use ndcg(gain=linear)@K or whole weights",
-            )
-        )
+    if fractional or rule.count == "log1p":
+        what = "count: log1p gives fractions"
+        if fractional:
+            what = f"the weight of {fractional[0]!r} is {weights[fractional[0]]:g}"
+        found = f"relevance: {what}, and {exponential[0]} needs integer labels"
+        yield Problem(place, found, cure="use ndcg(gain=linear)@K or whole weights")
     steep = {name: weight for name, weight in weights.items() if weight > HIGHEST_GRADE}
-    if relevance.chosen == "weighted_sum":
-        steep = {} if relevance.clip is None or relevance.clip <= HIGHEST_GRADE else {"clip": relevance.clip}
-    if steep and exponential:
+    if rule.chosen == "weighted_sum":
+        steep = {} if rule.clip is None or rule.clip <= HIGHEST_GRADE else {"clip": rule.clip}
+    if steep:
         name, weight = next(iter(steep.items()))
-        problems.append(
-            Problem(
-                place,
-                f"relevance: {name!r} is worth {weight:g}, and {exponential[0]} gains 2^grade - 1",
-                f"grades up to {HIGHEST_GRADE}",
-                "use ndcg(gain=linear)@K or smaller weights",
-            )
-        )
-    return problems
+        found = f"relevance: {name!r} is worth {weight:g}, and {exponential[0]} gains 2^grade - 1"
+        cure = "use ndcg(gain=linear)@K or smaller weights"
+        yield Problem(place, found, f"grades up to {HIGHEST_GRADE}", cure)
 
 
-def _about_estimates(config: MonitorConfig, place: str) -> list[Problem]:
+def _about_estimates(config: MonitorConfig, place: str) -> Iterator[Problem]:
     """What labels that estimate relevance need."""
-    rule, problems = config.relevance, []
+    rule = config.relevance
     if rule.chosen == "doubly_robust":
         found = "relevance.mode doubly_robust: a log has no features to predict relevance from"
-        problems.append(Problem(place, found, "mode ips", "under data: of an experiment it can be had"))
-    if rule.estimates and config.propensity is not None:
+        yield Problem(place, found, "mode ips", "under data: of an experiment it can be had")
+    if not rule.estimates:
+        return
+    if config.propensity is not None:
         found = f"propensity beside relevance.mode {rule.chosen}, which divides by propensities itself"
-        problems.append(Problem(place, found, cure="leave out one of them"))
-    binary = [str(metric) for metric in config.resolved_metrics if not metric.graded]
-    if rule.estimates and binary:
+        yield Problem(place, found, cure="leave out one of them")
+    if binary := [str(metric) for metric in config.resolved_metrics if not metric.graded]:
         found = f"{', '.join(binary)} with relevance.mode {rule.chosen}: it counts what happened, whatever its rank"
-        problems.append(Problem(place, found, "metrics of graded labels", "use dcg(gain=linear)@10"))
-    if rule.estimates and config.empty != "zero":
+        yield Problem(place, found, "metrics of graded labels", "use dcg(gain=linear)@10")
+    if config.empty != "zero":
         found = (
             f"empty: {config.empty} with relevance.mode {rule.chosen}: the mean is no estimate of relevance"
         )
-        problems.append(Problem(place, found, "empty: zero: queries without an event count 0"))
-    return problems
+        yield Problem(place, found, "empty: zero: queries without an event count 0")
 
 
-def _about_metrics(config: MonitorConfig, place: str, relevance_place: str) -> list[Problem]:
+def _about_metrics(config: MonitorConfig, place: str, of_relevance: str) -> Iterator[Problem]:
     """Metrics that the rule of relevance has no numbers for, or that cannot raise alerts."""
-    problems = []
     for metric in config.resolved_metrics:
         if metric.on_scale(1) != metric:
-            problems.append(
-                Problem(
-                    place,
-                    f"metrics: {metric} needs the top of the scale of grades",
-                    "relevance.max_grade",
-                    "add relevance: {max_grade: 4}",
-                )
-            )
+            found = f"metrics: {metric} needs the top of the scale of grades"
+            yield Problem(place, found, "relevance.max_grade", "add relevance: {max_grade: 4}")
         if config.relevance.cuts_lists and refuses_short_lists(metric):
-            problems.append(
-                Problem(
-                    relevance_place,
-                    f"{metric} gives 0 to lists shorter than K, and relevance cuts lists where nobody judged",
-                    "lists as they were shown",
-                    "leave out short_list=zero, or unseen and unlabelled",
-                )
-            )
+            found = f"{metric} gives 0 to lists shorter than K, and relevance cuts lists where nobody judged"
+            cure = "leave out short_list=zero, or unseen and unlabelled"
+            yield Problem(of_relevance, found, "lists as they were shown", cure)
     if config.primary.diagnostic:
-        problems.append(
-            Problem(
-                place,
-                f"metrics: {config.primary} is a diagnostic, and the first metric raises the alerts",
-                "a metric that says which ranking is better",
-                "put another one first",
-            )
-        )
-    return problems
+        found = f"metrics: {config.primary} is a diagnostic, and the first metric raises the alerts"
+        yield Problem(place, found, "a metric that says which ranking is better", "put another one first")
 
 
-def _about_events(config: MonitorConfig, place: str) -> list[Problem]:
+def _about_events(config: MonitorConfig, place: str) -> Iterator[Problem]:
     """What joins an event log, and what dwell times are looked up by."""
-    problems = []
-    relevance, columns = config.relevance, config.columns
-    log = relevance.event_log
+    columns, log, dwell = config.columns, config.relevance.event_log, config.relevance.dwell
     if log is not None:
         if columns.item_id is None:
-            problems.append(
-                Problem(
-                    place, "relevance.event_log without columns.item_id", "the column that names the item"
-                )
-            )
-        if log.query_id is None and not (
-            log.user and log.timestamp and columns.cluster_id and columns.timestamp
-        ):
-            problems.append(
-                Problem(
-                    place,
-                    "relevance.event_log without query_id",
-                    "user and timestamp there, cluster_id and timestamp in columns",
-                )
-            )
-    if relevance.dwell:
-        for segment in relevance.dwell.by:
-            if segment not in columns.segments:
-                problems.append(
-                    Problem(
-                        place,
-                        f"relevance.dwell.by: {segment!r} is not a segment",
-                        "",
-                        did_you_mean(segment, columns.segments),
-                    )
-                )
-    return problems
+            found = "relevance.event_log without columns.item_id"
+            yield Problem(place, found, "the column that names the item")
+        by_user = log.user and log.timestamp and columns.cluster_id and columns.timestamp
+        if log.query_id is None and not by_user:
+            expected = "user and timestamp there, cluster_id and timestamp in columns"
+            yield Problem(place, "relevance.event_log without query_id", expected)
+    for segment in dwell.by if dwell else ():
+        if segment not in columns.segments:
+            found = f"relevance.dwell.by: {segment!r} is not a segment"
+            yield Problem(place, found, cure=did_you_mean(segment, columns.segments))
 
 
-def _about_ubi(config: MonitorConfig, place: str) -> list[Problem]:
+def _about_ubi(config: MonitorConfig, place: str) -> Iterator[Problem]:
     """What its documents hold: events, and objects by their ids."""
     rule, item = config.relevance, config.columns.item_id
     if config.ubi is None:
-        return []
-    problems = []
+        return
     if item != OBJECT:
-        problems.append(Problem(place, f"ubi with columns.item_id {item!r}", f"item_id: {OBJECT}"))
+        yield Problem(place, f"ubi with columns.item_id {item!r}", f"item_id: {OBJECT}")
     if rule.event_log or rule.list_column or not rule.from_events:
         given = (
             "event_log" if rule.event_log else "list_column" if rule.list_column else f"mode {rule.chosen}"
         )
         events = "events, such as {click: 1, purchase: 4}: the actions are in the log"
-        problems.append(Problem(place, f"ubi with relevance.{given}", events))
-    return problems
+        yield Problem(place, f"ubi with relevance.{given}", events)
 
 
-def _about_time(config: MonitorConfig, place: str, relevance_place: str) -> list[Problem]:
-    """Windows, seasons and the age of labels."""
-    problems = []
-    if config.windows.season in ("weekday", "hour_of_week") and seconds(config.windows.size) > 86_400:
-        problems.append(
-            Problem(
-                place,
-                f"windows.season {config.windows.season} with windows longer than a day",
-                "size: 1d or less",
-            )
-        )
-    if seconds(config.relevance.maturity) and config.columns.timestamp is None:
-        problems.append(
-            Problem(
-                relevance_place, "relevance.maturity without columns.timestamp", "the column with the time"
-            )
-        )
-    return problems
-
-
-def _about_adjusting(config: MonitorConfig, tree: Node) -> list[Problem]:
-    place, columns = str(tree.mapping.get("compare", tree).place), config.columns
+def _about_adjusting(config: MonitorConfig, place: str) -> Iterator[Problem]:
+    columns = config.columns
     known = [*columns.segments, *columns.features, *([columns.pair_key] if columns.pair_key else [])]
-    problems = [
-        Problem(
-            place,
-            f"compare.adjust: {name!r} is not a segment, a feature or the pair_key",
-            f"one of {', '.join(known)}" if known else "columns that say what is known of the queries",
-            did_you_mean(name, known) if known else "name it under columns, too",
-        )
-        for name in config.compare.adjust
-        if name not in known
-    ]
+    for name in config.compare.adjust:
+        if name not in known:
+            found = f"compare.adjust: {name!r} is not a segment, a feature or the pair_key"
+            if known:
+                yield Problem(place, found, f"one of {', '.join(known)}", did_you_mean(name, known))
+            else:
+                expected = "columns that say what is known of the queries"
+                yield Problem(place, found, expected, "name it under columns, too")
     if columns.cluster_id is not None and columns.pair_key in config.compare.adjust:
-        problems.append(
-            Problem(
-                place,
-                f"compare.adjust: {columns.pair_key!r} beside columns.cluster_id: queries of one key are alike, and "
-                "those of one user",
-                "one kind of queries that count together",
-                "leave out cluster_id, or adjust by segments and features",
-            )
+        yield Problem(
+            place,
+            f"compare.adjust: {columns.pair_key!r} beside columns.cluster_id: queries of one key are alike, and "
+            "those of one user",
+            "one kind of queries that count together",
+            "leave out cluster_id, or adjust by segments and features",
         )
-    return problems
-
-
-def _about_parity(config: MonitorConfig, tree: Node) -> list[Problem]:
-    if config.parity is None or config.parity.score or config.columns.score:
-        return []
-    place = str(tree.mapping["parity"].place)
-    return [
-        Problem(place, "parity without a score", "columns.score, or parity.score where rank orders lists")
-    ]
 
 
 def json_schema() -> dict[str, Any]:

@@ -17,51 +17,31 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
 
 _GRADES = "grade_by_rank"  # the grades' column in a file
-_NUMBERS = {
-    "bool",
-    "double",
-    "float",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
-}
+_NUMBERS = {"bool", "double", "float", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class QueryColumns:
-    """One log, query by query: a column for each field, or for each of its parts, such as ``segment:country``.
-
-    Attributes:
-        query_id: (n,) text.
-        metric: canonical name to (n,) values, NaN where undefined; the first is the one that alerts.
-        n_items: int32 (n,), rows of the query.
-        has_relevant: (n,), whether any row is relevant.
-        grade: float32 (n, depth), the grade at rank 1 … depth, NaN where nothing was shown.
-        time: int64 (n,), nanoseconds since 1970 UTC of the query's first row; None without timestamps.
-        cluster, pair_key: see `Columns`; None where there is none.
-        arm: see `Arms`; None where there are none.
-        event: event to int32 (n,), how often it happened in the query.
-        segment: column to (n,) values; categories are sorted.
-        feature: column:mean, :max and :std of the rows of a query, and the share :missing, to (n,) values.
-        online: column to (n,) means over the query's rows.
-        parity: see `parity_of_rows`.
-        ips: (n,), IPS-DCG; None without propensities.
-        ips_weight, ips_squares: (n,), the sum of gain/propensity, and of its square.
-    """
+    """One log, query by query: a column for each field, or for each of its parts, such as ``segment:country``."""
 
     query_id: NDArray[Any] | pd.Index[Any] | pd.Series[Any]
+    # canonical name to (n,) values, NaN where undefined; the first is the one that alerts
     metric: Mapping[str, Floats]
-    n_items: Counts
-    has_relevant: NDArray[np.bool_]
-    grade: NDArray[np.float32]
+    n_items: Counts  # int32 (n,), rows of the query
+    has_relevant: NDArray[np.bool_]  # (n,), whether any row is relevant
+    grade: NDArray[np.float32]  # float32 (n, depth), the grade at rank 1 … depth, NaN where nothing was shown
+    # int64 (n,), nanoseconds since 1970 UTC of the query's first row; None without timestamps
     time: NDArray[np.int64] | None = None
     cluster: pd.Categorical | None = None
     pair_key: pd.Categorical | None = None
     arm: pd.Categorical | None = None
-    event: Mapping[str, Counts] | None = None
-    segment: Mapping[str, pd.Categorical] | None = None
+    event: Mapping[str, Counts] | None = None  # event to int32 (n,), how often it happened in the query
+    segment: Mapping[str, pd.Categorical] | None = None  # column to (n,) values; categories are sorted
+    # column:mean, :max and :std of the rows of a query, and the share :missing, to (n,) values
     feature: Mapping[str, Floats] | None = None
-    online: Mapping[str, Floats] | None = None
-    parity: Mapping[str, NDArray[Any]] | None = None
-    ips: Floats | None = None
+    online: Mapping[str, Floats] | None = None  # column to (n,) means over the query's rows
+    parity: Mapping[str, NDArray[Any]] | None = None  # see `parity_of_rows`
+    ips: Floats | None = None  # (n,), IPS-DCG, the sum of gain/propensity, and of its square
     ips_weight: Floats | None = None
     ips_squares: Floats | None = None
 
@@ -105,29 +85,20 @@ def primary_of(table: pd.DataFrame) -> Floats:
 
 
 def grades_by_rank(table: pd.DataFrame, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
-    """(n, depth), as `QueryColumns` has them.
-
-    Shapes: `rows` (n,).
-    """
+    """(n, depth), as `QueryColumns` has them; `rows` (n,)."""
     grades = [table[name].to_numpy(np.float32) for name in table.columns if name.startswith("grade:")]
     return np.stack(grades if rows is None else [column[rows] for column in grades], axis=1)
 
 
 def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
-    """The given queries; the table itself where that is all of them.
-
-    Shapes: `rows` (n_kept,).
-    """
+    """The given queries; the table itself where that is all of them; `rows` (n_kept,)."""
     places = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
     everything = places.size == len(table) and np.array_equal(places, np.arange(places.size))
     return table if everything else table.take(places)
 
 
 def places_of(ids: pd.Series[Any], among: pd.Series[Any]) -> NDArray[np.int64]:
-    """(n,) where each id stands among others; -1 where it does not.
-
-    Shapes: `ids` (n,), `among` (m,).
-    """
+    """(n,) where each id stands among others; -1 where it does not; `ids` (n,), `among` (m,)."""
     import pyarrow.compute as pc
 
     at = pc.index_in(_arrow(ids), value_set=_arrow(among))
@@ -148,17 +119,20 @@ def without_pages(table: pd.DataFrame) -> pd.DataFrame:
 
 def concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
     """The tables below each other, in order of query id; `parts` is emptied on the way, to save memory."""
+    import pyarrow.compute as pc
+
     table = parts[0]
     if len(parts) > 1:
         table = _frame({n: _joined([part.pop(n) for part in parts]) for n in table.columns})
-        table = queries_of(table, _text_order(table["query_id"]))
+        order = pc.sort_indices(_arrow(table["query_id"])).to_numpy()
+        table = queries_of(table, order.astype(np.int64))
     parts.clear()
     return table
 
 
 def digest(table: pd.DataFrame) -> str:
     """SHA-256 of everything in the table: the same queries, whatever file, row order or batches."""
-    from ltr_harness.fingerprint import fingerprint_arrays
+    from ltr_harness.dataset import fingerprint_arrays
 
     metrics = columns_of(table, "metric")
     categories = [column_of(table, name) for name in ("cluster", "pair_key", "arm")]
@@ -197,28 +171,21 @@ def to_arrow(table: pd.DataFrame) -> Any:
         values = column_of(table, name)
         if name == "grade:1":
             grades = grades_by_rank(table)
-            columns[_GRADES] = pa.FixedSizeListArray.from_arrays(
-                pa.array(grades.reshape(-1)), grades.shape[1]
-            )
+            flat = pa.array(grades.reshape(-1))
+            columns[_GRADES] = pa.FixedSizeListArray.from_arrays(flat, grades.shape[1])
         elif isinstance(values, pd.Categorical):
             codes = pa.array(values.codes.astype(np.int32), mask=values.codes < 0)
             columns[name] = pa.DictionaryArray.from_arrays(codes, pa.array(values.categories, pa.string()))
         elif name == "time":
             columns[name] = pa.array(values).cast(pa.timestamp("ns", "UTC"))
         elif not name.startswith("grade:"):
-            columns[name.removeprefix("metric:")] = pa.array(
-                values, pa.string() if name == "query_id" else None
-            )
+            kind = pa.string() if name == "query_id" else None
+            columns[name.removeprefix("metric:")] = pa.array(values, kind)
     return pa.table(columns)
 
 
 def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
-    """What `to_arrow` wrote.
-
-    Raises:
-        KeyError: it lacks a column.
-        ValueError: one holds no numbers, or lacks some that each query has.
-    """
+    """What `to_arrow` wrote; KeyError where it lacks a column, ValueError where one lacks numbers."""
     columns: dict[str, Any] = {}
     for name in dict.fromkeys(
         ["query_id", *metrics, "n_items", "has_relevant", _GRADES, *table.column_names]
@@ -244,13 +211,6 @@ def _joined(columns: list[pd.Series[Any]]) -> pd.Series[Any]:
     if isinstance(columns[0].dtype, pd.CategoricalDtype):
         return pd.Series(union_categoricals(columns, sort_categories=True))
     return pd.concat(columns, ignore_index=True)
-
-
-def _text_order(ids: pd.Series[Any]) -> NDArray[np.int64]:
-    import pyarrow.compute as pc
-
-    order: NDArray[np.int64] = pc.sort_indices(_arrow(ids)).to_numpy().astype(np.int64)
-    return order
 
 
 def _letters(texts: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:

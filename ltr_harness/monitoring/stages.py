@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,49 +11,36 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ltr_harness.errors import UsageError
-from ltr_harness.logs.contract import LogFinding, alerting
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.logs.contract import LogFinding
 from ltr_harness.metrics import METRICS
-from ltr_harness.monitoring.analysis import label_health, window_tests
-from ltr_harness.monitoring.analysis.analysis import Analysis, alone, compared
-from ltr_harness.monitoring.analysis.arms import compared_arms
-from ltr_harness.monitoring.analysis.drift import gain_shares
-from ltr_harness.monitoring.analysis.parity import served_scores
-from ltr_harness.monitoring.analysis.summaries import (
-    conventions,
-    list_lengths,
-    stray_queries,
-)
-from ltr_harness.monitoring.analysis.windows import Cut, cut
+from ltr_harness.monitoring import arms, change, inputs, labels, parity, slices, summaries, windows
+from ltr_harness.monitoring.alerts import Evidence, alerts_of
+from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.history import PastWindow, append_history, history_key, read_history
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.log.parity import feature_columns
-from ltr_harness.monitoring.log.reading import read_log
-from ltr_harness.monitoring.queries import column_of, columns_of, digest, primary_of
-from ltr_harness.monitoring.results.baselines import is_result, is_run, stored_result, stored_run
-from ltr_harness.monitoring.results.history import append_history, history_key, read_history
-from ltr_harness.monitoring.results.result import MonitorResult
-from ltr_harness.monitoring.verdict.alerts import alerts_of
-from ltr_harness.monitoring.verdict.evidence import Evidence
-from ltr_harness.monitoring.verdict.verdict import verdict_of
-from ltr_harness.relevance.attribution import describe
+from ltr_harness.monitoring.periods import Periods
+from ltr_harness.monitoring.presentation import presentation
+from ltr_harness.monitoring.queries import (
+    column_of,
+    columns_of,
+    digest,
+    places_of,
+    primary_of,
+    queries_of,
+    with_value,
+    without_pages,
+)
+from ltr_harness.monitoring.reading import read_log
+from ltr_harness.monitoring.result import MonitorResult, Watched
+from ltr_harness.monitoring.served_scores import feature_columns
+from ltr_harness.monitoring.stored import is_result, is_run, stored_result, stored_run
+from ltr_harness.monitoring.values import Found
+from ltr_harness.monitoring.verdict import verdict_of
+from ltr_harness.relevance.grades import describe
 from ltr_harness.relevance.propensities import estimated
-
-
-@dataclass(frozen=True, eq=False)
-class Watched:
-    """A result and the tables it was made from.
-
-    Attributes:
-        result: all answers.
-        config: under which configuration.
-        production, baseline: query by query; no baseline is None.
-    """
-
-    result: MonitorResult
-    config: MonitorConfig
-    production: pd.DataFrame
-    baseline: pd.DataFrame | None
+from ltr_harness.wording import count_of, plural
 
 
 def monitor(
@@ -67,10 +53,6 @@ def monitor(
     overrides: Sequence[str] = (),
 ) -> MonitorResult:
     """Is the ranker in production still as good as its baseline, and if not, where and why?
-
-    Raises:
-        ConfigError: the configuration; DataError: the logs break the contract; NotComparableError: production
-            and baseline are measured differently. All problems at once.
 
     Example:
         >>> import pandas as pd
@@ -99,13 +81,12 @@ def watch(
     if log is None:
         raise UsageError("no log given; expected `log:` in the configuration, or --log")
     if settings.drift.model is not None:
-        gain_shares(Path(settings.drift.model))  # refused before logs are read, which may take long
+        inputs.gain_shares(Path(settings.drift.model))  # refused before logs are read, which may take long
     if settings.parity is not None:
         feature_columns(settings.parity)  # likewise
     if settings.propensity is not None:
         settings = settings.model_copy(update={"propensity": estimated(settings.propensity)})
-    rule = settings.relevance
-    if rule.propensity is not None:
+    if (rule := settings.relevance).propensity is not None:
         rule = rule.model_copy(update={"propensity": estimated(rule.propensity)})
         settings = settings.model_copy(update={"relevance": rule})
     production, findings, orphans = read_log(log, settings, "production", dask)
@@ -140,86 +121,197 @@ def analysed(
     history: Path | None = None,
     orphans: NDArray[np.int64] | None = None,
 ) -> Watched:
-    """Every stage after the logs have been read; `orphans` as in `LogRead`.
-
-    Shapes: `orphans` (n_orphans,).
-    """
+    """Every stage after the logs have been read; (n_orphans,) `orphans` as in `LogRead`."""
     time = column_of(production, "time")
     seasonal = config.windows.season != "none" and time is not None
     if seasonal and baseline is not None and "time" not in baseline:
-        raise UsageError(
-            f"windows.season {config.windows.season} needs a baseline with timestamps; set season: none"
-        )
+        season = f"windows.season {config.windows.season}"
+        raise UsageError(f"{season} needs a baseline with timestamps; set season: none")
     whole_cut = cut(time, len(production), config)
-    key = history_key(
-        config.definition(), config.windows.size, config.windows.timezone, config.compare.adjust
+    key = history_key(config)
+    past = [] if history is None else read_history(history, key)
+    past = [w for w in past if w.number < whole_cut.number[0]]
+    lost = labels.orphans_by_window(orphans, whole_cut, config)
+    found = Evidence(
+        config=config,
+        findings=(*findings, *summaries.stray_queries(production, whole_cut)),
+        n_immature=whole_cut.n_immature,
+        conventions=summaries.conventions(production, baseline),
+        list_lengths=summaries.list_lengths(production, baseline),
+        windows=tuple(windows.window_rows(production, whole_cut, lost, config)),
     )
-    past = (
-        [] if history is None else [w for w in read_history(history, key) if w.number < whole_cut.number[0]]
-    )
-    lost = label_health.orphans_by_window(orphans, whole_cut, config)
-    findings += stray_queries(production, whole_cut)
-    windows = window_tests.window_rows(production, whole_cut, lost, config)
+    spent = windows.share_to_spend(found.windows, past, config)
     counted = np.flatnonzero(whole_cut.mature & ~np.isnan(primary_of(production)))
     if baseline is None:
-        analysis = alone(production, counted, windows, config)
+        found = _alone(found, production, counted)
     else:
-        analysis = compared(production, baseline, whole_cut, counted, windows, past, config)
+        found = _compared(found, production, baseline, whole_cut, counted, past, spent)
         baseline_kind = baseline_kind or "a log"
-    spent = window_tests.share_to_spend(windows, past, config)
-    analysis = dataclasses.replace(
-        analysis,
-        arms=compared_arms(production, whole_cut, config, spent),
-        parity=served_scores(production, whole_cut, config, spent),
+    found = replace(
+        found,
+        arms=arms.compared_arms(production, whole_cut, config),
+        parity=parity.served_scores(production, whole_cut, config, spent),
     )
-    result = _result(
-        production, baseline, baseline_kind, analysis, _evidence(analysis, whole_cut, findings, config)
-    )
+    result = _result(production, baseline, baseline_kind, found)
     if history is not None and time is not None:
-        append_history(history, key, analysis.windows, whole_cut.until)
+        append_history(history, key, found.windows, whole_cut.until)
     return Watched(result, config, production, baseline)
 
 
-def _evidence(
-    analysis: Analysis, whole_cut: Cut, findings: tuple[LogFinding, ...], config: MonitorConfig
-) -> Evidence:
-    ours, theirs = (tuple(f for f in findings if f.log == log) for log in ("production", "baseline"))
-    return Evidence(
-        config=config,
-        change=analysis.changes[0] if analysis.changes else None,
-        windows=analysis.windows,
-        splits=analysis.splits,
-        slices=analysis.slices,
-        drift=analysis.drift,
-        labels=analysis.labels,
-        labels_arriving=label_health.still_arriving(analysis.labels, whole_cut),
-        presentation=analysis.presentation,
-        warnings=alerting(ours, theirs),
-        n_immature=whole_cut.n_immature,
-        findings=findings,
-        days_unknown=analysis.days_unknown,
-        days_caveat=analysis.days_caveat,
-        effective_users=analysis.effective_users,
-        adjusted_for=analysis.adjustment.columns if analysis.adjustment else (),
-        arms=analysis.arms,
-        parity=analysis.parity,
+def _alone(found: Evidence, production: pd.DataFrame, counted: NDArray[np.int64]) -> Evidence:
+    """Without a baseline: slices against the rest, nothing else to test; `counted` (n_counted,)."""
+    now = queries_of(production, counted)
+    worst_slices, candidates = (
+        slices.slices(Periods(now, now.iloc[:0], found.config), before_exists=False) if len(now) else ([], 0)
+    )
+    return replace(
+        found,
+        worst=tuple(summaries.worst_queries(production, counted, None)),
+        online=summaries.online(production, None, found.windows),
+        slices=tuple(worst_slices),
+        n_slice_candidates=candidates,
     )
 
 
-def _result(
+def _compared(
+    found: Evidence,
     production: pd.DataFrame,
-    baseline: pd.DataFrame | None,
-    baseline_kind: str | None,
-    analysis: Analysis,
-    evidence: Evidence,
+    baseline: pd.DataFrame,
+    cut: Cut,
+    counted: NDArray[np.int64],
+    past: Sequence[PastWindow],
+    spent: float,
+) -> Evidence:
+    """Production's (n_counted,) queries against its baseline."""
+    config = found.config
+    now, before = queries_of(without_pages(production), counted), with_value(without_pages(baseline))
+    places = places_of(production["query_id"], baseline["query_id"])  # once: of millions that takes a while
+    has_value = ~np.isnan(primary_of(baseline))
+    among_kept = np.append(np.where(has_value, np.cumsum(has_value) - 1, -1), -1)
+    periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
+    apart, notices = _weekdays_apart(periods)
+    kept = cut.mature & ~np.isin(cut.weekday, apart)
+    if apart.size:
+        counted, past = counted[kept[counted]], [w for w in past if not w.weekdays & {*apart.tolist()}]
+        if not counted.size:
+            raise UsageError(notices[0])
+        now = queries_of(without_pages(production), counted)
+        periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
+    _refuse_too_few(periods, production, baseline, cut)
+    _refuse_other_seasons(periods)
+    tested = periods.adjusted()
+    rows = windows.compared_windows([*found.windows], cut, counted, tested, past)
+    if config.compare.correct == "sequence":
+        rows = windows.with_running(rows, cut.members_of(counted), tested, past)
+    changes = change.changes(periods, tested)
+    changes[0], rows, family = windows.corrected(changes[0], rows, tested, past)
+    advice = change.season_advice(baseline, config.windows.timezone)
+    if config.windows.season == "none" and advice is not None:
+        notices.append(advice)
+    whole = Periods(production, baseline, config, spent, places=places)
+    every = Periods(queries_of(production, kept), baseline, config, places=places[kept])
+    clicks = config.relevance.from_events or config.propensity is not None
+    worst_slices, candidates = slices.slices(tested)
+    tests = labels.label_tests(whole, cut, np.flatnonzero(kept))
+    return replace(
+        found,
+        windows=tuple(rows),
+        worst=tuple(summaries.worst_queries(production, counted, periods)),
+        family=f"{config.compare.correct.capitalize()} over {family}",
+        changes=tuple(changes),
+        splits=tuple(change.splits(periods)),
+        slices=tuple(worst_slices),
+        n_slice_candidates=candidates,
+        drift=tuple(inputs.feature_drift(periods)),
+        labels=tuple(tests),
+        labels_arriving=labels.still_arriving(tests, cut),
+        presentation=presentation(every) if clicks else None,
+        keyed=change.paired_by_key(periods),
+        adjustment=change.adjustment(periods, changes[0].difference),
+        online=summaries.online(production, every, rows, spent),
+        notices=tuple(notices),
+        days_unknown=tested.days_unknown,
+        days_caveat=tested.days_caveat,
+        effective_users=tested.effective_users,
+    )
+
+
+_A_PATTERN = 5  # weekdays of a baseline that lacks the others on purpose, and not because it is short
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _weekdays_apart(periods: Periods) -> tuple[NDArray[np.int64], list[str]]:
+    """Weekdays of production that are not compared, as the baseline lacks them; and what is said of those it lacks."""
+    now, before = periods.times
+    nothing = np.empty(0, dtype=np.int64)
+    season, timezone = periods.config.windows.season, periods.config.windows.timezone
+    mondays_with_mondays = season in ("weekday", "hour_of_week")
+    if now is None or before is None or periods.common is not None or mondays_with_mondays:
+        return nothing, []
+    ours, theirs = (np.unique(hours_of_week(side, timezone) // 24) for side in (now, before))
+    lacking = np.setdiff1d(ours, theirs)
+    if not lacking.size:
+        return nothing, []
+    long = theirs.size >= _A_PATTERN
+    counted = "how these days differ by themselves counts as change"
+    then = "these days are shown and not compared" if long else counted
+    names = ", ".join(_WEEKDAYS[day] for day in lacking)
+    notice = f"the baseline has no {names}: {then}; expected a baseline of whole weeks"
+    return lacking if long else nothing, [notice]
+
+
+def _refuse_other_seasons(periods: Periods) -> None:
+    """Of each part of the season that production has, the baseline must have something to compare it with."""
+    now, before = periods.strata
+    if now is None or before is None:
+        return
+    season = periods.config.windows.season
+    lacking = sorted(set(np.unique(now).tolist()) - set(np.unique(before).tolist()))
+    if not lacking:
+        return
+    names = [_part_in_words(part, season) for part in lacking]
+    more = f" and {len(names) - 7} more" if len(names) > 7 else ""
+    whole = "days" if season == "hour" else "weeks"
+    raise UsageError(
+        f"windows.season {season}: the baseline has no {', '.join(names[:7])}{more}; "
+        f"expected whole {whole}, or season: none"
+    )
+
+
+def _part_in_words(part: int, season: str) -> str:
+    if season == "weekday":
+        return _WEEKDAYS[part]
+    hour = f"{part % 24:02d}:00"
+    return hour if season == "hour" else f"{_WEEKDAYS[part // 24]} {hour}"
+
+
+def _refuse_too_few(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
+    least, primary = periods.config.windows.min_queries, periods.config.primary
+    problems = []
+    for which, n, whole in (
+        ("production", len(periods.now), production),
+        ("the baseline", len(periods.before), baseline),
+    ):
+        if n >= least:
+            continue
+        why = f"{len(whole):,} in all, {int((~whole['has_relevant']).sum()):,} without a relevant document"
+        if which == "production" and cut.n_immature:
+            why += f", {cut.n_immature:,} too young for their labels"
+        found = f"{count_of(n, 'query')} {plural('has', n)} a value of {primary} ({why})"
+        cure = "lower windows.min_queries to compare all the same"
+        problems.append(Problem(which, found, f"at least {least:,}", cure))
+    if problems:
+        raise DataError(problems)
+
+
+def _result(
+    production: pd.DataFrame, baseline: pd.DataFrame | None, baseline_kind: str | None, found: Evidence
 ) -> MonitorResult:
     """What was found beside what was asked, with alerts and the verdict."""
-    config = evidence.config
-    alerts, notices = alerts_of(evidence)
-    over = [w.label for w in analysis.windows if w.cusum > analysis.cusum_level]
-    if over:
-        notices.append(f"cusum: small drops have been adding up since before {over[0]}")
+    config = found.config
+    alerts, notices = alerts_of(found)
     return MonitorResult(
+        **{field.name: getattr(found, field.name) for field in fields(Found)},
         name=config.name,
         metrics=tuple(columns_of(production, "metric")),
         definition=config.definition(),
@@ -229,58 +321,39 @@ def _result(
         baseline_sha256=None if baseline is None else digest(baseline),
         n_queries=len(production),
         n_rows=int(column_of(production, "n_items").sum(dtype=np.int64)),
-        n_immature=evidence.n_immature,
         baseline_kind=baseline_kind,
         alternative=config.compare.alternative,
         confidence=config.compare.confidence,
         alpha=config.compare.alpha,
         min_drop=config.compare.min_drop,
         higher_is_better=config.primary.higher_is_better,
+        season=config.windows.season,
         alerts=tuple(alerts),
         notices=(
-            *analysis.notices,
-            *_about_adjusting(analysis, config),
+            *([config.outdated] if config.outdated else []),
+            *found.notices,
+            *_about_adjusting(found),
             *_about_the_rule(config),
             *notices,
         ),
-        verdict=verdict_of(evidence),
-        findings=tuple(evidence.findings),
-        conventions=conventions(production, baseline),
-        list_lengths=list_lengths(production, baseline),
-        changes=analysis.changes,
-        windows=analysis.windows,
-        splits=analysis.splits,
-        slices=analysis.slices,
-        n_slice_candidates=analysis.n_slice_candidates,
-        drift=analysis.drift,
-        labels=analysis.labels,
-        online=analysis.online,
-        arms=analysis.arms,
-        parity=analysis.parity,
-        presentation=analysis.presentation,
-        keyed=analysis.keyed,
-        adjustment=analysis.adjustment,
-        worst=analysis.worst,
-        cusum_level=analysis.cusum_level,
-        family=analysis.family,
-        season=config.windows.season,
+        verdict=verdict_of(found),
         config=config.model_dump(mode="json", exclude=PLACES),
     )
 
 
-def _about_adjusting(analysis: Analysis, config: MonitorConfig) -> list[str]:
+def _about_adjusting(found: Evidence) -> list[str]:
     """How much it helped, and what would have been said without."""
-    done = analysis.adjustment
-    if not config.compare.adjust:
+    done = found.adjustment
+    if not found.config.compare.adjust:
         return []
     if done is None:
-        why = "the same queries are compared in pairs" if analysis.changes else "there is no baseline"
+        why = "the same queries are compared in pairs" if found.changes else "there is no baseline"
         return [f"compare.adjust changes nothing: {why}"]
     gone = done.variance_removed
     much = f"{abs(gone):.0%} {'less' if gone >= 0 else 'more'} variance"
     return [
         f"differences are adjusted for {', '.join(done.columns)} ({much}): none holds what another mix of them "
-        f"explains; the plain difference of {config.primary} is {done.plain}"
+        f"explains; the plain difference of {found.config.primary} is {done.plain}"
     ]
 
 
@@ -288,12 +361,11 @@ def _about_the_rule(config: MonitorConfig) -> list[str]:
     """What a reader of these grades should know."""
     said = []
     rule, metrics = config.relevance, config.resolved_metrics
-    unmoved = [m for m in metrics if m.name in METRICS and m.name not in COUNTING_METRICS]
-    if rule.unseen != "zero" and len(unmoved) == len(metrics):
-        said.append(
-            f"unseen: {rule.unseen} moves none of {', '.join(map(str, metrics))}: rows without an event at the end "
-            "of a list add nothing to them"
-        )
+    unmoved = all(m.name in METRICS and m.name not in COUNTING_METRICS for m in metrics)
+    if rule.unseen != "zero" and unmoved:
+        names = ", ".join(map(str, metrics))
+        adds = "rows without an event at the end of a list add nothing to them"
+        said.append(f"unseen: {rule.unseen} moves none of {names}: {adds}")
     if rule.chosen == "sum" and needs_whole_grades(config.primary):
         said.append(
             "relevance counts events and the gain is exponential: three events gain 7; mode: max stays on the scale"

@@ -1,8 +1,7 @@
 """Logs with a planted truth: every situation that monitoring must tell apart, on demand and repeatable.
 
-A query has a country, a device, a user and eight features; its items have grades 0 to 4. The model sees the
-grade through noise; whatever makes the ranking worse makes the noise larger. Users look at a rank with
-probability rank**-power and click what they like, so clicks depend on the page as well.
+The model sees the grade through noise; whatever makes the ranking worse makes the noise larger. Users look at a rank
+with probability rank**-power and click what they like, so clicks depend on the page as well.
 """
 
 from __future__ import annotations
@@ -97,11 +96,7 @@ class SyntheticLog(BaseModel):
     )
 
     def table(self) -> Any:
-        """The log: one row per item shown, a `pyarrow.Table`.
-
-        Raises:
-            UsageError: more rows than a machine should make in its memory.
-        """
+        """The log: one row per item shown, a `pyarrow.Table`."""
         rows = self.days * self.queries_per_day * self.items
         if rows > _ROWS_AT_MOST:
             raise UsageError(

@@ -7,11 +7,13 @@ import pickle
 import re
 import weakref
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, Literal, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import Problem, TrainingError
+from ltr_harness.errors import DataError, Problem, TrainingError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.rankers.ranker import FittedModel, Training
+from ltr_harness.rankers.ranker import Facts, FittedModel, Training, as_matrix
 from ltr_harness.wording import count_of
 
 Importance = Literal["gain", "split"]
@@ -29,7 +31,31 @@ Importance = Literal["gain", "split"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeModel(FittedModel):
-    """A model of trees, with contributions, importance and size besides scores."""
+    """A library's model of trees, with contributions, importance and size besides scores."""
+
+    FILE: ClassVar[str]
+    booster: Any
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        return self.score_after(features, 0)
+
+    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
+        """Scores of the first rounds alone, all where 0: float64 (n_rows,), from features (n_rows, n_features)."""
+        matrix = as_matrix(features, self._width())
+        return np.asarray(self._predicted(matrix, rounds), dtype=np.float64) if len(matrix) else np.empty(0)
+
+    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
+        """SHAP values, float64 (n_rows, n_features + 1), from features (n_rows, n_features) in training's column order.
+
+        The last column is the model's mean score; a row's values sum to its score. For why row a stands above
+        row b, subtract b's from a's: the mean cancels and the rest sums to the difference of their scores.
+        """
+        if self._is_of_classes:
+            raise DataError(
+                "the score is an expected grade, not a sum over trees, and cannot be divided among features; "
+                "`ltr-harness show importance` says which features it needs"
+            )
+        return np.asarray(self._shares(as_matrix(features, self._width())), dtype=np.float64)
 
     @property
     @abstractmethod
@@ -41,16 +67,21 @@ class TreeModel(FittedModel):
         """float64 (n_features,): the loss that the splits on each feature took away, or how many there are."""
 
     @abstractmethod
-    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
-        """SHAP values, float64 (n_rows, n_features + 1), from features (n_rows, n_features) in training's column order.
+    def _width(self) -> int:
+        """Number of features."""
 
-        The last column is the model's mean score; a row's values sum to its score. For why row a stands above
-        row b, subtract b's from a's: the mean cancels and the rest sums to the difference of their scores.
-        """
+    @property
+    @abstractmethod
+    def _is_of_classes(self) -> bool:
+        """Whether each round has a tree for each grade, and a score is the expected grade."""
 
     @abstractmethod
-    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
-        """Scores of the model's first rounds alone, float64 (n_rows,), from features (n_rows, n_features)."""
+    def _predicted(self, matrix: NDArray[np.float32], rounds: int) -> Any:
+        """Scores of rows (n_rows, n_features), of which there is one at least."""
+
+    @abstractmethod
+    def _shares(self, matrix: NDArray[np.float32]) -> Any:
+        """Contributions to the scores of rows (n_rows, n_features)."""
 
 
 CONSTANT = "the model is constant"
@@ -79,6 +110,23 @@ def training_notes(
     return notes
 
 
+_WHERE = {
+    "metrics": "set it under `metrics:`; the harness evaluates with its own metrics",
+    "stopping": "set it under `stopping:`; one rule stops every library",
+    "rounds": "set it with `stopping.max_rounds` or the model's `rounds:`",
+    "harness": "the harness sets it, so that a run can be repeated",
+    "data": "data reach the library from memory; set it under `data:`",
+    "files": "runs store models and scores themselves",
+    "threads": "the harness divides the machine's cores among the workers",
+    "objective": "set it with the model's `objective:`",
+}
+
+
+def set_elsewhere(names: Mapping[str, str]) -> dict[str, str]:
+    """Parameter to where it is set, from texts of names by a key of `_WHERE` or by what to say."""
+    return {name: _WHERE.get(where, where) for where, text in names.items() for name in text.split()}
+
+
 Question = ParamSpec("Question")
 Answer = TypeVar("Answer")
 
@@ -91,41 +139,70 @@ def name_problems(
     canonical: Mapping[str, str],
     owned: Mapping[str, str],
     without_effect: Callable[[str, Any], str | None],
-) -> list[Problem]:
+) -> Iterator[Problem]:
     """Parameters that are unknown, set elsewhere, given twice, empty, or without effect.
 
     `canonical` maps every name that the library accepts to the one it stands for, `owned` a canonical name to the place
     where it is set, and `without_effect` gives the reason why a value would be ignored, or None.
     """
-    problems = []
     first: dict[str, str] = {}
     for name, value in params.items():
         place = f"params.{name}"
         if name not in canonical:
             settable = [known for known in canonical if canonical[known] not in owned]
-            cure, _, _ = did_you_mean(name, settable).partition(
-                " (known: "
-            )  # a hundred known ones would bury it
+            cure = did_you_mean(name, settable).partition(" (known: ")[
+                0
+            ]  # a hundred known ones would bury it
             if not cure.startswith("did you mean"):
                 cure = "see the library's documentation"
-            problems.append(
-                Problem(place, f"{library} has no parameter {name!r} and would ignore it", cure=cure)
-            )
+            yield Problem(place, f"{library} has no parameter {name!r} and would ignore it", cure=cure)
             continue
         meaning = canonical[name]
         alias = name if name == meaning else f"{name} (another name for {meaning})"
         if meaning in owned:
-            problems.append(Problem(place, f"{alias} cannot be set here", cure=owned[meaning]))
+            yield Problem(place, f"{alias} cannot be set here", cure=owned[meaning])
         elif meaning in first:
-            problems.append(Problem(place, f"{alias} is given a second time", f"only {first[meaning]}"))
+            yield Problem(place, f"{alias} is given a second time", f"only {first[meaning]}")
         elif value is None:
-            problems.append(Problem(place, f"{alias} has no value", "a value, or the line left out"))
+            yield Problem(place, f"{alias} has no value", "a value, or the line left out")
         elif reason := without_effect(meaning, value):
-            problems.append(
-                Problem(place, f"{alias} has no effect {reason}", cure="leave it out, or change that")
-            )
+            yield Problem(place, f"{alias} has no effect {reason}", cure="leave it out, or change that")
         first.setdefault(meaning, name)
-    return problems
+
+
+def feature_problems(field: str, names: Sequence[str], facts: Facts) -> list[Problem]:
+    """Features taken for quantities, in a field of the ranker, that the data lack or that are codes of categories."""
+    known, order = facts.feature_names, "its codes have no order"
+    return [
+        Problem(field, f"the data has no feature {name!r}", cure=did_you_mean(name, known))
+        for name in names
+        if name not in known
+    ] + [
+        Problem(field, f"feature {name!r} is categorical: {order}", "a feature of numbers")
+        for name in names
+        if name in facts.categories
+    ]
+
+
+def xendcg_limits(name: str, leaf: float, default: str, facts: Facts) -> Iterator[Problem]:
+    """A smallest hessian of a leaf that no query's hessian reaches."""
+    if not facts.has_weights and 2 * leaf >= facts.n_queries:
+        yield Problem(
+            f"params.{name}",
+            f"a query's hessian sums to less than 1 in rank_xendcg, so {count_of(facts.n_queries, 'training query')} "
+            f"cannot be split into two leaves of {leaf:g} each: the model would be constant",
+            f"well below {facts.n_queries / 2:g}; {default}",
+        )
+
+
+def dart_limits(name: str, other: str, facts: Facts) -> Iterator[Problem]:
+    """Early stopping of dart."""
+    if facts.stopping:
+        yield Problem(
+            f"params.{name}",
+            "dart rescales earlier trees in every round, so early stopping cannot go back to the best one",
+            cure=f"give the model a fixed number of `rounds:`, or use {other}",
+        )
 
 
 def remembered(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
@@ -232,44 +309,23 @@ def learned_bias(what: str, *columns: Mapping[int, float]) -> dict[str, Any]:
     return {"position_bias": {what: {str(at): [column[at] for column in columns] for at in positions}}}
 
 
-Made = TypeVar("Made")
+_last: defaultdict[str, WeakKeyDictionary[RankingDataset, tuple[Hashable, Any]]] = defaultdict(
+    WeakKeyDictionary
+)
 
 
-class _Entry(NamedTuple):
-    train: weakref.ReferenceType[object]
-    valid: weakref.ReferenceType[object] | None
-    key: Hashable
-    made: object
-
-
-_last: dict[str, _Entry] = {}
-
-
-def shared(library: str, training: Training, key: Hashable, make: Callable[[], Made]) -> Made:
+def shared(library: str, training: Training, key: Hashable, make: Callable[[], Any]) -> Any:
     """The library's binned data from the cache, or from `make` where other splits or another key were last.
 
     Splits are compared by identity: datasets do not change. The key is whatever else the result depends on.
     """
-    entry = _last.get(library)
-    if (
-        entry is not None
-        and entry.train() is training.train
-        and (None if entry.valid is None else entry.valid()) is training.valid
-        and entry.key == key
-    ):
-        return entry.made  # type: ignore[return-value]  # the key says who made it
-    _last.pop(library, None)  # before the new one is built: both at once would be twice the memory
-    made = make()
-
-    def forget(_: object) -> None:
-        _last.pop(library, None)
-
-    _last[library] = _Entry(
-        weakref.ref(training.train, forget),
-        None if training.valid is None else weakref.ref(training.valid, forget),
-        key,
-        made,
-    )
+    cache, valid = _last[library], training.valid
+    whole = (None if valid is None else weakref.ref(valid, lambda _: cache.clear()), key)
+    known, made = cache.get(training.train, (None, None))
+    if known != whole:
+        cache.clear()  # before the new one is built: both at once would be twice the memory
+        made = make()
+        cache[training.train] = (whole, made)
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, StrictBool
 
-from ltr_harness.boosting.objectives import MetricObjective
+from ltr_harness.boosting.swap_gradients import MetricObjective
 from ltr_harness.boosting.watching import Measured, Watching
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
@@ -167,14 +167,18 @@ class BoostedRanker(Ranker):
     def init_model_file(self) -> Path:
         """The model to go on from, in a run folder or by itself."""
         assert self.init_model is not None
-        return self.init_model / self.model_file if self.init_model.is_dir() else self.init_model
+        return self.init_model / self.trained.FILE if self.init_model.is_dir() else self.init_model
 
-    model_file: ClassVar[str]
+    trained: ClassVar[type[TreeModel]]
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> TreeModel:
+        return cls.trained.load(folder, threads)
 
     def prepared(self, train: RankingDataset) -> RankingDataset:
         """The training data as the library gets it."""
         if self.drop_blank:
-            best = np.maximum.reduceat(train.labels, train.groups.boundaries[:-1])
+            best = train.groups.max(train.labels)
             train = train.take(np.flatnonzero(best > 0))
         self.check_codes(train)
         left_out = self._columns(train.feature_names, self.left_out(train.feature_names))
@@ -194,10 +198,8 @@ class BoostedRanker(Ranker):
         notes = []
         n_blank = Facts.of(train, stopping=False).n_blank
         if self.objective == "rank_xendcg" and n_blank:
-            share = (
-                f"{n_blank:,} of {count_of(train.n_queries, 'training query')} {plural('has', n_blank)} no "
-                "relevant document"
-            )
+            of_all = f"{n_blank:,} of {count_of(train.n_queries, 'training query')}"
+            share = f"{of_all} {plural('has', n_blank)} no relevant document"
             notes.append(
                 f"{share} and are left out of training (drop_blank)"
                 if self.drop_blank
@@ -234,18 +236,12 @@ class BoostedRanker(Ranker):
         """Refuse values of categorical features that are no codes."""
         problems = []
         for column in self.categorical_columns(train):
-            values = train.features[:, column]
+            name, values = train.feature_names[column], train.features[:, column]
             good = (values >= 0) & (values == np.floor(values)) & (values < 2**24)
             bad = np.flatnonzero(~(np.isnan(values) | good))
             if bad.size:
-                problems.append(
-                    Problem(
-                        "categorical",
-                        f"feature {train.feature_names[column]!r} holds {values[bad[0]]:g} "
-                        f"({count_of(bad.size, 'such row')})",
-                        "codes 0, 1, 2 …; missing values are fine",
-                    )
-                )
+                found = f"feature {name!r} holds {values[bad[0]]:g} ({count_of(bad.size, 'such row')})"
+                problems.append(Problem("categorical", found, "codes 0, 1, 2 …; missing values are fine"))
         if problems:
             raise RankerError(problems)
 
@@ -276,82 +272,55 @@ class BoostedRanker(Ranker):
     def field_problems(self, facts: Facts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
         problems = self.objective_problems(facts)
-        is_known = not problems  # what depends on an objective that is none cannot be judged
         if self.loss in CLASSES:
             asked = {name: bool(getattr(self, name, False)) for name in type(self).model_fields}
             asked["monotone"] |= "monotone_constraints" in map(self.canonical_name, self.params)
-            problems += class_problems(self.loss, asked, facts)
+            return [*problems, *class_problems(self.loss, asked, facts), *self._wrong(not problems, facts)]
+        return [*problems, *self._wrong(not problems, facts)]
+
+    def _wrong(self, is_known: bool, facts: Facts | None) -> Iterator[Problem]:
+        """What depends on an objective that is none is not judged."""
         presets = PRESETS.get((self.library, self.loss), {})
         if self.preset is not None and is_known and self.preset not in presets:
-            problems.append(
-                Problem("preset", f"unknown preset {self.preset!r}", cure=did_you_mean(self.preset, presets))
+            yield Problem(
+                "preset", f"unknown preset {self.preset!r}", cure=did_you_mean(self.preset, presets)
             )
         if self.drop_blank and is_known and self.objective != "rank_xendcg":
-            problems.append(
-                Problem(
-                    "drop_blank",
-                    f"has no effect with the objective {self.objective}: "
-                    "rank_xendcg alone learns noise from queries without a relevant document",
-                    cure="leave it out",
-                )
-            )
+            alone = "rank_xendcg alone learns noise from queries without a relevant document"
+            found = f"has no effect with the objective {self.objective}: {alone}"
+            yield Problem("drop_blank", found, cure="leave it out")
         if self.drop_blank and facts is not None and facts.n_blank == facts.n_queries:
-            problems.append(
-                Problem("drop_blank", "no training query has a relevant document: nothing would be left")
-            )
+            yield Problem("drop_blank", "no training query has a relevant document: nothing would be left")
         if self.features is not None and self.exclude:
-            problems.append(Problem("exclude", "cannot be combined with `features`", "one of them"))
+            yield Problem("exclude", "cannot be combined with `features`", "one of them")
         coded = self.categorical_names(() if facts is None else facts.categories)
         for name in self.monotone.keys() & set(coded):
-            problems.append(Problem("monotone", f"feature {name!r} is categorical: its codes have no order"))
+            yield Problem("monotone", f"feature {name!r} is categorical: its codes have no order")
         if self.monotone and "monotone_constraints" in map(self.canonical_name, self.params):
-            problems.append(
-                Problem("monotone", "cannot be combined with params.monotone_constraints", "one of them")
-            )
+            yield Problem("monotone", "cannot be combined with params.monotone_constraints", "one of them")
         if facts is not None:
-            problems += self._unknown_features(facts.feature_names)
+            yield from self._unknown_features(facts.feature_names)
             if self.position_bias and not facts.has_positions:
-                problems.append(
-                    Problem(
-                        "position_bias",
-                        "the training data has no display positions",
-                        "`position:` among the reader's options, or a .position file",
-                    )
-                )
-        if self.init_model is not None:
-            problems += self._init_problems()
-        return problems
+                cure = "`position:` among the reader's options, or a .position file"
+                yield Problem("position_bias", "the training data has no display positions", cure)
+        if self.init_model is not None and not (path := self.init_model_file()).is_file():
+            expected = f"a run folder with a {self.trained.FILE}, or such a file"
+            yield Problem("init_model", f"{path}: no such file", expected)
 
-    def _unknown_features(self, names: Sequence[str]) -> list[Problem]:
+    def _unknown_features(self, names: Sequence[str]) -> Iterator[Problem]:
         wanted: dict[str, Iterable[Name]] = {
             "features": self.features or (),
             "exclude": self.exclude,
             "categorical": self.categorical,
             "monotone": self.monotone,
         }
-        problems = [
-            Problem(field, f"the data has no feature {str(name)!r}", cure=did_you_mean(str(name), names))
-            for field, some in wanted.items()
-            for name in some
-            if str(name) not in names
+        unknown = [
+            (field, str(name)) for field, some in wanted.items() for name in some if str(name) not in names
         ]
-        if not problems and len(self.left_out(names)) == len(names):
-            problems.append(
-                Problem("features" if self.features is not None else "exclude", "no feature is left")
-            )
-        return problems
-
-    def _init_problems(self) -> list[Problem]:
-        path = self.init_model_file()
-        if path.is_file():
-            return []
-        return [
-            Problem(
-                "init_model",
-                f"{path}: no such file",
-                f"a run folder with a {self.model_file}, or such a file",
-            )
-        ]
+        for field, name in unknown:
+            yield Problem(field, f"the data has no feature {name!r}", cure=did_you_mean(name, names))
+        if not unknown and len(self.left_out(names)) == len(names):
+            yield Problem("features" if self.features is not None else "exclude", "no feature is left")
 
 
 class DataParallelRanker(BoostedRanker):
@@ -475,10 +444,9 @@ class DataParallelRanker(BoostedRanker):
             ("init_model", self.init_model is not None, "its scores would have to be spread as the rows are"),
             *self.library_limits(facts),
         ]
+        cure = "leave out one of the two"
         return [
-            Problem(
-                "data_parallel", f"cannot be combined with {field}: {why}", cure="leave out one of the two"
-            )
+            Problem("data_parallel", f"cannot be combined with {field}: {why}", cure=cure)
             for field, given, why in reasons
             if given
         ]
@@ -491,6 +459,5 @@ class DataParallelRanker(BoostedRanker):
         """What a reader must know of a model that was trained across workers."""
         return [
             f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
-            "gradients are put "
-            "together from the parts, so trees differ from those of one machine"
+            "gradients are put together from the parts, so trees differ from those of one machine"
         ]

@@ -12,73 +12,67 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import Field
 
 from ltr_harness.boosting.catboost import stages
 from ltr_harness.boosting.stopping import Stopper
 from ltr_harness.boosting.watching import Measured, expected_grade
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, MissingExtraError, Problem
+from ltr_harness.errors import DataError, Problem, optional_module
 from ltr_harness.metrics import bind
-from ltr_harness.rankers.adapters import (
-    Importance,
-    TreeModel,
-    name_problems,
-    safe_feature_names,
-    shared,
-)
+from ltr_harness.rankers import adapters
 from ltr_harness.rankers.boosted import BoostedRanker
-from ltr_harness.rankers.catboost_losses import (
+from ltr_harness.rankers.objectives import (
+    CATBOOST,
     LAMBDAMART,
     LAMBDAMART_RIDGE,
-    OBJECTIVES,
-    problems,
+    METRIC,
+    MetricObjectiveConfig,
+    Optimised,
+    loss_problems,
     step_problems,
     translated,
     translation_problems,
 )
-from ltr_harness.rankers.objectives import METRIC, MetricObjectiveConfig, Optimised, refuse_shares
-from ltr_harness.rankers.ranker import VALID, Facts, Training, as_matrix, failures_of, model_file
+from ltr_harness.rankers.ranker import VALID, Facts, Training, failures_of, model_file
 
 _THREADS = re.compile(r'"thread_count":\d+')
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CatBoostModel(TreeModel):
+class CatBoostModel(adapters.TreeModel):
     """A CatBoost model cut to its best round; scores are raw, of a model of classes the expected grade."""
 
     FILE: ClassVar[str] = "model.cbm"
-    booster: Any
     n_features: int
     threads: int | None = None
 
-    def score(self, features: ArrayLike) -> NDArray[np.float64]:
-        return self.score_after(features, 0)
-
-    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
-        matrix = as_matrix(features, self.n_features)
-        if not len(matrix):
-            return np.empty(0)
-        grades = self._grades
-        predicted = self.booster.predict(
-            self._typed(matrix),
-            prediction_type="Probability" if grades else "RawFormulaVal",
-            ntree_end=rounds,
-            thread_count=self.threads or -1,
-        )
-        return expected_grade(predicted, grades) if grades else np.asarray(predicted, dtype=np.float64)
+    def _width(self) -> int:
+        return self.n_features
 
     @property
-    def _grades(self) -> list[float]:
-        """Those of the classes; none where the model is not of classes."""
-        return list(self.booster.classes_)
+    def _is_of_classes(self) -> bool:
+        return bool(len(self.booster.classes_))
+
+    def _predicted(self, matrix: NDArray[np.float32], rounds: int) -> Any:
+        kind = "Probability" if self._is_of_classes else "RawFormulaVal"
+        predicted = self.booster.predict(
+            self._typed(matrix), prediction_type=kind, ntree_end=rounds, thread_count=self.threads or -1
+        )
+        return expected_grade(predicted, list(self.booster.classes_)) if self._is_of_classes else predicted
+
+    def _shares(self, matrix: NDArray[np.float32]) -> Any:
+        coded = self.booster.get_cat_feature_indices()
+        return self.booster.get_feature_importance(
+            library().Pool(self._typed(matrix), cat_features=coded), type="ShapValues"
+        )
 
     @property
     def n_leaves(self) -> int:
         return int(sum(self.booster.get_tree_leaf_counts()))
 
-    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
+    def importance(self, kind: adapters.Importance = "gain") -> NDArray[np.float64]:
         if kind == "split":
             return np.bincount(self._split_features(), minlength=self.n_features).astype(np.float64)
         return np.asarray(
@@ -106,12 +100,6 @@ class CatBoostModel(TreeModel):
             columns += [of for _ in one["borders"]]
         trees = json.dumps(content.get("oblivious_trees") or content.get("trees") or [])
         return [column for at in re.findall(r'"split_index": (\d+)', trees) for column in columns[int(at)]]
-
-    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
-        refuse_shares(bool(self._grades))
-        coded = self.booster.get_cat_feature_indices()
-        pool = library().Pool(self._typed(as_matrix(features, self.n_features)), cat_features=coded)
-        return np.asarray(self.booster.get_feature_importance(pool, type="ShapValues"), dtype=np.float64)
 
     def _typed(self, matrix: NDArray[np.float32]) -> Any:
         return typed(matrix, self.booster.get_cat_feature_indices(), self.booster.feature_names_)
@@ -171,40 +159,24 @@ def plain_message(message: str) -> str:
 
 
 def library() -> Any:
-    """The package catboost."""
-    try:
-        import catboost
-    except ImportError:
-        raise MissingExtraError(
-            Problem(
-                "", "ranker catboost needs the package catboost", cure="pip install 'ltr-harness[catboost]'"
-            )
-        ) from None
-    return catboost
+    """The package catboost; MissingExtraError where it is not installed."""
+    return optional_module("catboost", "ranker catboost needs the package catboost", "catboost")
 
 
-_METRICS = "set it under `metrics:`; the harness evaluates with its own metrics"
-_STOPPING = "set it under `stopping:`; one rule stops every library"
-_FILES = "runs store models and scores themselves"
-_HARNESS = "the harness sets it, so that a run can be repeated"
-OWNED = {
-    "loss_function": "set it with the model's `objective:`",
-    "iterations": "set it with `stopping.max_rounds` or the model's `rounds:`",
-    "random_seed": "set it under `seeds:`",
-    "thread_count": "the harness divides the machine's cores among the workers",
-    "cat_features": "set it with the model's `categorical:`",
-    "ignored_features": "set it with the model's `exclude:`",
-    **dict.fromkeys(["eval_metric", "custom_metric"], _METRICS),
-    **dict.fromkeys(
-        ["od_pval", "od_wait", "od_type", "use_best_model", "best_model_min_trees", "early_stopping_rounds"],
-        _STOPPING,
-    ),
-    **dict.fromkeys(
-        ["train_dir", "save_snapshot", "snapshot_file", "snapshot_interval", "allow_writing_files", "name"],
-        _FILES,
-    ),
-    **dict.fromkeys(["verbose", "silent", "logging_level", "metric_period", "metadata"], _HARNESS),
-}
+OWNED = adapters.set_elsewhere(
+    {
+        "objective": "loss_function",
+        "rounds": "iterations",
+        "set it under `seeds:`": "random_seed",
+        "threads": "thread_count",
+        "set it with the model's `categorical:`": "cat_features",
+        "set it with the model's `exclude:`": "ignored_features",
+        "metrics": "eval_metric custom_metric",
+        "stopping": "od_pval od_wait od_type use_best_model best_model_min_trees early_stopping_rounds",
+        "files": "train_dir save_snapshot snapshot_file snapshot_interval allow_writing_files name",
+        "harness": "verbose silent logging_level metric_period metadata",
+    }
+)
 _ALIASES = {
     "objective": "loss_function",
     "num_boost_round": "iterations",
@@ -231,8 +203,8 @@ class CatBoostRanker(BoostedRanker):
 
     packages = ("catboost",)
     library = "catboost"
-    objectives = OBJECTIVES
-    model_file = CatBoostModel.FILE
+    objectives = CATBOOST
+    trained = CatBoostModel
 
     objective: str | MetricObjectiveConfig = Field(
         "YetiRank",
@@ -253,7 +225,7 @@ class CatBoostRanker(BoostedRanker):
 
     def objective_problems(self, facts: Facts | None) -> list[Problem]:
         if isinstance(self.objective, str):
-            return problems(self.objective, facts)
+            return list(loss_problems(self.objective, facts))
         return translation_problems(self.objective, facts) or super().objective_problems(facts)
 
     @classmethod
@@ -263,11 +235,10 @@ class CatBoostRanker(BoostedRanker):
     def check(self, facts: Facts | None = None) -> list[Problem]:
         library()
         problems = self.field_problems(facts)
-        problems += name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
+        problems += adapters.name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
         if self.position_bias:
-            problems.append(
-                Problem("position_bias", "is not available with CatBoost", "LightGBM's lambdarank or XGBoost")
-            )
+            found = "is not available with CatBoost"
+            problems.append(Problem("position_bias", found, "LightGBM's lambdarank or XGBoost"))
         canonical = {self.canonical_name(name): value for name, value in self.library_params().items()}
         problems += step_problems(self.loss, canonical)
         if facts is not None and facts.stopping:
@@ -309,7 +280,9 @@ class CatBoostRanker(BoostedRanker):
         coded = self.categorical_columns(training.train)
         self.check_codes(training.train)
         with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=plain_message):
-            pool = shared("catboost", training, self.categorical, lambda: _pool(training.train, coded))
+            pool = adapters.shared(
+                "catboost", training, self.categorical, lambda: _pool(training.train, coded)
+            )
             booster = catboost.CatBoost({**handed, "iterations": rounds})
             before = None if self.init_model is None else read_booster(self.init_model_file())
             booster.fit(pool, init_model=before)
@@ -366,15 +339,11 @@ class CatBoostRanker(BoostedRanker):
             "logging_level": "Silent",
         }
 
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> CatBoostModel:
-        return CatBoostModel.load(folder, threads)
-
 
 def _pool(split: RankingDataset, coded: Sequence[int]) -> Any:
     weights = split.judgments.query_weights
     sizes = split.groups.sizes
-    names = safe_feature_names(split.feature_names)
+    names = adapters.safe_feature_names(split.feature_names)
     return library().Pool(
         typed(split.features, coded, names),
         cat_features=coded,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured, Watching
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import MissingExtraError, Problem, TrainingError
+from ltr_harness.errors import TrainingError, optional_module
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.ranker import VALID, Training, Workers
@@ -50,7 +50,7 @@ class SharedStopping:
     watches: bool  # there is something to evaluate
 
     def rounds_to_keep(
-        self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]]
+        self, attempt: int, rounds: int, score: Callable[[Session], NDArray[Any]]
     ) -> int | None:
         """The rounds to keep if training ends here, else None; the first worker scores the validation rows."""
         import distributed
@@ -77,12 +77,40 @@ class SharedStopping:
 
 
 class Session:
-    """One training on one worker: what was decided about its rounds, and on the first worker who decides."""
+    """One training on one worker: what was decided about its rounds, and on the first worker how it is evaluated."""
 
     def __init__(self) -> None:
-        self.coordinator: Coordinator | None = None
         self._decisions: dict[int, int] = {}  # round -> rounds to keep, 0 to go on
         self._changed = threading.Condition()
+
+    def evaluate(
+        self,
+        topic: str,
+        valid: RankingDataset,
+        metrics: Sequence[Metric],
+        rule: StoppingRule | None,
+    ) -> None:
+        """Be the first worker's, with the complete validation data, the metrics and the rule."""
+        import distributed
+
+        worker = distributed.get_worker()
+        reported = monotonic()
+
+        def on_round(measured: Sequence[Measured]) -> None:
+            nonlocal reported
+            if monotonic() - reported > 0.2:  # a message may cost more than a round
+                reported = monotonic()
+                values = {point.metric: point.value for point in measured}
+                worker.log_event(topic, [measured[0].round, values])
+
+        self.valid = valid
+        self.matrix: Any = None  # the data in the library's form, if its callback has made one
+        self.scores: NDArray[np.float64] = np.zeros(valid.n_rows)  # of the first `scored` rounds
+        self.scored = 0
+        self.watching = Watching.by_rule(metrics, {VALID: valid}, rule, {VALID: valid.judgments}, on_round)
+        self.watching.begin()
+        # XGBoost keeps its connections by thread: a score in the training's own thread would wait for the others.
+        self._scoring = ThreadPoolExecutor(1)
 
     def publish(self, attempt: int, keep: int) -> None:
         """Receive the decision about a round."""
@@ -99,64 +127,20 @@ class Session:
             raise TrainingError("another worker failed")
         return keep
 
-    def decide(
-        self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]], last: bool
-    ) -> int:
-        """The rounds to keep, 0 to go on."""
+    def decide(self, attempt: int, rounds: int, score: Callable[[Session], NDArray[Any]], last: bool) -> int:
+        """Evaluate a round by the validation rows' scores (n_rows,): the rounds to keep if it is the last, else 0."""
         if ALL_ROUNDS in self._decisions:
             raise TrainingError("the command that asked for this model is over")
-        assert self.coordinator is not None  # registered before training began
-        return self.coordinator.decide(attempt, rounds, score, last)
-
-
-class Coordinator:
-    """The first worker's view of a training: the complete validation data, the metrics and the rule."""
-
-    def __init__(
-        self,
-        stopping: SharedStopping,
-        valid: RankingDataset,
-        metrics: Sequence[Metric],
-        rule: StoppingRule | None,
-    ) -> None:
-        import distributed
-
-        worker = distributed.get_worker()
-        reported = monotonic()
-
-        def on_round(measured: Sequence[Measured]) -> None:
-            nonlocal reported
-            if monotonic() - reported > 0.2:  # a message may cost more than a round
-                reported = monotonic()
-                values = {point.metric: point.value for point in measured}
-                worker.log_event(stopping.topic, [measured[0].round, values])
-
-        self.valid = valid
-        self.matrix: Any = None  # the data in the library's form, if its callback has made one
-        self.scores: NDArray[np.float64] = np.zeros(valid.n_rows)  # of the first `scored` rounds
-        self.scored = 0
-        self.watching = Watching.by_rule(metrics, {VALID: valid}, rule, {VALID: valid.judgments}, on_round)
-        self.watching.begin()
-        # XGBoost keeps its connections by thread: a score in the training's own thread would wait for the others.
-        self._scoring = ThreadPoolExecutor(1)
-
-    def decide(
-        self, attempt: int, rounds: int, score: Callable[[Coordinator], NDArray[Any]], last: bool
-    ) -> int:
-        """Evaluate a round by the validation rows' scores (n_rows,): the rounds to keep if it is the last, else 0."""
         scores = self._scoring.submit(score, self).result()
         stop = self.watching.record(attempt, rounds, {VALID: self.watching.means(VALID, scores)})
         return (self.watching.best_round or 0) if stop or last else 0
 
 
-def register(
-    stopping: SharedStopping, valid: RankingDataset, metrics: Sequence[Metric], rule: StoppingRule | None
-) -> None:
+def register(topic: str, valid: RankingDataset, metrics: Sequence[Metric], rule: StoppingRule | None) -> None:
     """Make this worker the one that evaluates, by the first metric."""
     import distributed
 
-    session = _session(distributed.get_worker(), stopping.topic)
-    session.coordinator = Coordinator(stopping, valid, metrics, rule)
+    _session(distributed.get_worker(), topic).evaluate(topic, valid, metrics, rule)
 
 
 def publish(topic: str, attempt: int, keep: int, dask_worker: Any) -> None:
@@ -168,9 +152,7 @@ def result(topic: str) -> tuple[list[tuple[int, str, str, float]], int | None]:
     """The learning curve and the best round, from the worker that evaluated; its session ends."""
     import distributed
 
-    coordinator = _sessions(distributed.get_worker()).pop(topic).coordinator
-    assert coordinator is not None  # it is asked of the first worker alone
-    watching = coordinator.watching
+    watching = _sessions(distributed.get_worker()).pop(topic).watching
     return [tuple(point) for point in watching.history], watching.best_round  # type: ignore[misc]
 
 
@@ -247,20 +229,20 @@ def train_across(
     """Train one model across workers, each of which prepares its own rows first."""
     workers = training.workers
     if workers is None:
-        raise TrainingError(
-            f"this model is trained across {count_of(n_parts, 'worker')}, and there is no cluster; expected "
-            "--dask ADDRESS or "
-            f"--workers dask:{n_parts}"
-        )
-    try:
-        import dask.array  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(
-            Problem("", "data_parallel needs Dask's arrays", cure="pip install 'ltr-harness[dask]'")
-        ) from None
+        across = f"this model is trained across {count_of(n_parts, 'worker')}"
+        expected = f"expected --dask ADDRESS or --workers dask:{n_parts}"
+        raise TrainingError(f"{across}, and there is no cluster; {expected}")
+    optional_module("dask.array", "data_parallel needs Dask's arrays", "dask")
     parts = cut(training.train.groups, n_parts)
     for _ in range(ATTEMPTS):
-        addresses = _addresses(workers.client, n_parts)
+        try:
+            workers.client.wait_for_workers(n_parts, timeout=WORKERS_WITHIN)
+        except TimeoutError:
+            raise TrainingError(
+                f"this model needs {count_of(n_parts, 'worker')} at once, and the cluster has "
+                f"{len(workers.client.nthreads())} after {WORKERS_WITHIN} s"
+            ) from None
+        addresses = sorted(workers.client.nthreads())[:n_parts]
         try:
             return _attempt(workers, addresses, parts, training, prepared, train)
         except _WorkerLostError:
@@ -269,18 +251,6 @@ def train_across(
         f"a worker was lost (killed, or out of memory) in each of {ATTEMPTS} attempts; expected workers with more "
         "memory, or more of them"
     )
-
-
-def _addresses(client: Any, n_parts: int) -> list[str]:
-    try:
-        client.wait_for_workers(n_parts, timeout=WORKERS_WITHIN)
-    except TimeoutError:
-        raise TrainingError(
-            f"this model needs {count_of(n_parts, 'worker')} at once, and the cluster has "
-            f"{len(client.nthreads())} after "
-            f"{WORKERS_WITHIN} s"
-        ) from None
-    return sorted(client.nthreads())[:n_parts]
 
 
 def _attempt(
@@ -311,7 +281,7 @@ def _attempt(
         if stopping.watches and training.valid is not None:
             valid = workers.load(addresses[0], "valid", 0, training.valid.n_queries)
             asked = (training.watched, training.stopping)
-            client.submit(register, stopping, valid, *asked, **_pinned_to(addresses[0])).result()
+            client.submit(register, stopping.topic, valid, *asked, **_pinned_to(addresses[0])).result()
         model = train(_parts(client, addresses, parts, loaded, training, prepared), stopping)
         if not stopping.watches:
             return Trained(model, [], None)
@@ -392,9 +362,11 @@ def _parts(
         client.submit(_columns, rows, prepared, first, **_pinned_to(address))
         for rows, (first, _), address in zip(loaded, parts, addresses, strict=True)
     ]
-    shapes = client.gather(
-        [client.submit(_shape, one, **_pinned_to(at)) for one, at in zip(columns, addresses, strict=True)]
-    )
+    sizes = [
+        client.submit(lambda one: (len(one["labels"]), len(one["sizes"])), one, **_pinned_to(at))
+        for one, at in zip(columns, addresses, strict=True)
+    ]
+    shapes = client.gather(sizes)
 
     def array(name: str, dtype: Any, per_query: bool = False, width: int | None = None) -> Any:
         pieces = []
@@ -435,7 +407,3 @@ def _columns(
         "sizes": sizes,
         "weights": None if weights is None else np.repeat(weights, sizes),
     }
-
-
-def _shape(columns: dict[str, Any]) -> tuple[int, int]:
-    return len(columns["labels"]), len(columns["sizes"])

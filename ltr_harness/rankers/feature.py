@@ -10,16 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import (
-    Facts,
-    FieldsModel,
-    Ranker,
-    Training,
-    as_matrix,
-    categorical_problems,
-)
+from ltr_harness.rankers.adapters import feature_problems
+from ltr_harness.rankers.ranker import Facts, FieldsModel, Ranker, Training, as_matrix
 from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
 
@@ -31,17 +24,7 @@ class FeatureRanker(Ranker):
     ascending: bool = Field(False, description="Rank low values first, as for a price or a distance.")
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        if facts is None:
-            return []
-        if str(self.feature) in facts.feature_names:
-            return categorical_problems("feature", [str(self.feature)], facts)
-        return [
-            Problem(
-                "feature",
-                f"the data has no feature {str(self.feature)!r}",
-                cure=did_you_mean(str(self.feature), facts.feature_names),
-            )
-        ]
+        return [] if facts is None else feature_problems("feature", [str(self.feature)], facts)
 
     @property
     def seed_matters(self) -> bool:
@@ -52,17 +35,14 @@ class FeatureRanker(Ranker):
         names = training.train.feature_names
         column = names.index(str(self.feature))
         n_missing = int(np.isnan(training.train.features[:, column]).sum())
-        missing = (
-            f"feature {self.feature} is missing in {count_of(n_missing, 'training row')}; missing values "
-            "rank last"
-        )
+        missing = f"feature {self.feature} is missing in {count_of(n_missing, 'training row')}"
         return FeatureModel(
             feature=str(self.feature),
             column=column,
             n_features=len(names),
             ascending=self.ascending,
             params={"feature": str(self.feature), "ascending": self.ascending},
-            notes=(missing,) if n_missing else (),
+            notes=(f"{missing}; missing values rank last",) if n_missing else (),
         )
 
     @classmethod

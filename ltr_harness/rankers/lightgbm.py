@@ -12,30 +12,19 @@ from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import Field
 
 from ltr_harness.boosting.watching import Measured, one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.rankers import adapters
 from ltr_harness.rankers import lightgbm_parameters as parameters
-from ltr_harness.rankers.adapters import (
-    Importance,
-    TreeModel,
-    as_number,
-    learned_bias,
-    safe_feature_names,
-    shared,
-)
 from ltr_harness.rankers.boosted import DataParallelRanker
-from ltr_harness.rankers.cluster import Coordinator, Parts, SharedStopping
+from ltr_harness.rankers.cluster import Parts, Session, SharedStopping
 from ltr_harness.rankers.lightgbm_parameters import plain_message, problems
-from ltr_harness.rankers.objectives import (
-    MetricObjectiveConfig,
-    Optimised,
-    refuse_shares,
-)
-from ltr_harness.rankers.ranker import Facts, Training, as_matrix, failures_of, model_file
+from ltr_harness.rankers.objectives import MetricObjectiveConfig, Optimised
+from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
 
 _ROW = re.compile(r"^\[LightGBM\] \[Debug\]\s+(\d+)\s+(-?[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)\s*$")
 
@@ -80,13 +69,62 @@ _THREADS = re.compile(r"^\[num_threads: \d+\]$", re.MULTILINE)
 _LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LightGBMModel(adapters.TreeModel):
+    """A booster that consists of the best round's trees; scores are raw, of a model of classes the expected grade."""
+
+    FILE: ClassVar[str] = "model.txt"
+    threads: int | None = None
+
+    def _width(self) -> int:
+        return int(self.booster.num_feature())
+
+    @property
+    def _is_of_classes(self) -> bool:
+        return int(self.booster.num_model_per_iteration()) > 1
+
+    def _predicted(self, matrix: NDArray[np.float32], rounds: int) -> Any:
+        scores = self.booster.predict(
+            matrix, raw_score=not self._is_of_classes, num_iteration=rounds, num_threads=self.threads or 0
+        )
+        return one_per_row(scores)
+
+    def _shares(self, matrix: NDArray[np.float32]) -> Any:
+        return self.booster.predict(matrix, pred_contrib=True, num_threads=self.threads or 0)
+
+    @property
+    def n_leaves(self) -> int:
+        # one line for each tree; `dump_model` says the same as JSON of every node
+        return sum(map(int, _LEAVES.findall(self.booster.model_to_string())))
+
+    def importance(self, kind: adapters.Importance = "gain") -> NDArray[np.float64]:
+        return np.asarray(self.booster.feature_importance(kind), dtype=np.float64)
+
+    def save(self, folder: Path) -> str:
+        # the file lists all parameters; the threads are the only one of them that may differ between equal models
+        text = _THREADS.sub("[num_threads: 0]", self.booster.model_to_string())
+        (Path(folder) / self.FILE).write_text(text, encoding="utf-8", newline="\n")
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        import lightgbm
+
+        path = model_file(folder, cls.FILE)
+        try:
+            booster = lightgbm.Booster(model_file=path)
+        except lightgbm.basic.LightGBMError as problem:
+            raise DataError(f"{path}: LightGBM cannot read it: {plain_message(str(problem))}") from problem
+        return cls(booster=booster, threads=threads, best_round=booster.current_iteration())
+
+
 class LightGBMRanker(DataParallelRanker):
     """LightGBM's lambdarank or rank_xendcg, any metric, or, as a reference, a regression on the labels or McRank."""
 
     packages = ("lightgbm",)
     library = "lightgbm"
     objectives = parameters.OBJECTIVES
-    model_file = "model.txt"
+    trained = LightGBMModel
     parameters: ClassVar[ModuleType] = parameters
 
     objective: str | MetricObjectiveConfig = Field(
@@ -110,7 +148,7 @@ class LightGBMRanker(DataParallelRanker):
         if self.objective != "lambdarank":
             return super().optimised()
         given = parameters.OBJECTIVES["lambdarank"] | parameters.canonical(self.library_params())
-        depth = int(as_number(given[parameters.TRUNCATION], 30))
+        depth = int(adapters.as_number(given[parameters.TRUNCATION], 30))
         return Optimised(f"params.{parameters.TRUNCATION}", depth, parameters.gain_of(given))
 
     def cautions(self, threads: int) -> list[str]:
@@ -137,7 +175,7 @@ class LightGBMRanker(DataParallelRanker):
         with position_biases(self.position_bias) as biases:
             key = (self.selection(), parameters.binning(handed))
             train, valid = (
-                shared("lightgbm", training, key, lambda: self._binned(training, handed))
+                adapters.shared("lightgbm", training, key, lambda: self._binned(training, handed))
                 if self.init_model is None
                 else self._binned(training, handed)  # its scores go into the Dataset
             )
@@ -150,7 +188,7 @@ class LightGBMRanker(DataParallelRanker):
                 init_model=None if self.init_model is None else self.init_model_file(),
                 callbacks=[watch] if watch else None,
             )
-        learned = learned_bias("bias_factor", biases) if biases else {}
+        learned = adapters.learned_bias("bias_factor", biases) if biases else {}
         return booster, watch.history if watch else [], learned
 
     def _train_across(
@@ -174,7 +212,7 @@ class LightGBMRanker(DataParallelRanker):
                 data.labels,
                 sample_weight=data.weights,
                 group=data.sizes,
-                feature_name=safe_feature_names(training.train.feature_names),
+                feature_name=adapters.safe_feature_names(training.train.feature_names),
                 categorical_feature=self.categorical_columns(training.train) or "auto",
                 callbacks=[_Callback(stopping, threads)],
             )
@@ -211,69 +249,6 @@ class LightGBMRanker(DataParallelRanker):
         valid = None if training.valid is None else _dataset(training.valid, handed, reference=train)
         return train, valid
 
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> LightGBMModel:
-        return LightGBMModel.load(folder, threads)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LightGBMModel(TreeModel):
-    """A booster that consists of the best round's trees; scores are raw, of a model of classes the expected grade."""
-
-    FILE: ClassVar[str] = LightGBMRanker.model_file
-    booster: Any
-    threads: int | None = None
-
-    def score(self, features: ArrayLike) -> NDArray[np.float64]:
-        return self.score_after(features, self.booster.current_iteration())
-
-    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
-        matrix = as_matrix(features, self.booster.num_feature())
-        if not len(matrix):
-            return np.empty(0)
-        scores = self.booster.predict(
-            matrix,
-            raw_score=not self._is_of_classes,
-            num_iteration=rounds,
-            num_threads=self.threads or 0,
-        )
-        return np.asarray(one_per_row(scores), dtype=np.float64)
-
-    @property
-    def _is_of_classes(self) -> bool:
-        return int(self.booster.num_model_per_iteration()) > 1
-
-    @property
-    def n_leaves(self) -> int:
-        # one line for each tree; `dump_model` says the same as JSON of every node
-        return sum(map(int, _LEAVES.findall(self.booster.model_to_string())))
-
-    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
-        return np.asarray(self.booster.feature_importance(kind), dtype=np.float64)
-
-    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
-        refuse_shares(self._is_of_classes)
-        matrix = as_matrix(features, self.booster.num_feature())
-        values = self.booster.predict(matrix, pred_contrib=True, num_threads=self.threads or 0)
-        return np.asarray(values, dtype=np.float64)
-
-    def save(self, folder: Path) -> str:
-        # the file lists all parameters; the threads are the only one of them that may differ between equal models
-        text = _THREADS.sub("[num_threads: 0]", self.booster.model_to_string())
-        (Path(folder) / self.FILE).write_text(text, encoding="utf-8", newline="\n")
-        return self.FILE
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> Self:
-        import lightgbm
-
-        path = model_file(folder, cls.FILE)
-        try:
-            booster = lightgbm.Booster(model_file=path)
-        except lightgbm.basic.LightGBMError as problem:
-            raise DataError(f"{path}: LightGBM cannot read it: {plain_message(str(problem))}") from problem
-        return cls(booster=booster, threads=threads, best_round=booster.current_iteration())
-
 
 def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:
     import lightgbm
@@ -284,7 +259,7 @@ def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:
         label=split.labels,
         group=split.groups.sizes,
         weight=None if weights is None else np.repeat(weights, split.groups.sizes),  # LightGBM weighs rows
-        feature_name=safe_feature_names(split.feature_names),
+        feature_name=adapters.safe_feature_names(split.feature_names),
         params=handed,
         **more,
     )
@@ -323,17 +298,17 @@ class _Callback:
 
         rounds = max(1, int(env.model.current_iteration()))
 
-        def score(coordinator: Coordinator) -> NDArray[np.float64]:
-            if rounds > coordinator.scored:  # a step that finds no split adds no tree
-                coordinator.scores += env.model.predict(
-                    coordinator.valid.features,
+        def score(session: Session) -> NDArray[np.float64]:
+            if rounds > session.scored:  # a step that finds no split adds no tree
+                session.scores += env.model.predict(
+                    session.valid.features,
                     raw_score=True,
-                    start_iteration=coordinator.scored,
-                    num_iteration=rounds - coordinator.scored,
+                    start_iteration=session.scored,
+                    num_iteration=rounds - session.scored,
                     num_threads=self.threads,
                 )
-                coordinator.scored = rounds
-            return coordinator.scores
+                session.scored = rounds
+            return session.scores
 
         keep = self.stopping.rounds_to_keep(env.iteration + 1, rounds, score)
         if keep is not None:

@@ -14,19 +14,11 @@ import numpy as np
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
-from ltr_harness.numbers import plain_number
-from ltr_harness.rankers.adapters import (
-    NEVER_REPEATS,
-    as_number,
-    is_on,
-    name_problems,
-    rejected_parameters,
-    remembered,
-    safe_feature_names,
-)
+from ltr_harness.rankers import adapters
+from ltr_harness.rankers.adapters import as_number, is_on
 from ltr_harness.rankers.objectives import CLASSES, METRIC
 from ltr_harness.rankers.ranker import Facts
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, plain_number
 
 # Each objective with the parameters that shape its loss, at LightGBM's own defaults: written out in every record.
 OBJECTIVES: dict[str, dict[str, Any]] = {
@@ -40,119 +32,31 @@ LAMBDA = ("lambdarank",)
 _LOSSES = {**OBJECTIVES, METRIC: {}}
 
 
-_METRICS = "set it under `metrics:`; the harness evaluates with its own metrics"
-_STOPPING = "set it under `stopping:`; one rule stops every library"
-_SEEDS = "set it under `seeds:`; one seed per replicate covers all of the library's"
-_HARNESS = "the harness sets it, so that a run can be repeated"
-_DATA = "data reach the library from memory; set it under `data:`"
-_FILES = "runs store models and scores themselves"
-_OUTSIDE = "its content would stay outside the run's identity; give the constraint itself"
-
-OWNED = {
-    "objective": "set it with the model's `objective:`",
-    "num_iterations": "set it with `stopping.max_rounds` or the model's `rounds:`",
-    **dict.fromkeys(
-        [
-            "metric",
-            "eval_at",
-            "metric_freq",
-            "is_provide_training_metric",
-            "auc_mu_weights",
-            "multi_error_top_k",
-        ],
-        _METRICS,
-    ),
-    **dict.fromkeys(["early_stopping_round", "early_stopping_min_delta", "first_metric_only"], _STOPPING),
-    **dict.fromkeys(
-        [
-            "seed",
-            "bagging_seed",
-            "data_random_seed",
-            "drop_seed",
-            "extra_seed",
-            "feature_fraction_seed",
-            "objective_seed",
-        ],
-        _SEEDS,
-    ),
-    "num_class": "it is counted from the training labels, for objective: multiclass",
-    "num_threads": "the harness divides the machine's cores among the workers",
-    **dict.fromkeys(["deterministic", "force_row_wise", "force_col_wise", "verbosity", "task"], _HARNESS),
-    **dict.fromkeys(
-        [
-            "categorical_feature",
-            "data",
-            "group_column",
-            "header",
-            "ignore_column",
-            "label_column",
-            "parser_config_file",
-            "precise_float_parser",
-            "pre_partition",
-            "save_binary",
-            "two_round",
-            "valid",
-            "weight_column",
-        ],
-        _DATA,
-    ),
-    **dict.fromkeys(
-        [
-            "config",
-            "convert_model",
-            "convert_model_language",
-            "input_model",
-            "num_iteration_predict",
-            "output_model",
-            "output_result",
-            "pred_early_stop",
-            "pred_early_stop_freq",
-            "pred_early_stop_margin",
-            "predict_contrib",
-            "predict_disable_shape_check",
-            "predict_leaf_index",
-            "predict_raw_score",
-            "refit_decay_rate",
-            "saved_feature_importance_type",
-            "snapshot_freq",
-            "start_iteration_predict",
-        ],
-        _FILES,
-    ),
-    **dict.fromkeys(["forcedbins_filename", "forcedsplits_filename"], _OUTSIDE),
-    **dict.fromkeys(
-        [
-            "local_listen_port",
-            "machine_list_filename",
-            "machines",
-            "num_machines",
-            "time_out",
-            "top_k",
-            "tree_learner",
-        ],
-        "training across machines is set up by `data_parallel`",
-    ),
-}
-
-_OTHER_LOSSES = [
-    "alpha",
-    "fair_c",
-    "is_unbalance",
-    "neg_bagging_fraction",
-    "poisson_max_delta_step",
-    "pos_bagging_fraction",
-    "scale_pos_weight",
-    "tweedie_variance_power",
-]
-_LAMBDARANK_ONLY = ["label_gain", "lambdarank_norm", "lambdarank_truncation_level", "sigmoid"]
-_REGRESSION_ONLY = ["reg_sqrt"]
-# parameter -> the other that must be set for it to mean anything, in words and as a test
-_DART_ONLY = ["drop_rate", "max_drop", "skip_drop", "uniform_drop", "xgboost_dart_mode"]
-_GOSS_ONLY = ["other_rate", "top_rate"]
-_CATEGORICAL_ONLY = ["cat_l2", "cat_smooth", "max_cat_threshold", "max_cat_to_onehot", "min_data_per_group"]
-_QUANTIZED_ONLY = ["num_grad_quant_bins", "quant_train_renew_leaf", "stochastic_rounding"]
-_MONOTONE_ONLY = ["monotone_constraints_method", "monotone_penalty"]
-_GPU_ONLY = ["gpu_device_id", "gpu_device_id_list", "gpu_platform_id", "gpu_use_dp", "num_gpu"]
+OWNED = adapters.set_elsewhere(
+    {
+        "objective": "objective",
+        "rounds": "num_iterations",
+        "metrics": """metric eval_at metric_freq is_provide_training_metric auc_mu_weights multi_error_top_k""",
+        "stopping": "early_stopping_round early_stopping_min_delta first_metric_only",
+        "set it under `seeds:`; one seed per replicate covers all of the library's": """
+            seed bagging_seed data_random_seed drop_seed extra_seed feature_fraction_seed objective_seed""",
+        "it is counted from the training labels, for objective: multiclass": "num_class",
+        "threads": "num_threads",
+        "harness": "deterministic force_row_wise force_col_wise verbosity task",
+        "data": """
+            categorical_feature data group_column header ignore_column label_column parser_config_file
+            precise_float_parser pre_partition save_binary two_round valid weight_column""",
+        "files": """
+            config convert_model convert_model_language input_model num_iteration_predict output_model output_result
+            pred_early_stop pred_early_stop_freq pred_early_stop_margin predict_contrib predict_disable_shape_check
+            predict_leaf_index predict_raw_score refit_decay_rate saved_feature_importance_type snapshot_freq
+            start_iteration_predict""",
+        "its content would stay outside the run's identity; give the constraint itself": """
+            forcedbins_filename forcedsplits_filename""",
+        "training across machines is set up by `data_parallel`": """
+            local_listen_port machine_list_filename machines num_machines time_out top_k tree_learner""",
+    }
+)
 
 
 @cache
@@ -216,40 +120,18 @@ def threads_matter(params: Mapping[str, Any]) -> bool:
 
 
 # Parameters that say how trees are grown and not how features are binned; any other may change the bins.
-_GROWING_ONLY = {
-    *OBJECTIVES["lambdarank"],
-    "bagging_by_query",
-    "bagging_fraction",
-    "bagging_freq",
-    "boosting",
-    "data_sample_strategy",
-    "extra_trees",
-    "feature_fraction",
-    "feature_fraction_bynode",
-    "label_gain",
-    "lambda_l1",
-    "lambda_l2",
-    "lambdarank_position_bias_regularization",
-    "learning_rate",
-    "max_delta_step",
-    "max_depth",
-    "metric",
-    "min_gain_to_split",
-    "min_sum_hessian_in_leaf",
-    "num_class",
-    "num_leaves",
-    "objective",
-    "path_smooth",
-    "seed",
-    "verbosity",
-}
+_GROWING_ONLY = """
+    bagging_by_query bagging_fraction bagging_freq boosting data_sample_strategy extra_trees feature_fraction
+    feature_fraction_bynode label_gain lambda_l1 lambda_l2 lambdarank_position_bias_regularization learning_rate
+    max_delta_step max_depth metric min_gain_to_split min_sum_hessian_in_leaf num_class num_leaves objective path_smooth
+    seed verbosity"""
 
 
 def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Parameters that a binned Dataset depends on, in a form that can be compared."""
-    return tuple(
-        sorted((name, repr(value)) for name, value in canonical(handed).items() if name not in _GROWING_ONLY)
-    )
+    growing = {*OBJECTIVES["lambdarank"], *_GROWING_ONLY.split()}
+    given = canonical(handed).items()
+    return tuple(sorted((name, repr(value)) for name, value in given if name not in growing))
 
 
 def notes(params: Mapping[str, Any], threads: int) -> list[str]:
@@ -258,7 +140,7 @@ def notes(params: Mapping[str, Any], threads: int) -> list[str]:
     cautions = []
     if threads > 1 and is_on(given.get("bagging_by_query")) and _bags(given):
         cautions.append(
-            f"{NEVER_REPEATS} (here {threads}) gives another model in every run; one thread repeats"
+            f"{adapters.NEVER_REPEATS} (here {threads}) gives another model in every run; one thread repeats"
         )
     if "goss" in (given.get("boosting"), given.get("data_sample_strategy")):
         cautions.append(f"goss gives another model with another number of threads (here {threads})")
@@ -270,45 +152,58 @@ def notes(params: Mapping[str, Any], threads: int) -> list[str]:
 
 def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
     """Why a parameter would be ignored beside the others, or None."""
-    boosting = given.get("boosting", "gbdt")
-    conditions: list[tuple[list[str], bool, str]] = [
-        (_LAMBDARANK_ONLY, objective == "lambdarank", f"with the objective {objective}"),
-        (_REGRESSION_ONLY, objective == "regression", f"with the objective {objective}"),
+    boosting, with_it = given.get("boosting", "gbdt"), f"with the objective {objective}"
+    goss = "goss" in (boosting, given.get("data_sample_strategy"))
+    fraction, frequency = as_number(given.get("bagging_fraction"), 1.0), given.get("bagging_freq")
+    conditions = [  # parameters, whether they mean anything, and why not
         (
-            ["boost_from_average"],
-            objective in ("regression", "multiclass"),
-            f"with the objective {objective}",
+            "label_gain lambdarank_norm lambdarank_truncation_level sigmoid",
+            objective == "lambdarank",
+            with_it,
         ),
-        (_OTHER_LOSSES, False, f"with the objective {objective}"),
-        (["lambdarank_position_bias_regularization"], "position" in given, "without position_bias: true"),
-        (_DART_ONLY, boosting == "dart", "without boosting: dart"),
+        ("reg_sqrt", objective == "regression", with_it),
+        ("boost_from_average", objective in ("regression", "multiclass"), with_it),
+        ("alpha fair_c is_unbalance neg_bagging_fraction poisson_max_delta_step", False, with_it),
+        ("pos_bagging_fraction scale_pos_weight tweedie_variance_power", False, with_it),
+        ("lambdarank_position_bias_regularization", "position" in given, "without position_bias: true"),
         (
-            _GOSS_ONLY,
-            "goss" in (boosting, given.get("data_sample_strategy")),
-            "without data_sample_strategy: goss",
+            "drop_rate max_drop skip_drop uniform_drop xgboost_dart_mode",
+            boosting == "dart",
+            "without boosting: dart",
         ),
-        (_CATEGORICAL_ONLY, "categorical_feature" in given, "without categorical features"),
-        (["linear_lambda"], is_on(given.get("linear_tree")), "without linear_tree: true"),
-        (_QUANTIZED_ONLY, is_on(given.get("use_quantized_grad")), "without use_quantized_grad: true"),
-        (_MONOTONE_ONLY, "monotone_constraints" in given, "without monotone_constraints"),
-        (_GPU_ONLY, given.get("device_type", "cpu") != "cpu", "on a CPU"),
+        ("other_rate top_rate", goss, "without data_sample_strategy: goss"),
         (
-            ["bagging_by_query"],
-            _bags(given),
-            "without bagging_fraction below 1 and bagging_freq of at least 1",
+            "cat_l2 cat_smooth max_cat_threshold max_cat_to_onehot min_data_per_group",
+            "categorical_feature" in given,
+            "without categorical features",
+        ),
+        ("linear_lambda", is_on(given.get("linear_tree")), "without linear_tree: true"),
+        (
+            "num_grad_quant_bins quant_train_renew_leaf stochastic_rounding",
+            is_on(given.get("use_quantized_grad")),
+            "without use_quantized_grad: true",
         ),
         (
-            ["bagging_fraction"],
-            as_number(given.get("bagging_fraction"), 1.0) == 1 or as_number(given.get("bagging_freq"), 0) > 0,
+            "monotone_constraints_method monotone_penalty",
+            "monotone_constraints" in given,
+            "without monotone_constraints",
+        ),
+        (
+            "gpu_device_id gpu_device_id_list gpu_platform_id gpu_use_dp num_gpu",
+            given.get("device_type", "cpu") != "cpu",
+            "on a CPU",
+        ),
+        ("bagging_by_query", _bags(given), "without bagging_fraction below 1 and bagging_freq of at least 1"),
+        (
+            "bagging_fraction",
+            fraction == 1 or as_number(frequency, 0) > 0,
             "while bagging_freq is 0",
         ),
-        (
-            ["bagging_freq"],
-            given.get("bagging_freq") == 0 or "bagging_fraction" in given,
-            "without bagging_fraction",
-        ),
+        ("bagging_freq", frequency == 0 or "bagging_fraction" in given, "without bagging_fraction"),
     ]
-    return next((why for names, effective, why in conditions if name in names and not effective), None)
+    return next(
+        (why for names, effective, why in conditions if name in names.split() and not effective), None
+    )
 
 
 def _bags(given: Mapping[str, Any]) -> bool:
@@ -318,14 +213,9 @@ def _bags(given: Mapping[str, Any]) -> bool:
 _LARGEST_QUERY = 10_000  # rows; a fixed limit of lambdarank
 _DEFAULT_GAINS = 31  # labels 0 to 30
 # As long as the features are unknown, so is whether these fit them.
-_PER_FEATURE = {
-    "cegb_penalty_feature_coupled",
-    "cegb_penalty_feature_lazy",
-    "feature_contri",
-    "interaction_constraints",
-    "max_bin_by_feature",
-    "monotone_constraints",
-}
+_PER_FEATURE = """
+    cegb_penalty_feature_coupled cegb_penalty_feature_lazy feature_contri interaction_constraints max_bin_by_feature
+    monotone_constraints"""
 _FRAME = {"bagging_fraction", "bagging_freq", "boosting", "data_sample_strategy", "device_type"}
 _MONOTONE_METHODS = ("basic", "intermediate", "advanced")  # LightGBM takes any other word for basic
 
@@ -335,9 +225,12 @@ def problems(
 ) -> list[Problem]:
     """Everything LightGBM would reject, ignore or misread."""
     given = {**canonical(params), **besides}
-    refused = name_problems(
-        params, "LightGBM", canonical_names(), OWNED, lambda name, _: without_effect(name, objective, given)
-    )
+    names = canonical_names()
+    refused = [
+        *adapters.name_problems(
+            params, "LightGBM", names, OWNED, lambda name, _: without_effect(name, objective, given)
+        )
+    ]
     refused += _values(objective, params, given, facts, {problem.place for problem in refused})
     if facts is not None:
         refused += _limits(objective, given, facts)
@@ -357,84 +250,62 @@ def _values(
     askable = {
         name: value
         for name, value in params.items()
-        if f"params.{name}" not in wrong and (facts is not None or names[name] not in _PER_FEATURE)
+        if f"params.{name}" not in wrong and (facts is not None or names[name] not in _PER_FEATURE.split())
     }
     always = {name for name in askable if names[name] in _FRAME}
-    features = safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
-    return refused + rejected_parameters(askable, always, lambda some: _refusal(objective, some, features))
+    features = adapters.safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
+    return refused + adapters.rejected_parameters(
+        askable, always, lambda some: _refusal(objective, some, features)
+    )
 
 
-def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Problem]:
+def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:
     """Limits that depend on the data."""
-    problems = []
     if objective not in ("regression", METRIC, *CLASSES) and facts.n_fractional:
-        does = "truncates" if objective == "rank_xendcg" else "refuses"
-        problems.append(
-            Problem(
-                "objective",
-                f"{objective} {does} fractional labels; found {count_of(facts.n_fractional, 'such training label')}",
-                "integer labels",
-                "make grades of them, as data.grades: {bins: [2, 4]} does, or use objective: regression",
-            )
+        yield Problem(
+            "objective",
+            f"{objective} {'truncates' if objective == 'rank_xendcg' else 'refuses'} fractional labels; found "
+            f"{count_of(facts.n_fractional, 'such training label')}",
+            "integer labels",
+            "make grades of them, as data.grades: {bins: [2, 4]} does, or use objective: regression",
         )
     if objective == "lambdarank":
-        problems += _lambdarank_limits(given, facts)
+        yield from _lambdarank_limits(given, facts)
     leaf = as_number(given.get("min_data_in_leaf"), 20)
     if facts.n_rows < 2 * leaf:
-        problems.append(
-            Problem(
-                "params.min_data_in_leaf",
-                f"{count_of(facts.n_rows, 'training row')} cannot be split into two leaves of {leaf:g} rows: the model "
-                "would be constant",
-                f"at most {facts.n_rows // 2}",
-            )
+        yield Problem(
+            "params.min_data_in_leaf",
+            f"{count_of(facts.n_rows, 'training row')} cannot be split into two leaves of {leaf:g} rows: the model "
+            "would be constant",
+            f"at most {facts.n_rows // 2}",
         )
     hessian = as_number(given.get("min_sum_hessian_in_leaf"), 1e-3)
-    if objective == "rank_xendcg" and not facts.has_weights and 2 * hessian >= facts.n_queries:
-        problems.append(
-            Problem(
-                "params.min_sum_hessian_in_leaf",
-                "a query's hessian sums to less than 1 in rank_xendcg, so "
-                f"{count_of(facts.n_queries, 'training query')} cannot "
-                f"be split into two leaves of {hessian:g} each: the model would be constant",
-                f"well below {facts.n_queries / 2:g}; 1e-3 is LightGBM's default",
-            )
+    if objective == "rank_xendcg":
+        yield from adapters.xendcg_limits(
+            "min_sum_hessian_in_leaf", hessian, "1e-3 is LightGBM's default", facts
         )
-    if facts.stopping and given.get("boosting") == "dart":
-        problems.append(
-            Problem(
-                "params.boosting",
-                "dart rescales earlier trees in every round, so early stopping cannot go back to the best one",
-                cure="give the model a fixed number of `rounds:`, or use another boosting",
-            )
-        )
-    return problems
+    if given.get("boosting") == "dart":
+        yield from adapters.dart_limits("boosting", "another boosting", facts)
 
 
-def _lambdarank_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
-    problems = []
+def _lambdarank_limits(given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:
     gains = given.get("label_gain")
     size = _DEFAULT_GAINS
     if gains is not None:
         size = len(gains.split(",")) if isinstance(gains, str) else len(np.atleast_1d(gains))
     if facts.max_label > size - 1:
-        problems.append(
-            Problem(
-                "objective",
-                f"the largest training label is {facts.max_label:g}, and lambdarank has gains for 0 to {size - 1}",
-                cure=f"give params.label_gain with {count_of(int(facts.max_label) + 1, 'value')}, map the "
-                "labels to fewer with data.grades, or use objective: rank_xendcg",
-            )
+        yield Problem(
+            "objective",
+            f"the largest training label is {facts.max_label:g}, and lambdarank has gains for 0 to {size - 1}",
+            cure=f"give params.label_gain with {count_of(int(facts.max_label) + 1, 'value')}, map the "
+            "labels to fewer with data.grades, or use objective: rank_xendcg",
         )
     if facts.largest_query > _LARGEST_QUERY:
-        problems.append(
-            Problem(
-                "objective",
-                f"a training query has {facts.largest_query} rows, and lambdarank takes at most {_LARGEST_QUERY}",
-                cure="cut such queries, or use objective: rank_xendcg or XGBoost, which have no limit",
-            )
+        yield Problem(
+            "objective",
+            f"a training query has {facts.largest_query} rows, and lambdarank takes at most {_LARGEST_QUERY}",
+            cure="cut such queries, or use objective: rank_xendcg or XGBoost, which have no limit",
         )
-    return problems
 
 
 def plain_message(message: str) -> str:
@@ -452,7 +323,7 @@ def plain_message(message: str) -> str:
     return "it requires " + re.sub(r"\((-?[\w. ]+)\)", r"\1", condition)
 
 
-@remembered
+@adapters.remembered
 def _refusal(objective: str, params: Mapping[str, Any], features: list[str]) -> str | None:
     import lightgbm
 

@@ -10,16 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import (
-    Facts,
-    FieldsModel,
-    Ranker,
-    Training,
-    as_matrix,
-    categorical_problems,
-)
+from ltr_harness.rankers.adapters import feature_problems
+from ltr_harness.rankers.ranker import Facts, FieldsModel, Ranker, Training, as_matrix
 from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
 
@@ -39,14 +32,7 @@ class LinearRanker(Ranker):
     def check(self, facts: Facts | None = None) -> list[Problem]:
         if not self.weights:
             return [Problem("weights", "no feature has a weight", "at least one, such as {bm25: 1.0}")]
-        if facts is None:
-            return []
-        known = facts.feature_names
-        return [
-            Problem("weights", f"the data has no feature {name!r}", cure=did_you_mean(name, known))
-            for name in self.weights
-            if name not in known
-        ] + categorical_problems("weights", list(self.weights), facts)
+        return [] if facts is None else feature_problems("weights", list(self.weights), facts)
 
     @property
     def seed_matters(self) -> bool:

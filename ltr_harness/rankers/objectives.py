@@ -1,9 +1,13 @@
-"""Objectives of boosted rankers: names, metrics as objectives, grades as classes, cautions."""
+"""Objectives of boosted rankers: names, metrics as objectives, grades as classes, CatBoost's own, cautions.
+
+CatBoost reads over a parameter that it does not know in three of its losses, and over some that it knows; one it does
+not survive. What is known here was seen by training with and without each (tests/rankers/test_catboost_losses.py).
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
@@ -20,16 +24,16 @@ from pydantic import (
     model_validator,
 )
 
-from ltr_harness.boosting.objectives import MetricObjective, Weighting, require_order
+from ltr_harness.boosting.swap_gradients import MetricObjective, Weighting, require_order
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, MetricError, Problem
+from ltr_harness.errors import MetricError, Problem
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.gains import gains_of
-from ltr_harness.numbers import plain_number
+from ltr_harness.rankers.adapters import as_number
 from ltr_harness.rankers.ranker import Facts
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, plain_number
 
 # Names, in small letters, for the same thing or for what stands in its place in another library.
 _ALIKE = (
@@ -165,15 +169,6 @@ def class_problems(objective: str, asked: Mapping[str, bool], facts: Facts | Non
     return refused
 
 
-def refuse_shares(is_of_classes: bool) -> None:
-    """Refuse contributions of features to the scores of a model of classes."""
-    if is_of_classes:
-        raise DataError(
-            "the score is an expected grade, not a sum over trees, and cannot be divided among features; "
-            "`ltr-harness show importance` says which features it needs"
-        )
-
-
 @dataclass(frozen=True)
 class Optimised:
     """Depth and gains of an objective."""
@@ -240,3 +235,137 @@ def _gains(gain: Any, max_grade: float) -> NDArray[np.float64] | None:
         return gains_of(Judgments.checked(grades, QueryGroups.from_sizes([grades.size])), gain, "gain")
     except MetricError:  # a table that ends before the largest label is refused elsewhere
         return None
+
+
+_YETI = "mode top dcg_type dcg_denominator num_neighbors noise noise_power permutations decay"
+_DCG = "top type denominator"
+CATBOOST: Final[dict[str, str]] = {
+    "YetiRank": _YETI,
+    "YetiRankPairwise": _YETI,
+    "LambdaMart": f"metric sigma norm {_DCG}",
+    "StochasticRank": f"metric sigma mu nu num_estimations {_DCG} decay",
+    "PairLogit": "max_pairs",
+    "PairLogitPairwise": "max_pairs",
+    "QuerySoftMax": "beta",
+    "QueryRMSE": "",
+    "RMSE": "",
+    "MultiClass": "",
+}
+"""Each loss with the parameters that it reads."""
+
+LAMBDAMART = ("LambdaMart", METRIC)
+LAMBDAMART_RIDGE = 0.01
+"""CatBoost 1.2.10 has LambdaMart's gradient and hessian with the wrong sign. Newton's step, their quotient, is right as
+long as hardly a ridge is added to the hessian; a gradient step goes the wrong way, and learns the worst order."""
+_LARGEST_RIDGE = 0.1
+
+_LINEAR_OR_EXP = {"linear": "Base", "exp": "Exp"}
+
+
+def loss_problems(objective: str, facts: Facts | None) -> Iterator[Problem]:
+    """Objectives that CatBoost refuses, ignores or does not survive; it is asked for other values itself.
+
+    Example:
+        >>> print(*loss_problems("LambdaMart:metric=MRR;top=10", None))
+        objective: LambdaMart:metric=MRR;top=10: CatBoost ignores top with metric=MRR; leave it out
+    """
+    loss, _, said = objective.partition(":")
+    if loss not in CATBOOST:
+        yield from objective_problems(objective if loss == "rank" else loss, CATBOOST)
+        return
+    read, given = CATBOOST[loss].split(), dict[str, str]()
+    for entry in said.split(";") if said else ():
+        name, equals, value = entry.partition("=")
+        if not equals or not value:
+            cure = f"such as {loss}:{read[0]}=…" if read else f"such as {loss}"
+            yield Problem("objective", f"{objective}: found {entry!r}", "name=value", cure)
+        elif name not in read:
+            cure = did_you_mean(name, read) if read else "leave it out"
+            yield Problem("objective", f"{objective}: {loss} has no parameter {name!r}", cure=cure)
+        given[name] = value
+    target = given.get("metric", "NDCG")
+    for name, why in _ignored(loss, target, given).items():
+        found = f"{objective}: CatBoost ignores {name} with {why}"
+        yield Problem("objective", found, cure="leave it out")
+    if loss == "StochasticRank" and target == "MRR" and "top" in given:
+        found = f"{objective}: with top, metric=MRR ends CatBoost's process"
+        yield Problem("objective", found, cure="leave out top")
+    if "ERR" in (given.get("mode"), given.get("metric")) and facts is not None and facts.max_label > 1:
+        yield Problem(
+            "objective",
+            f"{objective}: CatBoost's ERR takes labels for probabilities; the largest training label is "
+            f"{facts.max_label:g}",
+            "labels from 0 to 1",
+            "objective: {metric: err} with LightGBM or XGBoost has the scale's grades",
+        )
+
+
+def step_problems(loss: str, given: Mapping[str, Any]) -> Iterator[Problem]:
+    """Parameters (by canonical names) that reverse LambdaMart's steps."""
+    if loss not in LAMBDAMART:
+        return
+    if as_number(given.get("l2_leaf_reg"), 0.0) > _LARGEST_RIDGE:
+        why = "CatBoost's LambdaMart has the hessian's sign wrong: a ridge moves leaves the wrong way"
+        expected = f"at most {_LARGEST_RIDGE:g}; {LAMBDAMART_RIDGE:g} unless given"
+        yield Problem("params.l2_leaf_reg", f"found {given['l2_leaf_reg']}: {why}", expected)
+    if given.get("leaf_estimation_method", "Newton") != "Newton":
+        why = "CatBoost's LambdaMart has the gradient's sign wrong: it would learn the worst order"
+        yield Problem("params.leaf_estimation_method", why, "Newton")
+
+
+def _ignored(loss: str, target: str, given: dict[str, str]) -> dict[str, str]:
+    """Parameters that the loss knows and does not look at beside the others, and why."""
+    if loss == "LambdaMart" and target in ("MRR", "MAP", "ERR"):
+        return {name: f"metric={target}" for name in _DCG.split() if name in given}
+    if loss.startswith("YetiRank"):
+        mode = given.get("mode", "Classic")
+        unread = ["top"] if mode == "Classic" else ["decay"]
+        unread += [] if mode in ("DCG", "NDCG") else ["dcg_type", "dcg_denominator"]
+        return {name: f"mode={mode}" for name in unread if name in given}
+    return {}
+
+
+def translated(config: MetricObjectiveConfig) -> str:
+    """The metric as CatBoost's LambdaMart has it; ask `translation_problems` first."""
+    from ltr_harness.metrics.ndcg import NDCG
+
+    metric = config.metric
+    shared = f"sigma={config.sigma:g};norm={str(config.norm).lower()}"
+    if isinstance(metric, NDCG):
+        top = "" if metric.k is None else f";top={metric.k}"
+        gain = _LINEAR_OR_EXP[metric.gain]
+        return f"LambdaMart:metric=NDCG;type={gain};denominator=LogPosition{top};{shared}"
+    return f"LambdaMart:metric={metric.name.upper()};{shared}"
+
+
+def translation_problems(config: MetricObjectiveConfig, facts: Facts | None) -> list[Problem]:
+    """Reasons why CatBoost has no such objective; empty where it has."""
+    why = _other_definition(config.metric, facts)
+    if why:
+        cure = "LightGBM or XGBoost optimise it; or one of CatBoost's own, such as YetiRank:mode=NDCG"
+        return [Problem("objective", f"CatBoost has no objective for {config.metric}: {why}", cure=cure)]
+    return [
+        Problem(f"objective.{name}", "CatBoost's LambdaMart has no such choice", cure="leave it out")
+        for name in ("truncation_level", "weighting")
+        if getattr(config, name) != MetricObjectiveConfig.model_fields[name].default
+    ]
+
+
+def _other_definition(metric: Metric, facts: Facts | None) -> str:
+    from ltr_harness.metrics.map import MAP
+    from ltr_harness.metrics.mrr import MRR
+    from ltr_harness.metrics.ndcg import NDCG
+
+    if isinstance(metric, NDCG):
+        if metric.gain not in _LINEAR_OR_EXP:
+            return "its LambdaMart has gain=exp and gain=linear, and no table"
+        if metric.discount != "log2":
+            return "its LambdaMart has discount=log2 alone"
+        return ""
+    if not isinstance(metric, MRR | MAP):
+        return "its LambdaMart has ndcg, mrr and map"  # and takes its DCG for NDCG
+    if metric.k is not None:
+        return f"its LambdaMart has {metric.name} of whole lists alone"
+    if metric.relevant != 1 or (facts is not None and facts.n_fractional):
+        return "every label above 0 is relevant to it"
+    return ""

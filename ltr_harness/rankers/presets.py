@@ -1,24 +1,17 @@
 """Presets of parameters (`preset: small`, `preset: web`) and built-in search spaces, by library and objective.
 
-`small` is for hundreds of training queries and tens of features (MQ2008, LightGBM's example), `web` for thousands
-of queries and more than a hundred (MSLR-WEB30K, Istella). They make the libraries' terms as equal as they can be:
-the same size of trees, the same shares of rows and features per tree, a ridge of comparable strength. Sampling is
-on in all of them: without it, a seed changes nothing in lambdarank and rank:ndcg, and replicates would be copies.
-docs/boosters.md has the numbers they were chosen and checked with; `scripts/bench presets` makes those of `web`.
-
-The built-in search space of `tune: {models: {lgb: built-in}}` has a range for each parameter that decides how much is
-learned from how little: size of the trees, step, shares of rows and features, ridge. Sampling stays on, so that a seed
-still matters. Lower ends suit hundreds of queries, upper ends tens of thousands (docs/tuning.md has the table and where
-it comes from). What is searched replaces what the model says.
+`small` is for hundreds of training queries and tens of features, `web` for thousands of queries and more than a
+hundred. They make the libraries' terms as equal as they can be: the same size of trees, the same shares of rows and
+features per tree, a ridge of comparable strength. Sampling is on in all of them, also where something is searched:
+without it, a seed changes nothing in lambdarank and rank:ndcg, and replicates would be copies. docs/boosters.md has
+the numbers that presets were chosen and checked with (`scripts/bench presets`), docs/tuning.md the sources of spaces.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from ltr_harness.rankers.catboost_losses import LAMBDAMART, LAMBDAMART_RIDGE
-from ltr_harness.rankers.catboost_losses import OBJECTIVES as CATBOOST
-from ltr_harness.rankers.objectives import METRIC
+from ltr_harness.rankers.objectives import CATBOOST, LAMBDAMART, LAMBDAMART_RIDGE, METRIC
 
 Params = dict[str, Any]
 
@@ -98,15 +91,9 @@ def _each(bases: dict[str, Params], more: Params, small: Params | None = None) -
 PRESETS: Final[dict[tuple[str, str], dict[str, Params]]] = {
     ("lightgbm", "lambdarank"): _each(_LIGHTGBM, _TOP_LIGHTGBM),
     ("lightgbm", "rank_xendcg"): _each(_LIGHTGBM, {}, {"learning_rate": 0.03}),
-    ("lightgbm", "regression"): _each(_LIGHTGBM, {}),
-    ("lightgbm", "multiclass"): _each(_LIGHTGBM, {}),
-    ("lightgbm", METRIC): _each(_LIGHTGBM, {}),
-    ("xgboost", "rank:ndcg"): _each(_XGBOOST, _TOP_XGBOOST),
-    ("xgboost", "rank:pairwise"): _each(_XGBOOST, _TOP_XGBOOST),
-    ("xgboost", "rank:map"): _each(_XGBOOST, _TOP_XGBOOST),
-    ("xgboost", "reg:squarederror"): _each(_XGBOOST, {}),
-    ("xgboost", "multi:softprob"): _each(_XGBOOST, {}),
-    ("xgboost", METRIC): _each(_XGBOOST, {}),
+    **{("lightgbm", objective): _LIGHTGBM for objective in ("regression", "multiclass", METRIC)},
+    **{("xgboost", f"rank:{kind}"): _each(_XGBOOST, _TOP_XGBOOST) for kind in ("ndcg", "pairwise", "map")},
+    **{("xgboost", objective): _XGBOOST for objective in ("reg:squarederror", "multi:softprob", METRIC)},
     ("xgboost", "rank_xendcg"): _each(_XGBOOST, {}, {"eta": 0.03, "min_child_weight": 0.1}),
     **{("catboost", objective): _CATBOOST for objective in CATBOOST},
     **{("catboost", loss): _each(_CATBOOST, {"l2_leaf_reg": LAMBDAMART_RIDGE}) for loss in LAMBDAMART},
@@ -148,25 +135,17 @@ _CATBOOST_SPACE: Spaces = {
 _WITHOUT_RIDGE = {name: values for name, values in _CATBOOST_SPACE.items() if name != "params.l2_leaf_reg"}
 # A pair counts where its better row stands within the first so many: a little above the usual K of 10, up to all.
 _TOP_SPACE: Spaces = {"params.lambdarank_truncation_level": _range(10, 40)}
-
 _METRIC_SPACE: Spaces = {
     "objective.truncation_level": _range(10, 40),
     "objective.sigma": _range(0.5, 2.0, log=True),
 }
 
 SPACES: Final[dict[tuple[str, str], Spaces]] = {
+    **{key: _LIGHTGBM_SPACE for key in PRESETS if key[0] == "lightgbm"},
+    **{key: _XGBOOST_SPACE for key in PRESETS if key[0] == "xgboost"},
+    **{key: _CATBOOST_SPACE for key in PRESETS if key[0] == "catboost"},
     ("lightgbm", "lambdarank"): {**_LIGHTGBM_SPACE, **_TOP_SPACE},
-    ("lightgbm", "rank_xendcg"): _LIGHTGBM_SPACE,
-    ("lightgbm", "regression"): _LIGHTGBM_SPACE,
-    ("lightgbm", "multiclass"): _LIGHTGBM_SPACE,
     ("lightgbm", METRIC): {**_LIGHTGBM_SPACE, **_METRIC_SPACE},
-    ("xgboost", "rank:ndcg"): _XGBOOST_SPACE,
-    ("xgboost", "rank:pairwise"): _XGBOOST_SPACE,
-    ("xgboost", "rank:map"): _XGBOOST_SPACE,
-    ("xgboost", "rank_xendcg"): _XGBOOST_SPACE,
-    ("xgboost", "reg:squarederror"): _XGBOOST_SPACE,
-    ("xgboost", "multi:softprob"): _XGBOOST_SPACE,
     ("xgboost", METRIC): {**_XGBOOST_SPACE, **_METRIC_SPACE},
-    **{("catboost", objective): _CATBOOST_SPACE for objective in CATBOOST},
     **{("catboost", loss): _WITHOUT_RIDGE for loss in LAMBDAMART},
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -152,29 +152,11 @@ class Facts:
             n_fractional=int((labels != np.floor(labels)).sum()),
             has_weights=train.judgments.query_weights is not None,
             stopping=stopping,
-            n_blank=int(np.count_nonzero(np.maximum.reduceat(labels, train.groups.boundaries[:-1]) <= 0)),
+            n_blank=int(np.count_nonzero(train.groups.max(labels) <= 0)),
             has_positions=train.positions is not None,
             categories=tuple(train.categories),
             judgments=train.judgments,
         )
-
-
-def categorical_problems(place: str, names: Sequence[str], facts: Facts) -> list[Problem]:
-    """Categorical features (codes without an order) among those that a ranker takes for quantities.
-
-    Args:
-        place: field of the ranker, for messages.
-        names: features that it would use so.
-        facts: of the training data.
-    """
-    return [
-        Problem(place, f"feature {name!r} is categorical: its codes have no order", "a feature of numbers")
-        for name in names
-        if name in facts.categories
-    ]
-
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -330,14 +312,11 @@ class Ranker(BaseModel, ABC):
 
 
 def as_matrix(features: ArrayLike, n_features: int) -> NDArray[np.float32]:
-    """float32 (n_rows, n_features), without a copy where it is that already.
+    """float32 (n_rows, n_features), without a copy where it is that already; a DataError for another shape.
 
     Args:
         features: (n_rows, n_features).
         n_features: that the model was trained on.
-
-    Raises:
-        DataError: another shape.
     """
     matrix = np.asarray(features, dtype=np.float32)
     if matrix.ndim != 2 or matrix.shape[1] != n_features:
@@ -348,11 +327,7 @@ def as_matrix(features: ArrayLike, n_features: int) -> NDArray[np.float32]:
 
 
 def model_file(folder: Path, name: str) -> Path:
-    """The path of a stored model.
-
-    Raises:
-        DataError: it is not there, or no regular file of the folder.
-    """
+    """The path of a stored model; DataError where it is not there, or no regular file of the folder."""
     try:
         return stored_file(Path(folder), name)
     except OSError as problem:
@@ -393,8 +368,7 @@ def failures_of(
     except HarnessError:
         raise
     except MemoryError as problem:
-        raise TrainingError(
-            f"{library} ran out of memory; expected fewer rows, features or threads"
-        ) from problem
+        short = f"{library} ran out of memory; expected fewer rows, features or threads"
+        raise TrainingError(short) from problem
     except errors as problem:
         raise TrainingError(f"{library}: {say(str(problem))}") from problem

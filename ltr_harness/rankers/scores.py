@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from ltr_harness.compression import bare_name, suffix_of
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.files import bare_name, suffix_of
 from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, model_file
 from ltr_harness.readers.scores import read_scores
 from ltr_harness.readers.trec import read_run

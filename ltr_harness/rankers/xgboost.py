@@ -12,32 +12,79 @@ from types import ModuleType
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import Field
 
 from ltr_harness.boosting.watching import Measured, one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.rankers import adapters
 from ltr_harness.rankers import xgboost_parameters as parameters
-from ltr_harness.rankers.adapters import (
-    Importance,
-    TreeModel,
-    as_number,
-    by_position,
-    is_on,
-    learned_bias,
-    safe_feature_names,
-    shared,
-)
 from ltr_harness.rankers.boosted import DataParallelRanker
-from ltr_harness.rankers.cluster import Coordinator, Parts, SharedStopping
-from ltr_harness.rankers.objectives import (
-    MetricObjectiveConfig,
-    Optimised,
-    refuse_shares,
-)
-from ltr_harness.rankers.ranker import Facts, Training, as_matrix, failures_of, model_file
+from ltr_harness.rankers.cluster import Parts, Session, SharedStopping
+from ltr_harness.rankers.objectives import MetricObjectiveConfig, Optimised
+from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
 from ltr_harness.rankers.xgboost_parameters import plain_message, problems
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class XGBoostModel(adapters.TreeModel):
+    """A booster that consists of the best round's trees; scores are margins, float32 inside XGBoost.
+
+    The score of a model of classes is the expected grade.
+    """
+
+    FILE: ClassVar[str] = "model.ubj"
+
+    def _width(self) -> int:
+        return int(self.booster.num_features())
+
+    @cached_property
+    def _is_of_classes(self) -> bool:
+        learner = json.loads(self.booster.save_config())["learner"]
+        return int(learner["learner_model_param"]["num_class"]) > 1
+
+    def _predicted(self, matrix: NDArray[np.float32], rounds: int) -> Any:
+        kind = "value" if self._is_of_classes else "margin"
+        return one_per_row(
+            self.booster.inplace_predict(matrix, predict_type=kind, iteration_range=(0, rounds))
+        )
+
+    def _shares(self, matrix: NDArray[np.float32]) -> Any:
+        import xgboost
+
+        data = xgboost.DMatrix(
+            matrix,
+            feature_names=self.booster.feature_names,
+            feature_types=self.booster.feature_types,
+            enable_categorical=True,
+        )
+        return self.booster.predict(data, pred_contribs=True)
+
+    @property
+    def n_leaves(self) -> int:
+        return sum(tree.count("leaf=") for tree in self.booster.get_dump())
+
+    def importance(self, kind: adapters.Importance = "gain") -> NDArray[np.float64]:
+        named = self.booster.get_score(importance_type={"gain": "total_gain", "split": "weight"}[kind])
+        names = self.booster.feature_names or [f"f{i}" for i in range(self.booster.num_features())]
+        return np.array([float(named.get(name, 0.0)) for name in names])
+
+    def save(self, folder: Path) -> str:
+        # not `save_model`, which may lose the end of a file on a full disk without a word
+        (Path(folder) / self.FILE).write_bytes(self.booster.save_raw("ubj"))
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        import xgboost
+
+        path = model_file(folder, cls.FILE)
+        try:
+            booster = xgboost.Booster({"nthread": threads} if threads else None, model_file=path)
+        except xgboost.core.XGBoostError as problem:
+            raise DataError(f"{path}: XGBoost cannot read it: {plain_message(str(problem))}") from problem
+        return cls(booster=booster, best_round=booster.num_boosted_rounds())
 
 
 class XGBoostRanker(DataParallelRanker):
@@ -46,7 +93,7 @@ class XGBoostRanker(DataParallelRanker):
     packages = ("xgboost",)
     library = "xgboost"
     objectives = parameters.OBJECTIVES
-    model_file = "model.ubj"
+    trained = XGBoostModel
     parameters: ClassVar[ModuleType] = parameters
 
     objective: str | MetricObjectiveConfig = Field(
@@ -80,9 +127,9 @@ class XGBoostRanker(DataParallelRanker):
         given = parameters.complete(self.loss, parameters.canonical(self.library_params()), seed=0, threads=1)
         gain = None
         if self.loss == "rank:ndcg":
-            gain = "exp" if is_on(given["ndcg_exp_gain"]) else "linear"
+            gain = "exp" if adapters.is_on(given["ndcg_exp_gain"]) else "linear"
         all_pairs = given["lambdarank_pair_method"] == "mean"
-        depth = None if all_pairs else int(as_number(given[parameters.PAIRS], 32))
+        depth = None if all_pairs else int(adapters.as_number(given[parameters.PAIRS], 32))
         return Optimised(f"params.{parameters.PAIRS}", depth, gain)
 
     def selection(self) -> tuple[Any, ...]:
@@ -117,7 +164,7 @@ class XGBoostRanker(DataParallelRanker):
         from ltr_harness.boosting.xgboost import LastBias, Watch
 
         key = (self.selection(), self._needs_names(handed), parameters.binning(handed))
-        train, valid = shared("xgboost", training, key, lambda: self._binned(training, handed))
+        train, valid = adapters.shared("xgboost", training, key, lambda: self._binned(training, handed))
         watch = self.watch(Watch, training, valid)
         objective = self._gradients(training)
         bias = LastBias() if handed.get("lambdarank_unbiased") else None
@@ -130,7 +177,7 @@ class XGBoostRanker(DataParallelRanker):
             callbacks=[one for one in (objective, bias, watch) if one is not None],
             verbose_eval=False,
         )
-        learned = learned_bias("ti+, tj-", *bias.learned) if bias else {}
+        learned = adapters.learned_bias("ti+, tj-", *bias.learned) if bias else {}
         return booster, watch.history if watch else [], learned
 
     def _train_across(
@@ -170,7 +217,7 @@ class XGBoostRanker(DataParallelRanker):
         return int(booster.num_boosted_rounds()), int(n_splits)
 
     def _model(self, booster: Any, training: Training, outcome: dict[str, Any]) -> XGBoostModel:
-        booster.feature_names = safe_feature_names(training.train.feature_names)
+        booster.feature_names = adapters.safe_feature_names(training.train.feature_names)
         return XGBoostModel(booster=booster, **outcome)
 
     def _gradients(self, training: Training) -> Any:
@@ -204,7 +251,7 @@ class XGBoostRanker(DataParallelRanker):
 
         split = self.prepared(training.train)
         if self.position_bias:  # XGBoost takes a row's place within its query for its position
-            split = by_position(split)
+            split = adapters.by_position(split)
         fields = self._fields(split, handed)
         if weights := self._feature_weights(split):
             fields["feature_weights"] = weights
@@ -227,7 +274,9 @@ class XGBoostRanker(DataParallelRanker):
         fields = {
             "label": split.labels,
             **self._queries(split),
-            "feature_names": safe_feature_names(split.feature_names) if self._needs_names(handed) else None,
+            "feature_names": adapters.safe_feature_names(split.feature_names)
+            if self._needs_names(handed)
+            else None,
             "nthread": handed["nthread"],
         }
         if columns := set(self.categorical_columns(split)):
@@ -250,86 +299,17 @@ class XGBoostRanker(DataParallelRanker):
         constrained = {"monotone_constraints", "interaction_constraints"} & handed.keys()
         return self.init_model is not None or bool(constrained)
 
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> XGBoostModel:
-        return XGBoostModel.load(folder, threads)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class XGBoostModel(TreeModel):
-    """A booster that consists of the best round's trees; scores are margins, float32 inside XGBoost.
-
-    The score of a model of classes is the expected grade.
-    """
-
-    FILE: ClassVar[str] = XGBoostRanker.model_file
-    booster: Any
-
-    def score(self, features: ArrayLike) -> NDArray[np.float64]:
-        return self.score_after(features, 0)
-
-    def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
-        matrix = as_matrix(features, self.booster.num_features())
-        if not len(matrix):
-            return np.empty(0)
-        kind = "value" if self._is_of_classes else "margin"
-        scores = self.booster.inplace_predict(matrix, predict_type=kind, iteration_range=(0, rounds))
-        return np.asarray(one_per_row(scores), dtype=np.float64)
-
-    @cached_property
-    def _is_of_classes(self) -> bool:
-        learner = json.loads(self.booster.save_config())["learner"]
-        return int(learner["learner_model_param"]["num_class"]) > 1
-
-    @property
-    def n_leaves(self) -> int:
-        return sum(tree.count("leaf=") for tree in self.booster.get_dump())
-
-    def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
-        named = self.booster.get_score(importance_type={"gain": "total_gain", "split": "weight"}[kind])
-        names = self.booster.feature_names or [f"f{i}" for i in range(self.booster.num_features())]
-        return np.array([float(named.get(name, 0.0)) for name in names])
-
-    def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
-        import xgboost
-
-        refuse_shares(self._is_of_classes)
-        matrix = as_matrix(features, self.booster.num_features())
-        data = xgboost.DMatrix(
-            matrix,
-            feature_names=self.booster.feature_names,
-            feature_types=self.booster.feature_types,
-            enable_categorical=True,
-        )
-        return np.asarray(self.booster.predict(data, pred_contribs=True), dtype=np.float64)
-
-    def save(self, folder: Path) -> str:
-        # not `save_model`, which may lose the end of a file on a full disk without a word
-        (Path(folder) / self.FILE).write_bytes(self.booster.save_raw("ubj"))
-        return self.FILE
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> Self:
-        import xgboost
-
-        path = model_file(folder, cls.FILE)
-        try:
-            booster = xgboost.Booster({"nthread": threads} if threads else None, model_file=path)
-        except xgboost.core.XGBoostError as problem:
-            raise DataError(f"{path}: XGBoost cannot read it: {plain_message(str(problem))}") from problem
-        return cls(booster=booster, best_round=booster.num_boosted_rounds())
-
 
 def _is_over(stopping: SharedStopping, model: Any, rounds: int) -> bool:
     """Whether training ends with this round, on each worker."""
 
-    def score(coordinator: Coordinator) -> NDArray[np.float32]:
+    def score(session: Session) -> NDArray[np.float32]:
         import xgboost
 
-        if coordinator.matrix is None:
-            coordinator.matrix = xgboost.DMatrix(coordinator.valid.features)
+        if session.matrix is None:
+            session.matrix = xgboost.DMatrix(session.valid.features)
         scores: NDArray[np.float32] = model.predict(
-            coordinator.matrix, output_margin=True, validate_features=False
+            session.matrix, output_margin=True, validate_features=False
         )
         return scores
 

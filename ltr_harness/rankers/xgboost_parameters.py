@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.adapters import (
-    as_number,
-    is_on,
-    name_problems,
-    rejected_parameters,
-    remembered,
-    safe_feature_names,
-)
+from ltr_harness.rankers import adapters
+from ltr_harness.rankers.adapters import as_number, is_on
 from ltr_harness.rankers.objectives import METRIC
 from ltr_harness.rankers.ranker import Facts
 from ltr_harness.wording import count_of
@@ -34,7 +28,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank:ndcg": {**_PAIRS, "ndcg_exp_gain": True},
     "rank:pairwise": _PAIRS,
     "rank:map": _PAIRS,
-    "rank_xendcg": {"base_score": 0.0},  # ours: see ltr_harness.boosting.xendcg
+    "rank_xendcg": {"base_score": 0.0},  # ours: see ltr_harness.boosting.xgboost_metrics
     "reg:squarederror": {},
     "multi:softprob": {"num_class": 2},  # as many as there are grades
 }
@@ -48,41 +42,21 @@ _OURS = (XENDCG, METRIC)
 
 DEFAULT_MAX_BIN = 256
 
-_METRICS = "set it under `metrics:`; the harness evaluates with its own metrics"
-_STOPPING = "set it under `stopping:`; one rule stops every library"
-_ROUNDS = "set it with `stopping.max_rounds` or the model's `rounds:`"
-_SEEDS = "set it under `seeds:`"
-_HARNESS = "the harness sets it, so that a run can be repeated"
-_DATA = "data reach the library from memory; set it under `data:`"
-
-OWNED = {
-    "objective": "set it with the model's `objective:`",
-    **dict.fromkeys(["eval_metric", "disable_default_eval_metric"], _METRICS),
-    **dict.fromkeys(["early_stopping_rounds", "maximize", "save_best"], _STOPPING),
-    **dict.fromkeys(["num_boost_round", "n_estimators", "num_round"], _ROUNDS),
-    **dict.fromkeys(["seed", "seed_per_iteration"], _SEEDS),
-    "nthread": "the harness divides the machine's cores among the workers",
-    **dict.fromkeys(["verbosity", "silent", "validate_parameters", "verbose_eval"], _HARNESS),
-    **dict.fromkeys(
-        [
-            "group",
-            "qid",
-            "weight",
-            "feature_weights",
-            "enable_categorical",
-            "missing",
-            "feature_types",
-            "data",
-        ],
-        _DATA,
-    ),
-    "num_class": "it is counted from the training labels, for objective: multi:softprob",
-    **dict.fromkeys(["num_target", "multi_strategy"], "a ranker has one score per row"),
-    **dict.fromkeys(
-        ["process_type", "updater", "refresh_leaf"],
-        "the harness trains new trees; choose them by `tree_method`",
-    ),
-}
+OWNED = adapters.set_elsewhere(
+    {
+        "objective": "objective",
+        "metrics": "eval_metric disable_default_eval_metric",
+        "stopping": "early_stopping_rounds maximize save_best",
+        "rounds": "num_boost_round n_estimators num_round",
+        "set it under `seeds:`": "seed seed_per_iteration",
+        "threads": "nthread",
+        "harness": "verbosity silent validate_parameters verbose_eval",
+        "data": "group qid weight feature_weights enable_categorical missing feature_types data",
+        "it is counted from the training labels, for objective: multi:softprob": "num_class",
+        "a ranker has one score per row": "num_target multi_strategy",
+        "the harness trains new trees; choose them by `tree_method`": "process_type updater refresh_leaf",
+    }
+)
 
 _ALIASES = {
     "learning_rate": "eta",
@@ -95,57 +69,23 @@ _ALIASES = {
     "random_seed": "seed",
 }
 
-_DART_ONLY = ["normalize_type", "one_drop", "rate_drop", "sample_type", "skip_drop"]
-_CATEGORICAL_ONLY = ["max_cat_threshold", "max_cat_to_onehot"]
-_OTHER_LOSSES = [
-    "aft_loss_distribution",
-    "aft_loss_distribution_scale",
-    "expectile_alpha",
-    "huber_slope",
-    "max_weight",
-    "quantile_alpha",
-    "scale_pos_weight",
-    "tweedie_variance_power",
-]
+_DART_ONLY = "normalize_type one_drop rate_drop sample_type skip_drop"
+_CATEGORICAL_ONLY = "max_cat_threshold max_cat_to_onehot"
+_OTHER_LOSSES = """
+    aft_loss_distribution aft_loss_distribution_scale expectile_alpha huber_slope max_weight quantile_alpha
+    scale_pos_weight tweedie_variance_power"""
 
-# The documented parameters; whether the installed version takes them is asked of itself.
-_DOCUMENTED = [
-    *OWNED,
-    *_DART_ONLY,
-    *_CATEGORICAL_ONLY,
-    *_OTHER_LOSSES,
-    *OBJECTIVES["rank:ndcg"],
-    "alpha",
-    "base_score",
-    "booster",
-    "colsample_bylevel",
-    "colsample_bynode",
-    "colsample_bytree",
-    "device",
-    "eta",
-    "fail_on_invalid_gpu_id",
-    "gamma",
-    "grow_policy",
-    "interaction_constraints",
-    "lambda",
-    "lambdarank_bias_norm",
-    "max_bin",
-    "max_cached_hist_node",
-    "max_delta_step",
-    "max_depth",
-    "max_leaves",
-    "min_child_weight",
-    "monotone_constraints",
-    "num_parallel_tree",
-    "sampling_method",
-    "subsample",
-    "tree_method",
-]
+_FURTHER = """
+    alpha base_score booster colsample_bylevel colsample_bynode colsample_bytree device eta fail_on_invalid_gpu_id gamma
+    grow_policy interaction_constraints lambda lambdarank_bias_norm max_bin max_cached_hist_node max_delta_step
+    max_depth max_leaves min_child_weight monotone_constraints num_parallel_tree sampling_method subsample
+    tree_method"""
 
 
 def canonical_names() -> dict[str, str]:
-    """Every documented name, aliases included, to the name it stands for."""
-    return {**{name: name for name in _DOCUMENTED}, **_ALIASES}
+    """Every documented name, aliases included, to the name it stands for; the installed version takes more or fewer."""
+    documented = f"{_DART_ONLY} {_CATEGORICAL_ONLY} {_OTHER_LOSSES} {_FURTHER}".split()
+    return {name: name for name in (*OWNED, *OBJECTIVES["rank:ndcg"], *documented)} | _ALIASES
 
 
 def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,23 +138,21 @@ def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
 
 def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
     """Why a parameter would be ignored beside the others, or None."""
-    hist = given.get("tree_method", "hist") in ("hist", "auto")
-    conditions: list[tuple[list[str], bool, str]] = [
-        (["ndcg_exp_gain"], objective == "rank:ndcg", f"with the objective {objective}"),
-        ([*_PAIRS, "lambdarank_bias_norm"], objective.startswith("rank:"), f"with the objective {objective}"),
-        (_OTHER_LOSSES, False, f"with the objective {objective}"),
-        (
-            ["lambdarank_bias_norm"],
-            is_on(given.get("lambdarank_unbiased")),
-            "without lambdarank_unbiased: true",
-        ),
+    method, with_it = given.get("tree_method", "hist"), f"with the objective {objective}"
+    unbiased, binned = is_on(given.get("lambdarank_unbiased")), method in ("hist", "auto", "approx")
+    conditions = [  # parameters, whether they mean anything, and why not
+        ("ndcg_exp_gain", objective == "rank:ndcg", with_it),
+        (f"{' '.join(_PAIRS)} lambdarank_bias_norm", objective.startswith("rank:"), with_it),
+        (_OTHER_LOSSES, False, with_it),
+        ("lambdarank_bias_norm", unbiased, "without lambdarank_unbiased: true"),
         (_DART_ONLY, given.get("booster") == "dart", "without booster: dart"),
         (_CATEGORICAL_ONLY, "feature_types" in given, "without categorical features"),
-        (["max_bin"], hist or given.get("tree_method") == "approx", "with tree_method: exact"),
-        (["max_cached_hist_node"], hist or given.get("tree_method") == "approx", "with tree_method: exact"),
-        (["fail_on_invalid_gpu_id"], False, "on a CPU"),
+        ("max_bin max_cached_hist_node", binned, "with tree_method: exact"),
+        ("fail_on_invalid_gpu_id", False, "on a CPU"),
     ]
-    return next((why for names, effective, why in conditions if name in names and not effective), None)
+    return next(
+        (why for names, effective, why in conditions if name in names.split() and not effective), None
+    )
 
 
 _LARGEST_EXP_LABEL = 31
@@ -238,18 +176,15 @@ def problems(
             refusal, unused = _ask(objective, {name: params[name]}, ["a", "b"])
             if refusal is None and name not in unused:
                 names[name] = name  # newer than our table
-    refused = name_problems(
-        params, "XGBoost", names, OWNED, lambda name, value: without_effect(name, objective, given)
-    )
+    refused = [
+        *adapters.name_problems(
+            params, "XGBoost", names, OWNED, lambda name, _: without_effect(name, objective, given)
+        )
+    ]
     refused += _values(objective, params, facts, {problem.place for problem in refused})
     if given.get("booster") == "gblinear":
-        refused.append(
-            Problem(
-                "params.booster",
-                "gblinear has no trees, so no round can be kept",
-                "gbtree, or dart with `rounds:`",
-            )
-        )
+        found = "gblinear has no trees, so no round can be kept"
+        refused.append(Problem("params.booster", found, "gbtree, or dart with `rounds:`"))
     refused += _threshold(objective, relevant, facts)
     if facts is not None:
         refused += _limits(objective, given, facts)
@@ -263,21 +198,20 @@ def _values(objective: str, params: Mapping[str, Any], facts: Facts | None, wron
         for name, value in params.items()
         if f"params.{name}" not in wrong and (facts is not None or name not in _PER_FEATURE)
     }
-    features = safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
-    refused = rejected_parameters(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
+    features = adapters.safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
+    refused = adapters.rejected_parameters(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
     if refused:
         return refused
     _, unused = _ask(objective, askable, features)
+    found = "is not used by this objective and tree method"
     return [
-        Problem(
-            f"params.{name}", f"{name} is not used by this objective and tree method", cure="leave it out"
-        )
+        Problem(f"params.{name}", f"{name} {found}", cure="leave it out")
         for name in askable
         if name in unused
     ]
 
 
-@remembered
+@adapters.remembered
 def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> tuple[str | None, set[str]]:
     """XGBoost's refusal of a definition, if any, and the parameters it says it does not use."""
     import xgboost
@@ -302,91 +236,44 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> tupl
     return None, unused
 
 
-def _threshold(objective: str, relevant: int | None, facts: Facts | None) -> list[Problem]:
+def _threshold(objective: str, relevant: int | None, facts: Facts | None) -> Iterator[Problem]:
     if objective != "rank:map":
-        if relevant is None:
-            return []
-        return [Problem("relevant", f"has no effect with the objective {objective}", cure="leave it out")]
-    if relevant is None:
-        return [
-            Problem(
-                "relevant",
-                "not given: rank:map knows only relevant and not relevant",
-                "the lowest label that counts as relevant in training, such as relevant: 1",
-            )
-        ]
-    if relevant < 1:
-        return [Problem("relevant", f"found {relevant}: every document would be relevant", "at least 1")]
-    if facts is not None and facts.max_label < relevant:
-        return [
-            Problem(
-                "relevant",
-                f"no training label reaches {relevant}",
-                f"at most {facts.max_label:g}, the largest label",
-            )
-        ]
-    return []
+        if relevant is not None:
+            yield Problem("relevant", f"has no effect with the objective {objective}", cure="leave it out")
+    elif relevant is None:
+        expected = "the lowest label that counts as relevant in training, such as relevant: 1"
+        yield Problem("relevant", "not given: rank:map knows only relevant and not relevant", expected)
+    elif relevant < 1:
+        yield Problem("relevant", f"found {relevant}: every document would be relevant", "at least 1")
+    elif facts is not None and facts.max_label < relevant:
+        expected = f"at most {facts.max_label:g}, the largest label"
+        yield Problem("relevant", f"no training label reaches {relevant}", expected)
 
 
-def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> list[Problem]:
+def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:
     """Limits that depend on the data."""
-    refused = []
+    fractional = f"found {count_of(facts.n_fractional, 'such training label')}"
     if objective == "rank:ndcg" and is_on(given.get("ndcg_exp_gain", True)):
         cure = "set params.ndcg_exp_gain: false, map the labels with data.grades, or use objective: rank:pairwise"
         if facts.n_fractional:
-            refused.append(
-                Problem(
-                    "objective",
-                    "rank:ndcg with exponential gain refuses fractional labels; found "
-                    f"{count_of(facts.n_fractional, 'such training label')}",
-                    cure=cure,
-                )
-            )
+            refused = "rank:ndcg with exponential gain refuses fractional labels"
+            yield Problem("objective", f"{refused}; {fractional}", cure=cure)
         if facts.max_label > _LARGEST_EXP_LABEL:
-            refused.append(
-                Problem(
-                    "objective",
-                    f"the largest training label is {facts.max_label:g}, and rank:ndcg with exponential gain takes at "
-                    f"most {_LARGEST_EXP_LABEL}",
-                    cure=cure,
-                )
+            yield Problem(
+                "objective",
+                f"the largest training label is {facts.max_label:g}, and rank:ndcg with exponential gain takes at "
+                f"most {_LARGEST_EXP_LABEL}",
+                cure=cure,
             )
     if objective == XENDCG:
-        refused += _xendcg_limits(given, facts)
-    if facts.stopping and given.get("booster") == "dart":
-        refused.append(
-            Problem(
-                "params.booster",
-                "dart rescales earlier trees in every round, so early stopping cannot go back to the best one",
-                cure="give the model a fixed number of `rounds:`, or use booster: gbtree",
-            )
-        )
-    return refused
-
-
-def _xendcg_limits(given: Mapping[str, Any], facts: Facts) -> list[Problem]:
-    refused = []
-    if facts.n_fractional:
-        refused.append(
-            Problem(
-                "objective",
-                f"rank_xendcg truncates fractional labels; found {count_of(facts.n_fractional, 'such training label')}",
-                "integer labels",
-                "rescale the labels, or use objective: rank:pairwise",
-            )
-        )
-    mass = as_number(given.get("min_child_weight"), 1.0)
-    if not facts.has_weights and 2 * mass >= facts.n_queries:
-        refused.append(
-            Problem(
-                "params.min_child_weight",
-                "a query's hessian sums to less than 1 in rank_xendcg, so "
-                f"{count_of(facts.n_queries, 'training query')} cannot "
-                f"be split into two leaves of {mass:g} each: the model would be constant",
-                f"well below {facts.n_queries / 2:g}; 1 is XGBoost's default",
-            )
-        )
-    return refused
+        if facts.n_fractional:
+            truncated = f"rank_xendcg truncates fractional labels; {fractional}"
+            cure = "rescale the labels, or use objective: rank:pairwise"
+            yield Problem("objective", truncated, "integer labels", cure)
+        mass = as_number(given.get("min_child_weight"), 1.0)
+        yield from adapters.xendcg_limits("min_child_weight", mass, "1 is XGBoost's default", facts)
+    if given.get("booster") == "dart":
+        yield from adapters.dart_limits("booster", "booster: gbtree", facts)
 
 
 def plain_message(message: str) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field, PrivateAttr
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.delimited import Delimited
+from ltr_harness.readers.csv import Delimited
 from ltr_harness.readers.files import located
 from ltr_harness.readers.rows import limited, repeated
 from ltr_harness.readers.tables import TableReader
@@ -57,17 +57,15 @@ class CatBoostPool(TableReader):
         first = Delimited(self.paths(files, root)[0], self.separator, header=False)
         beyond = [at for at in described if at >= len(first.columns)]
         if beyond:
-            raise DataError(
-                Problem(
-                    str(description),
-                    f"describes column {beyond[0]}",
-                    f"columns 0 to {len(first.columns) - 1}, which {first.path.name} has",
-                )
+            raise DataError.at(
+                description,
+                f"describes column {beyond[0]}",
+                f"columns 0 to {len(first.columns) - 1}, which {first.path.name} has",
             )
         names = [described.get(at, ("num", ""))[1] or str(at) for at in range(len(first.columns))]
         kinds = [described.get(at, ("num", ""))[0] for at in range(len(first.columns))]
         if twice := repeated(names):
-            raise DataError(Problem(str(description), f"names {', '.join(map(repr, twice))} twice"))
+            raise DataError.at(description, f"names {', '.join(map(repr, twice))} twice")
         roles: dict[str, Any] = {
             _ROLES[kind]: name for kind, name in zip(kinds, names, strict=True) if kind in _ROLES
         }
@@ -88,20 +86,15 @@ class CatBoostPool(TableReader):
     def opened(self, path: Path) -> Delimited:
         table = Delimited(path, self.separator, header=False)
         if len(table.columns) != len(self._names):
-            raise DataError(
-                Problem(
-                    str(path), f"has {len(table.columns)} columns", f"{len(self._names)}, as the first pool"
-                )
+            raise DataError.at(
+                path, f"has {len(table.columns)} columns", f"{len(self._names)}, as the first pool"
             )
         table.columns = list(self._names)
         return table
 
 
 def _described(path: Path) -> dict[int, tuple[str, str]]:
-    """Column number to what it is, in lower case, and its name.
-
-    Raises DataError: every line that describes nothing, one column twice, or no column as the label or the group.
-    """
+    """Column number to what it is, in lower case, and its name."""
     described: dict[int, tuple[str, str]] = {}
     problems = []
     known = (*_ROLES, *_FEATURES, *_IGNORED)

@@ -2,13 +2,293 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
-from ltr_harness.compression import bare_name
-from ltr_harness.readers.delimited import Delimited
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.files import bare_name
+from ltr_harness.logs.columns import Columns
+from ltr_harness.readers.files import release, text_bytes
+from ltr_harness.readers.rows import SHOWN, limited, repeated
+from ltr_harness.readers.table_part import OpenedTable
 from ltr_harness.readers.tables import TableReader
+from ltr_harness.wording import FORMULA, count_of, shortened
+
+_FIELD_LIMIT = 1 << 30
+_PEEKED = 1000
+_DECIMAL_COMMA = re.compile(r"\s*[-+]?[0-9]+(\.[0-9]{3})*,[0-9]+\s*")
+
+
+class Delimited(OpenedTable):
+    """Opened CSV or TSV file: its columns are known, its rows are not read yet."""
+
+    def __init__(self, path: Path, separator: str, *, header: bool = True) -> None:
+        self.path = path
+        self.schema = None
+        self.separator = separator
+        self.header = header
+        self._data = text_bytes(path)
+        self.size = len(self._data)
+        self.n_rows: int | None = None
+        first = next(self._records(), None)
+        if first is None:
+            raise DataError.at(path, "has only blank lines", "rows")
+        if header:
+            self._check_header(first[0])
+        self.columns = first[1] if header else [str(i) for i in range(len(first[1]))]
+        if twice := repeated(self.columns):
+            if missing := self.missing_header():
+                raise DataError(missing)
+            raise DataError.at(f"{path}:{first[0]}", f"the header names {', '.join(map(repr, twice))} twice")
+
+    def missing_header(self) -> Problem | None:
+        """That at least half of the first row is numbers, which do not merely count columns."""
+        if not self.header:
+            return None
+        numbers = [name for name in self.columns if name and _is_number(name)]
+        counted = [str(at) for start in (0, 1) for at in range(start, start + len(numbers))]
+        n = len(numbers)
+        if 2 * n < len(self.columns) or numbers in (counted[:n], counted[n:]):
+            return None
+        shown = shortened(self.columns, 6)
+        return Problem(
+            str(self.path),
+            f"the first row has values, not names: {shown}",
+            "a header with the names of the columns",
+            "write one above the rows, or use `reader: lightgbm` for rows that begin with the label",
+        )
+
+    def numeric_columns(self) -> set[str]:
+        """Columns that hold numbers, or nothing, in the first megabyte."""
+        from pyarrow import ArrowInvalid, csv, types
+
+        try:
+            schema = csv.open_csv(
+                self._stream(),
+                read_options=self._layout(),
+                parse_options=self._dialect(),
+            ).schema
+            names = list(schema.names)
+        except (ArrowInvalid, UnicodeDecodeError) as problem:
+            self._refuse_wrong_rows()
+            raise self._unexpected(problem) from None
+        numeric = (types.is_integer, types.is_floating, types.is_null)
+        return {
+            name for name, kind in zip(names, schema.types, strict=True) if any(is_(kind) for is_ in numeric)
+        }
+
+    def category_columns(self) -> set[str]:
+        """None: in text every column is text."""
+        return set()
+
+    def decimal_commas(self, columns: Sequence[str]) -> list[Problem]:
+        """See `OpenedTable`; as far as a column's first rows say."""
+        first = list(islice(self._records(), self.header, self.header + _PEEKED))
+        problems = []
+        for name in columns:
+            at = self.columns.index(name)
+            cells = [
+                (line, fields[at]) for line, fields, _ in first if len(fields) > at and fields[at].strip()
+            ]
+            if cells and all(_DECIMAL_COMMA.fullmatch(cell) for _, cell in cells):
+                line, cell = cells[0]
+                problems.append(
+                    Problem(
+                        f"{self.path}:{line}",
+                        f"column {name!r} contains {cell!r}",
+                        "a number such as 1234.5",
+                        "write numbers with a decimal point, or list the columns to use under `features:`",
+                    )
+                )
+        return problems
+
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+        """Numbers as float64 (NULL, NaN and nothing are null), texts without the apostrophe that `csv_cell` writes."""
+        from pyarrow import ArrowInvalid, compute, csv, float64, string
+
+        def parsed(number_type: Any) -> Any:
+            kinds = dict.fromkeys(numbers, number_type) | {name: string() for name in texts}
+            return csv.read_csv(
+                self._stream(),
+                read_options=self._layout(),
+                parse_options=self._dialect(),
+                convert_options=csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
+            )
+
+        try:
+            table = parsed(float64())
+        except ArrowInvalid as problem:
+            self._refuse_wrong_rows()
+            try:
+                as_text = parsed(string())
+            except ArrowInvalid as other:
+                raise self._unexpected(other) from None
+            raise DataError(self._bad_cells(as_text, numbers) or self._unexpected(problem).problems) from None
+        if table.num_rows == 0:
+            raise DataError.at(self.path, "has a header and no rows", "rows")
+        for name in texts:
+            written = compute.replace_substring_regex(table[name], FORMULA, r"\1")
+            table = table.set_column(table.column_names.index(name), name, written)
+        return Columns(table)
+
+    def place(self, row: int) -> str:
+        """``file:line`` of a row; counted anew each time, since only messages ask."""
+        return f"{self.path}:{self._lines([row + self.header])[0]}"
+
+    def _check_header(self, line: int) -> None:
+        """Names in another encoding would be refused by pyarrow in words that nobody understands."""
+        try:
+            bytes(self._data[: 1 << 20]).lstrip().partition(b"\n")[0].decode("utf-8")
+        except UnicodeDecodeError:
+            raise DataError.at(
+                f"{self.path}:{line}", "the header is not UTF-8", "UTF-8 text", "save it as UTF-8"
+            ) from None
+
+    def _stream(self) -> io.BufferedReader:
+        return io.BufferedReader(_Passing(self._data), 1 << 20)
+
+    def _layout(self) -> Any:
+        from pyarrow.csv import ReadOptions
+
+        # One thread: worker processes read side by side, and threads do not survive their making.
+        return ReadOptions(use_threads=False, column_names=None if self.header else self.columns)
+
+    def _dialect(self) -> Any:
+        from pyarrow.csv import ParseOptions
+
+        return ParseOptions(delimiter=self.separator, newlines_in_values=True)
+
+    def _records(self, errors: str = "backslashreplace") -> Iterator[tuple[int, list[str], str]]:
+        """Line, fields and text of each record that is not blank, the header included."""
+        csv.field_size_limit(_FIELD_LIMIT)
+        lines: list[str] = []
+
+        def read(text: Iterable[str]) -> Iterator[str]:
+            for line in text:
+                lines.append(line)
+                yield line
+
+        with io.TextIOWrapper(self._stream(), encoding="utf-8-sig", errors=errors, newline="") as text:
+            reader = csv.reader(read(text), delimiter=self.separator)
+            before = 0
+            for record in reader:
+                if record:
+                    yield before + 1, record, "".join(lines)
+                before = reader.line_num
+                lines.clear()
+
+    def records_as_they_stand(self) -> Iterator[bytes]:
+        """The text of each record that is not blank, its line end included, the header first."""
+        for _, _, whole in self._records("surrogateescape"):
+            ended = whole if whole.endswith(("\n", "\r")) else f"{whole}\n"
+            yield ended.encode("utf-8", "surrogateescape")
+
+    def _lines(self, records: Sequence[int]) -> list[int]:
+        """The lines in which the given records start, counted from 0, the header included."""
+        wanted = set(records)
+        lines = {}
+        for number, (line, _, _) in enumerate(self._records()):
+            if number in wanted:
+                lines[number] = line
+                if len(lines) == len(wanted):
+                    break
+        return [lines[record] for record in records]
+
+    def _refuse_wrong_rows(self) -> None:
+        """Raise if rows have too few or too many fields; pyarrow's own hook stumbles over other encodings."""
+        n = len(self.columns)
+        rows = [(line, len(fields)) for line, fields, _ in self._records()][int(self.header) :]
+        wrong = [(line, fields) for line, fields in rows if fields != n]
+        every, cure = "", ""
+        if len(wrong) == len(rows) > 1 and len({fields for _, fields in rows}) == 1:
+            # a header that does not fit, or commas that mean something else: one line says it
+            every, wrong = f", like all {len(rows):,}", wrong[:1]
+            cure = "are there decimal commas, or commas without quotes?" if self.separator == "," else ""
+        if wrong:
+            where = "as in the header" if self.header else "as in the first row"
+            problems = [
+                Problem(
+                    f"{self.path}:{line}",
+                    f"the row has {count_of(fields, 'field')}{every}",
+                    f"{n}, {where}",
+                    cure if fields > n else "",
+                )
+                for line, fields in wrong[:SHOWN]
+            ]
+            raise DataError(limited(problems, len(wrong)))
+
+    def _bad_cells(self, table: Any, numbers: Sequence[str]) -> list[Problem]:
+        bad: list[tuple[int, str, str]] = []
+        for name in numbers:
+            column = table[name].to_pylist()
+            bad += [(row, name, value) for row, value in enumerate(column) if value and not _is_number(value)]
+        order = {name: at for at, name in enumerate(self.columns)}
+        bad.sort(key=lambda cell: (cell[0], order[cell[1]]))
+        shown = bad[:SHOWN]
+        lines = self._lines([row + self.header for row, _, _ in shown]) if shown else []
+        problems = [
+            Problem(f"{self.path}:{line}", f"column {name!r} contains {value!r}", "a number")
+            for line, (_, name, value) in zip(lines, shown, strict=True)
+        ]
+        return limited(problems, len(bad), "such cell")
+
+    def _unexpected(self, problem: Exception) -> DataError:
+        return DataError.at(self.path, f"cannot be read as a table: {problem}")
+
+
+class _Passing(io.RawIOBase):
+    """Bytes from front to back; what has been read leaves memory, else a mapped file would fill it."""
+
+    def __init__(self, data: NDArray[np.uint8]) -> None:
+        self._data = data
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._data[self._at : self._at + len(buffer)]
+        memoryview(buffer)[: len(part)] = part.data
+        release(part)
+        self._at += len(part)
+        return len(part)
+
+
+def _is_number(text: str) -> bool:
+    if text in _NULLS:
+        return True
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+# What pyarrow reads as null in a column of numbers.
+_NULLS = frozenset(
+    (
+        *("#N/A", "#N/A N/A", "#NA", "N/A", "NA", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan"),
+        *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
+    )
+)
+
+
+def first_line(path: Path) -> str:
+    """The first line that is not blank, to tell formats apart."""
+    data: NDArray[np.uint8] = text_bytes(path)
+    for line in bytes(data[: 1 << 20]).splitlines():
+        if line.strip():
+            return line.decode("utf-8", "backslashreplace")
+    return ""
 
 
 class Csv(TableReader):

@@ -1,68 +1,141 @@
-"""Input files: paths that exist, and their bytes, mapped or unpacked within a memory limit."""
+"""Input files: paths that exist, and their bytes, mapped or unpacked within a memory limit.
+
+A few bytes can ask for all memory: one mistyped feature index, a table that says it has a billion rows, a compressed
+file of nothing but zeros. So nothing may grow beyond `TIMES` the size of its file (small files may up to `SMALL`),
+nor beyond the machine. ``LTR_HARNESS_READ_LIMIT=20GB`` allows as much for any one file, ``off`` whatever it takes.
+"""
 
 from __future__ import annotations
 
 import difflib
 import mmap
 import os
+import re
 import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import IO
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compression import compression_of
-from ltr_harness.errors import DataError, Problem
-from ltr_harness.readers.cost import Bound
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.files import compression_of
+
+VARIABLE = "LTR_HARNESS_READ_LIMIT"
+TIMES = 100
+SMALL = 256_000_000
+"""Bytes; less is not worth a question."""
+
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Limit in bytes, and its reason."""
+
+    most: float
+    why: str
+
+    @classmethod
+    def of_file(cls, size: int, room: tuple[float, str] | None = None, *, meant: bool = False) -> Self:
+        """The bound of what is made of a file. Raises UsageError: `VARIABLE` is no size."""
+        given = _given()
+        if given is not None:
+            return cls(given, VARIABLE)
+        available = memory() if room is None else room[0]
+        most = float("inf") if available is None else available
+        bound = cls(most, "the memory of this machine" if room is None else room[1])
+        times = max(SMALL, TIMES * size)
+        if meant or times >= most:
+            return bound
+        return cls(times, f"{TIMES} times the file" if times > SMALL else "enough for a small file")
+
+    def refuse(self, place: str, found: str, needed: float, cure: str = "", *, more: bool = False) -> None:
+        """Raise if so many bytes are too many. Raises DataError: with the option that allows it."""
+        if needed <= self.most:
+            return
+        meant = f"if it is meant, set {VARIABLE} to a size, such as 20GB, or to off"
+        raise DataError.at(
+            place,
+            f"{found} {'more than ' * more}{in_words(needed)}",
+            f"at most {in_words(self.most)}: {self.why}",
+            f"{cure}; {meant}" if cure else meant,
+        )
+
+
+@cache
+def memory() -> float | None:
+    """Bytes of memory that this process may take at most; None where nothing says."""
+    limits: list[float] = []
+    with suppress(ValueError, OSError, AttributeError):
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for name in ("memory.max", "memory/memory.limit_in_bytes"):  # of a container
+        with suppress(ValueError, OSError):
+            limits.append(int(Path("/sys/fs/cgroup", name).read_text()))
+    with suppress(ImportError):
+        import resource
+
+        soft = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+        limits += [one for one in soft if one != resource.RLIM_INFINITY]
+    return min(limits, default=None)
+
+
+def in_words(size: float) -> str:
+    """A number of bytes for people."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:,.1f} {unit}"
+    return f"{size:.0f} B"
+
+
+def _given() -> float | None:
+    text = os.environ.get(VARIABLE, "").strip().lower()
+    if not text:
+        return None
+    if text == "off":
+        return float("inf")
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", text)
+    if match is None or match[2] not in _UNITS:
+        raise UsageError.at(VARIABLE, f"found {text!r}", "a size, such as 20GB, or off")
+    return float(match[1]) * _UNITS[match[2]]
+
 
 _IN_MEMORY = 64 << 20
 
 
 def unpacked(path: Path, kind: str, blocks: Iterator[bytes]) -> NDArray[np.uint8]:
-    """What is in a compressed file: in memory while it is small, in a nameless file, mapped, when it grows.
-
-    Raises DataError: the file is damaged, is empty, or becomes larger than it may. Raises OSError: it cannot be read.
-    """
+    """What is in a compressed file: in memory while it is small, in a nameless file, mapped, when it grows."""
     room = float(shutil.disk_usage(tempfile.gettempdir()).free), f"the room in {tempfile.gettempdir()}"
     bound = Bound.of_file(path.stat().st_size, room)
-    text = bytearray()
-    try:
-        for block in blocks:
-            text += block
-            bound.refuse(str(path), "unpacked, the file has", len(text), more=True)
-            if len(text) > _IN_MEMORY:
-                with tempfile.TemporaryFile() as stream:
-                    stream.write(text)
-                    return _on_disk(stream, len(text), blocks, bound, str(path))
-    except (EOFError, zlib.error) as problem:
-        early = isinstance(problem, EOFError)
-        what = "ends too early (truncated)" if early else f"is damaged ({problem})"
-        raise DataError(
-            Problem(str(path), f"the {kind} file {what}", cure="copy or download it again")
-        ) from None
-    if not text:
-        raise DataError(Problem(str(path), "the file is empty", "rows"))
-    return np.frombuffer(bytes(text), dtype=np.uint8)
+    size = 0
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as stream:
+        try:
+            for block in blocks:
+                size += len(block)
+                bound.refuse(str(path), "unpacked, the file has", size, more=True)
+                stream.write(block)
+        except (EOFError, zlib.error) as problem:
+            early = isinstance(problem, EOFError)
+            what = "ends too early (truncated)" if early else f"is damaged ({problem})"
+            raise DataError.at(path, f"the {kind} file {what}", cure="copy or download it again") from None
+        if not size:
+            raise DataError.at(path, "the file is empty", "rows")
+        if size > _IN_MEMORY:
+            stream.flush()
+            return mapped(stream.fileno())
+        stream.seek(0)
+        return np.frombuffer(stream.read(), dtype=np.uint8)
 
 
-def mapped(stream: IO[bytes]) -> NDArray[np.uint8]:
-    """A file's bytes without reading them; the map lives as long as the array does."""
-    return np.frombuffer(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ), dtype=np.uint8)
-
-
-def _on_disk(
-    stream: IO[bytes], size: int, blocks: Iterator[bytes], bound: Bound, place: str
-) -> NDArray[np.uint8]:
-    for block in blocks:
-        size += len(block)
-        bound.refuse(place, "unpacked, the file has", size, more=True)
-        stream.write(block)
-    stream.flush()
-    return mapped(stream)
+def mapped(file: int) -> NDArray[np.uint8]:
+    """An open file's bytes without reading them; the map lives as long as the array does."""
+    return np.frombuffer(mmap.mmap(file, 0, access=mmap.ACCESS_READ), dtype=np.uint8)
 
 
 _LISTED = 12
@@ -78,12 +151,9 @@ _NOT_TEXT = {
 
 
 def located(files: Sequence[str], root: Path, *, folders: bool = False) -> list[Path]:
-    """The paths behind file names.
-
-    Raises DataError: no file is given, one is given twice, or some do not exist; says what is there instead.
-    """
+    """The paths behind file names."""
     if not files:
-        raise DataError(Problem(str(root), "no file is given for this split", "at least one file"))
+        raise DataError.at(root, "no file is given for this split", "at least one file")
     problems = []
     paths: list[Path] = []
     for name in files:
@@ -105,36 +175,28 @@ def located(files: Sequence[str], root: Path, *, folders: bool = False) -> list[
 
 
 def text_bytes(path: Path) -> NDArray[np.uint8]:
-    """A text file's bytes, uint8 (n,): memory-mapped, or unpacked where it is compressed (gzip, zstd, bzip2, xz).
-
-    Raises DataError: the file cannot be read, is empty, is no text, is a damaged archive, or one of too much.
-    """
+    """A text file's bytes, uint8 (n,): memory-mapped, or unpacked where it is compressed (gzip, zstd, bzip2, xz)."""
     try:
         refuse_pipe(path)
         with open(path, "rb") as stream:
             start = stream.read(8)
             if not start:
-                raise DataError(Problem(str(path), "the file is empty", "rows"))
+                raise DataError.at(path, "the file is empty", "rows")
             kind = compression_of(start)
             if kind is not None:
                 return unpacked(path, kind.name, kind.blocks(path))
             for magic, (what, cure) in _NOT_TEXT.items():
                 if start.startswith(magic):
-                    raise DataError(Problem(str(path), f"is {what}", "a text file", cure))
+                    raise DataError.at(path, f"is {what}", "a text file", cure)
             if not os.fstat(stream.fileno()).st_size:  # as the kernel's own files, such as those in /proc
-                raise DataError(
-                    Problem(str(path), "does not say its size", "a file on a disk", "copy it to one first")
-                )
-            return mapped(stream)
+                raise DataError.at(path, "does not say its size", "a file on a disk", "copy it to one first")
+            return mapped(stream.fileno())
     except OSError as problem:
         raise unreadable(path, problem) from None
 
 
 def release(data: NDArray[np.uint8]) -> None:
-    """Let go of the memory that a part of a mapped file takes; touched again, it comes back from the file.
-
-    Shapes: `data` (n_bytes,).
-    """
+    """Let go of the memory of a part (n_bytes,) of a mapped file; touched again, it comes back from the file."""
     base: object = data
     while isinstance(base, np.ndarray | memoryview):
         base = base.base if isinstance(base, np.ndarray) else base.obj
@@ -146,7 +208,7 @@ def release(data: NDArray[np.uint8]) -> None:
 
 def unreadable(path: Path, problem: OSError) -> DataError:
     """The operating system's reason, in one line."""
-    return DataError(Problem(str(path), f"cannot be read: {problem.strerror or problem}"))
+    return DataError.at(path, f"cannot be read: {problem.strerror or problem}")
 
 
 def refuse_pipe(path: Path) -> None:

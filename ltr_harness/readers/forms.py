@@ -9,37 +9,26 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compression import arrow_blocks, bare_name, compression_of
-from ltr_harness.errors import DataError, MissingExtraError, Problem, UsageError
+from ltr_harness.errors import DataError, MissingExtraError, UsageError
+from ltr_harness.files import arrow_blocks, bare_name, compression_of
 from ltr_harness.groups import LONGEST_ID
-from ltr_harness.logs.columns import id_texts, numbers_of
-from ltr_harness.readers.column_names import ROLES, column_among
-from ltr_harness.readers.cost import Bound
-from ltr_harness.readers.delimited import Delimited
-from ltr_harness.readers.files import located, refuse_pipe, text_bytes, unpacked, unreadable
+from ltr_harness.readers import trec
+from ltr_harness.readers.csv import Delimited
+from ltr_harness.readers.files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
 from ltr_harness.readers.parquet import ArrowTable, Parquet, table_of
-from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.rows import RowProblems
 from ltr_harness.readers.table_part import OpenedTable, unfit_ids
-from ltr_harness.readers.trec import (
-    LARGEST_GRADE,
-    Qrels,
-    TrecRun,
-    line_before,
-    lists_of,
-    of_subtopics,
-    read_marco_run,
-    read_ntcir_qrels,
-    read_qrels,
-    read_run,
-)
+from ltr_harness.readers.tables import ROLES, column_among
+from ltr_harness.readers.trec import Qrels, TrecRun
 from ltr_harness.readers.trec_lines import Names, checked_names
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, shortened
 
 Role = Literal["qrels", "run"]
 
@@ -74,72 +63,61 @@ class Listing:
     subtopics: Any = None  # as the queries, for judgments by subtopic; None for others
 
     def qrels(self) -> Qrels:
-        """The rows as judgments.
-
-        Raises DataError: every id that is none, every grade that is no finite number, every document judged twice.
-        """
-        bad = ~(np.abs(self.values) < LARGEST_GRADE)
+        """The rows as judgments."""
+        bad = ~(np.abs(self.values) < trec.LARGEST_GRADE)
         queries, documents, *subtopics = self._names("qrels", bad)
         whole = self.values.astype(np.int64)
         grades = whole if np.array_equal(whole, self.values) else self.values
         each = Qrels(Path(self.source), queries, documents, grades, form=self.form)
-        return of_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
+        return trec.of_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
 
     def run(self) -> TrecRun:
-        """The rows as a ranking.
-
-        Raises DataError: every id that is none, every score that is no number, every document listed twice.
-        """
+        """The rows as a ranking."""
         queries, documents = self._names("run", np.isnan(self.values))
         return TrecRun(Path(self.source), queries, documents, self.values, self.name, form=self.form)
 
     def _names(self, role: Role, bad: NDArray[np.bool_]) -> list[Names]:
         if not len(self.values):
-            raise DataError(Problem(self.source, f"has no rows (read as {self.form})", "at least one row"))
+            raise DataError.at(self.source, f"has no rows (read as {self.form})", "at least one row")
         columns = {"query": self.queries, "document": self.documents}
         if self.subtopics is not None:
             columns["subtopic"] = self.subtopics
-        problems: list[tuple[int, Problem]] = []
-        total = 0
-
-        def report(rows: NDArray[Any], found: Callable[[int], str], expected: str) -> None:
-            nonlocal total
-            total += rows.size
-            problems.extend(
-                (row, Problem(self.place(row), found(row), expected)) for row in rows[:SHOWN].tolist()
-            )
-
+        problems = RowProblems()
         for column, texts in columns.items():
-            unfit = np.flatnonzero(unfit_ids(texts))
-            report(unfit, lambda row, c=column, t=texts: _unfit(c, t[row].as_py()), "an id")  # type: ignore[misc]
+            found = partial(_unfit, column, texts)
+            problems.report(unfit_ids(texts), self.place, found, "an id")
         word = WORD[role]
 
         def no_value(row: int) -> str:
             value = self.values[row]
             return f"the {word} is " + ("missing or no number" if np.isnan(value) else f"{value:g}")
 
-        report(np.flatnonzero(bad), no_value, _EXPECTED[role])
-        if not problems:
-            size = sum(int(texts.nbytes) for texts in columns.values())
-            names = [_encoded(self.source, size, *column) for column in columns.items()]
-            before = line_before(lists_of(names[0], *names[2:]), names[1])
+        problems.report(bad, self.place, no_value, _EXPECTED[role])
+        if not problems.listed:
+            bound = Bound.of_file(sum(int(texts.nbytes) for texts in columns.values()))
+            names = []
+            for column, texts in columns.items():
+                encoded = texts.combine_chunks().dictionary_encode()
+                values = checked_names(encoded.dictionary.to_pylist(), self.source, column, bound)
+                names.append(Names.by_row(values, encoded.indices.to_numpy().astype(np.int64)))
+            before = trec.line_before(trec.lists_of(names[0], *names[2:]), names[1])
             what = "judged" if role == "qrels" else "listed"
             once = "each document once per query" + " and subtopic" * (len(names) > 2)
-            report(
-                np.flatnonzero(before >= 0),
+            problems.report(
+                before >= 0,
+                self.place,
                 lambda row: (
                     f"document {columns['document'][row].as_py()!r} is {what} for query "
                     f"{columns['query'][row].as_py()!r} at {self.place(int(before[row]))} already"
                 ),
                 once,
             )
-        if problems:
-            ordered = [problem for _, problem in sorted(problems, key=lambda entry: entry[0])]
-            raise DataError(limited(ordered, total))
+        problems.finish()
         return names
 
 
-def _unfit(column: str, text: str) -> str:
+def _unfit(column: str, texts: Any, row: int) -> str:
+    text = texts[row].as_py()
     if not text:
         return f"the {column} is missing"
     shown = text if len(text) <= 60 else text[:60] + "…"
@@ -148,18 +126,8 @@ def _unfit(column: str, text: str) -> str:
     )
 
 
-def _encoded(source: str, size: int, column: str, texts: Any) -> Names:
-    encoded = texts.combine_chunks().dictionary_encode()
-    codes = encoded.indices.to_numpy().astype(np.int64)
-    values = checked_names(encoded.dictionary.to_pylist(), source, column, Bound.of_file(size))
-    return Names.by_row(values, codes)
-
-
 def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listing:
-    """The rows of a table, its columns told by their names.
-
-    Raises DataError: no column says what it is, ids that are neither text nor integers, values that are no numbers.
-    """
+    """The rows of a table, its columns told by their names."""
     named = {
         "query": column_among(QUERY, table.columns),
         "document": column_among([one for one in DOCUMENT if one not in QUERY], table.columns),
@@ -172,30 +140,26 @@ def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listi
     if lacking:
         names = {"query": QUERY, "document": DOCUMENT, "grade": VALUE["qrels"], "score": VALUE["run"]}
         expected = "; ".join(f"{what}: {', '.join(names[what][:6])} …" for what in lacking)
-        columns = ", ".join(map(repr, table.columns[:8])) + (", …" if len(table.columns) > 8 else "")
-        raise DataError(
-            Problem(
-                str(table.path),
-                f"no column is the {' or the '.join(lacking)} (columns: {columns})",
-                f"such as {expected}",
-                "rename the column",
-            )
+        columns = shortened([repr(name) for name in table.columns], 8)
+        raise DataError.at(
+            table.path,
+            f"no column is the {' or the '.join(lacking)} (columns: {columns})",
+            f"such as {expected}",
+            "rename the column",
         )
     query, document, value = (str(column) for column in named.values())
     about = column_among(SUBTOPIC, table.columns) if role == "qrels" else None
-    columns = table.read([value], [query, document, *([about] if about else [])])
-    ids = []
-    for column in (query, document, *([about] if about else [])):
-        texts = id_texts(columns[column])
+    named_ids = [query, document, *([about] if about else [])]
+    cells = table.read([value], named_ids)
+    ids = [cells.texts(column) for column in named_ids]
+    for column, texts in zip(named_ids, ids, strict=True):
         if texts is None:
-            kind = columns[column].type
-            raise DataError(
-                Problem(str(table.path), f"column {column!r} has the type {kind}", "ids: text or integers")
-            )
-        ids.append(texts)
-    values = numbers_of(columns[value])
+            found = f"column {column!r} has the type {cells[column].type}"
+            raise DataError.at(table.path, found, "ids: text or integers")
+    values = cells.numbers(value)
     form = f"{form} ({query}, {document}, {value}{': the first is the best' if by_rank else ''})"
-    subtopics = ids[2] if about and len(ids[2].unique()) > 1 else None
+    subtopics: Any = ids[2] if about else None
+    subtopics = subtopics if about and len(subtopics.unique()) > 1 else None
     values = -values if by_rank else values
     return Listing(str(table.path), form, ids[0], ids[1], values, table.place, name, subtopics)
 
@@ -229,7 +193,7 @@ def _of_columns(
     try:
         texts = [pa.chunked_array([pa.array(column, pa.large_string())]) for column in ids]
     except UnicodeEncodeError:
-        raise DataError(Problem(source, "an id is not Unicode text (a lone surrogate)", "text")) from None
+        raise DataError.at(source, "an id is not Unicode text (a lone surrogate)", "text") from None
     return Listing(source, form, texts[0], texts[1], _numbers(columns[2]), place, name)
 
 
@@ -241,24 +205,24 @@ def _id(value: Any, source: str, column: str) -> str:
     if value is None:
         return ""
     found = f"a {column} is {value!r}, a {type(value).__name__}"
-    raise DataError(Problem(source, found, "ids: text or integers"))
+    raise DataError.at(source, found, "ids: text or integers")
 
 
 def _numbers(values: Sequence[Any]) -> NDArray[np.float64]:
+    """Numbers as float64: NaN for what is none, infinity for an integer beyond float64."""
     if set(map(type, values)) <= {float, int}:
         with suppress(OverflowError):
             return np.array(values, dtype=np.float64)
-    return np.array([_number(value) for value in values], dtype=np.float64)
 
+    def number(value: Any) -> float:
+        if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
+            return float("nan")
+        try:
+            return float(value)
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
 
-def _number(value: Any) -> float:
-    """NaN for what is no number; an integer beyond float64 is infinite."""
-    if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
-        return float("nan")
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
+    return np.array([number(value) for value in values], dtype=np.float64)
 
 
 def first_of(rows: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
@@ -275,16 +239,24 @@ ACCEPTED = (
 
 
 def listing_of(value: Any, source: str, role: Role) -> Listing:
-    """The rows of an object.
-
-    Raises DataError: the form is known and the content is not right. Raises UsageError: no form is known that looks
-    like this.
-    """
-    for form in OBJECTS:
-        if form.fits(value):
-            return form.listing(value, source, role)
-    raise UsageError(
-        Problem(source, f"cannot tell what a {type(value).__module__}.{type(value).__name__} is", ACCEPTED)
+    """The rows of an object."""
+    if _library(value) == "ranx":
+        kind = type(value).__name__
+        if kind != role.capitalize():
+            raise DataError.at(source, f"is a ranx {kind}", "ranx Qrels" if role == "qrels" else "a ranx Run")
+        return of_mapping(value.to_dict(), source, f"ranx {kind}", value.name or "")
+    if isinstance(value, Mapping):
+        return _of_mapping(value, source, role)
+    if hasattr(value, "qrels_iter"):  # a data set of ir_datasets
+        return _of_rows(value.qrels_iter() if role == "qrels" else value.scoreddocs_iter(), source, role)
+    if any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")):
+        return _of_frame(value, source, role)
+    if _ratings(value) is not None:
+        return _of_ratings(value, source)
+    if isinstance(value, Iterable):
+        return _of_rows(value, source, role)
+    raise UsageError.at(
+        source, f"cannot tell what a {type(value).__module__}.{type(value).__name__} is", ACCEPTED
     )
 
 
@@ -296,13 +268,6 @@ def is_one(value: Any) -> bool:
     if isinstance(value, list | tuple):
         return bool(value) and _is_row(value[0])
     return True
-
-
-class ObjectForm(NamedTuple):
-    """Objects of one kind, and how they become rows."""
-
-    fits: Callable[[Any], bool]
-    listing: Callable[[Any, str, Role], Listing]
 
 
 def _library(value: Any) -> str:
@@ -318,20 +283,13 @@ def _is_row(value: Any) -> bool:
     return scalars and not any(isinstance(cell, Path) for cell in value) and len(value) > 2
 
 
-def _of_ranx(value: Any, source: str, role: Role) -> Listing:
-    form = f"ranx {type(value).__name__}"
-    if type(value).__name__ != {"qrels": "Qrels", "run": "Run"}[role]:
-        raise DataError(Problem(source, f"is a {form}", "ranx Qrels" if role == "qrels" else "a ranx Run"))
-    return of_mapping(value.to_dict(), source, form, value.name or "")
-
-
 def _of_mapping(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
     if role == "qrels" and (ratings := _ratings(value)) is not None:
         return _of_ratings(ratings, source)
     wrong = next(((query, inner) for query, inner in value.items() if not isinstance(inner, Mapping)), None)
     if wrong is not None:
         found = f"holds {type(wrong[1]).__name__} where documents should be"
-        raise DataError(Problem(f"{source}[{wrong[0]!r}]", found, f"{{query: {{document: {WORD[role]}}}}}"))
+        raise DataError.at(f"{source}[{wrong[0]!r}]", found, f"{{query: {{document: {WORD[role]}}}}}")
     return of_mapping(value, source, f"dict {{query: {{document: {WORD[role]}}}}}")
 
 
@@ -343,7 +301,7 @@ def _of_frame(value: Any, source: str, role: Role) -> Listing:
     try:
         table = table_of(value, named_index=True)
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
-        raise DataError(Problem(source, f"cannot be read as a table: {problem}")) from None
+        raise DataError.at(source, f"cannot be read as a table: {problem}") from None
     return of_table(ArrowTable(table, Path(source)), role, f"{library} {'lazy ' * lazy}table")
 
 
@@ -358,9 +316,7 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
         wrong = None if all(triples) else (triples.index(False), rows[triples.index(False)])
         if wrong is not None:
             found = f"is {str(wrong[1])[:60]!r}"
-            raise DataError(
-                Problem(f"{source}: row {wrong[0] + 1}", found, f"(query, document, {WORD[role]})")
-            )
+            raise DataError.at(f"{source}: row {wrong[0] + 1}", found, f"(query, document, {WORD[role]})")
         return of_rows(rows, source, f"rows of (query, document, {WORD[role]})")
     try:
         if isinstance(first, Mapping):
@@ -370,9 +326,7 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
             table = pa.table(dict(zip(first._fields, map(list, cells), strict=True)))
             form = f"{_library(first)} {type(first).__name__} tuples"
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
-        raise DataError(
-            Problem(source, f"its rows are not alike: {problem}", f"rows like {first!r}")
-        ) from None
+        raise DataError.at(source, f"its rows are not alike: {problem}", f"rows like {first!r}") from None
     return of_table(ArrowTable(table, Path(source)), role, form)
 
 
@@ -397,30 +351,10 @@ def _of_ratings(value: Any, source: str) -> Listing:
         ]
     except (KeyError, TypeError, ValueError) as problem:
         found = f"a rating cannot be read: {type(problem).__name__} {problem}"
-        raise DataError(
-            Problem(source, found, '{"query": …, "ratings": [{"docId": …, "rating": "1.0"}]}')
+        raise DataError.at(
+            source, found, '{"query": …, "ratings": [{"docId": …, "rating": "1.0"}]}'
         ) from None
     return of_rows(rows, source, "judgments of OpenSearch's Search Relevance Workbench")
-
-
-OBJECTS = (
-    ObjectForm(lambda value: _library(value) == "ranx", _of_ranx),
-    ObjectForm(lambda value: isinstance(value, Mapping), _of_mapping),
-    ObjectForm(
-        lambda value: hasattr(value, "qrels_iter"),  # a data set of ir_datasets
-        lambda value, source, role: _of_rows(
-            value.qrels_iter() if role == "qrels" else value.scoreddocs_iter(), source, role
-        ),
-    ),
-    ObjectForm(
-        lambda value: any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")),
-        _of_frame,
-    ),
-    ObjectForm(
-        lambda value: _ratings(value) is not None, lambda value, source, role: _of_ratings(value, source)
-    ),
-    ObjectForm(lambda value: isinstance(value, Iterable), _of_rows),
-)
 
 
 _LZ4 = b"\x04\x22\x4d\x18"
@@ -430,19 +364,28 @@ _LEVEL = re.compile(r"L[0-9]+")
 
 
 def read_file(path: Path, role: Role) -> Listing | Qrels | TrecRun:
-    """What a file holds.
-
-    Raises DataError: it cannot be read, or its content is not right; every place that is wrong.
-    """
+    """What a file holds, told by its first bytes and, for text, by the first line's cells."""
     start = _start(path)
-    return next(form.read(path, role) for form in FILES if form.fits(path, start, _first_line(start), role))
-
-
-class FileForm(NamedTuple):
-    """Files of one kind: told by their first bytes and, for text, by the first line's cells."""
-
-    fits: Callable[[Path, bytes, str, Role], bool]
-    read: Callable[[Path, Role], Listing | Qrels | TrecRun]
+    if start.startswith((b"PAR1", b"ARROW1")):
+        return of_table(Parquet().opened(path), role, "Parquet or Arrow table")
+    if start.startswith(_LZ4):
+        return _read_lz4(path, role)
+    if re.match(rb'\s*[\[{]\s*["{\]}]', start):
+        return _read_json(path, role)
+    lines = [line for line in start.decode("utf-8", "replace").splitlines() if line.strip()]
+    line = next((line for line in lines if not line.lstrip().startswith("#")), lines[0] if lines else "")
+    separator = _separator(line)
+    if separator is not None or bare_name(path.name).lower().endswith(".csv"):
+        name = {"\t": "tab", ";": "semicolon"}.get(separator or ",", "comma")
+        return of_table(Delimited(path, separator or ","), role, f"{name}-separated table")
+    cells = line.split()
+    if len(cells) != 3:
+        return trec.read_qrels(path) if role == "qrels" else trec.read_run(path)
+    if role == "run":
+        return trec.read_marco_run(path)
+    if _LEVEL.fullmatch(cells[2]):
+        return trec.read_ntcir_qrels(path)
+    return trec.read_qrels(path, "query document grade", "qrels of three columns")
 
 
 def _start(path: Path) -> bytes:
@@ -461,12 +404,6 @@ def _start(path: Path) -> bytes:
     return start.removeprefix(b"\xef\xbb\xbf")
 
 
-def _first_line(start: bytes) -> str:
-    """The first line that is not blank and, if there is one, no comment."""
-    lines = [line for line in start.decode("utf-8", "replace").splitlines() if line.strip()]
-    return next((line for line in lines if not line.lstrip().startswith("#")), lines[0] if lines else "")
-
-
 def _separator(line: str) -> str | None:
     """What stands between the cells of a header that names a query and a document; None where it names none."""
     for separator in ("\t", ",", ";"):
@@ -475,16 +412,6 @@ def _separator(line: str) -> str | None:
         if len(cells) > 2 and column_among(QUERY, cells) and column_among(others, cells):
             return separator
     return None
-
-
-def _is_delimited(path: Path, start: bytes, line: str, role: Role) -> bool:
-    return _separator(line) is not None or bare_name(path.name).lower().endswith(".csv")
-
-
-def _read_delimited(path: Path, role: Role) -> Listing:
-    separator = _separator(_first_line(_start(path))) or ","
-    name = {"\t": "tab", ";": "semicolon"}.get(separator, "comma")
-    return of_table(Delimited(path, separator), role, f"{name}-separated table")
 
 
 def _read_json(path: Path, role: Role) -> Listing:
@@ -499,7 +426,7 @@ def _read_json(path: Path, role: Role) -> Listing:
                 raise
             value = [json.loads(line, object_pairs_hook=_once) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError) as problem:
-        raise DataError(Problem(str(path), f"cannot be read as JSON: {problem}")) from None
+        raise DataError.at(path, f"cannot be read as JSON: {problem}") from None
     listing = listing_of(value, str(path), role)
     return replace(listing, form=f"JSON, {listing.form}")
 
@@ -523,9 +450,7 @@ def _read_lz4(path: Path, role: Role) -> Listing:
     try:
         import cbor2
     except ImportError:
-        raise MissingExtraError(
-            Problem(str(path), "is an lz4 file", "the package cbor2", "pip install cbor2")
-        ) from None
+        raise MissingExtraError.at(path, "is an lz4 file", "the package cbor2", "pip install cbor2") from None
     try:
         text = unpacked(path, "lz4", arrow_blocks(path, "lz4", times=2))  # as ranx compresses
     except OSError as problem:
@@ -534,46 +459,14 @@ def _read_lz4(path: Path, role: Role) -> Listing:
     try:
         value = cbor2.loads(text.tobytes())
     except (cbor2.CBORError, RuntimeError, ValueError, EOFError) as problem:
-        raise DataError(Problem(str(path), f"cannot be read as an lz4 file of ranx: {problem}")) from None
+        raise DataError.at(path, f"cannot be read as an lz4 file of ranx: {problem}") from None
     if not isinstance(value, Mapping):
-        raise DataError(Problem(str(path), f"holds a {type(value).__name__}", "{query: {document: score}}"))
+        raise DataError.at(path, f"holds a {type(value).__name__}", "{query: {document: score}}")
     return replace(listing_of(value, str(path), role), form="lz4 file of ranx")
-
-
-FILES = (
-    FileForm(
-        lambda path, start, line, role: start.startswith((b"PAR1", b"ARROW1")),
-        lambda path, role: of_table(Parquet().opened(path), role, "Parquet or Arrow table"),
-    ),
-    FileForm(lambda path, start, line, role: start.startswith(_LZ4), _read_lz4),
-    FileForm(lambda path, start, line, role: re.match(rb'\s*[\[{]\s*["{\]}]', start) is not None, _read_json),
-    FileForm(_is_delimited, _read_delimited),
-    FileForm(
-        lambda path, start, line, role: (
-            role == "qrels" and len(line.split()) == 3 and bool(_LEVEL.fullmatch(line.split()[2]))
-        ),
-        lambda path, role: read_ntcir_qrels(path),
-    ),
-    FileForm(
-        lambda path, start, line, role: role == "qrels" and len(line.split()) == 3,
-        lambda path, role: read_qrels(path, "query document grade", "qrels of three columns"),
-    ),
-    FileForm(
-        lambda path, start, line, role: role == "run" and len(line.split()) == 3,
-        lambda path, role: read_marco_run(path),
-    ),
-    FileForm(
-        lambda path, start, line, role: True,
-        lambda path, role: read_qrels(path) if role == "qrels" else read_run(path),
-    ),
-)
 
 
 def qrels_of(value: Any, source: str = "qrels") -> Qrels:
     """Judgments in any form.
-
-    Raises DataError: the form is known and the content is not right; every place that is wrong. Raises UsageError: no
-    form is known that looks like this.
 
     Example:
         >>> qrels_of({"q1": {"d1": 2, "d2": 0}}).form
@@ -612,17 +505,3 @@ def described(table: Qrels | TrecRun) -> str:
     """What judgments or a ranking were taken for, and how large they are."""
     rows, word = (table.grades, "judgment") if isinstance(table, Qrels) else (table.scores, "row")
     return f"{table.form}: {count_of(table.queries.values.size, 'query')}, {count_of(rows.size, word)}"
-
-
-def all_of(reads: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What each returns, or the problems of all. Raises DataError: with every problem of each."""
-    values: list[Any] = []
-    problems: list[Problem] = []
-    for read in reads:
-        try:
-            values.append(read())
-        except DataError as error:
-            problems += error.problems
-    if problems:
-        raise DataError(problems)
-    return values

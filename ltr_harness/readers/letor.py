@@ -2,21 +2,552 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
+from ltr_harness.cores import available_cores
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.readers.files import located
-from ltr_harness.readers.reader import FileReader
-from ltr_harness.readers.rows import assembled
-from ltr_harness.readers.svmlight import read_svmlight
-from ltr_harness.readers.values import ValueOptions
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import LONGEST_ID
+from ltr_harness.readers import svmlight_kernels as kernels
+from ltr_harness.readers.files import Bound, in_words, located, release, text_bytes
+from ltr_harness.readers.reader import FileReader, ValueOptions
+from ltr_harness.readers.rows import (
+    SHOWN,
+    Rows,
+    assembled,
+    bad_rows,
+    beyond_notes,
+    limited,
+    query_ids,
+    within_float32,
+)
+from ltr_harness.wording import count_of
+
+IGNORED = "comments are ignored: they name no documents for certain, as `# docid = …` in every row would"
 
 
-class Letor(FileReader, ValueOptions):
+CHUNK = 8 << 20
+"""Bytes that one thread parses at a time; what has been parsed leaves memory."""
+_MOST_THREADS = 8
+
+LINE_ENDS = r"convert them: `tr '\r' '\n' < FILE`"
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Whole lines of one file, and which rows and lines they are."""
+
+    data: NDArray[np.uint8]
+    path: Path
+    file: int
+    n_lines: int
+    n_rows: int
+    smallest: int
+    largest: int
+    largest_line: int
+    first_row: int = 0
+    first_line: int = 0
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.first_row, self.first_row + self.n_rows)
+
+
+def in_full(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The same, every feature of every row looked at."""
+
+    def survey(chunk: Chunk) -> Chunk:
+        smallest, largest, largest_line = map(int, kernels.survey(chunk.data)[2:])
+        release(chunk.data)
+        return replace(chunk, smallest=smallest, largest=largest, largest_line=largest_line)
+
+    return on_all_cores(survey, chunks)
+
+
+def surveyed(paths: Sequence[Path]) -> list[Chunk]:
+    """The files in pieces of whole lines, their rows counted, the first and last feature of each row looked at."""
+    problems: list[Problem] = []
+    pieces: list[tuple[int, NDArray[np.uint8]]] = []
+    for file, path in enumerate(paths):
+        try:
+            pieces += [(file, piece) for piece in _cut(_with_newlines(text_bytes(path), path))]
+        except DataError as problem:
+            problems += problem.problems
+
+    def survey(piece: tuple[int, NDArray[np.uint8]]) -> Chunk:
+        file, data = piece
+        facts = tuple(map(int, kernels.glance(data)))
+        release(data)
+        return Chunk(data, paths[file], file, *facts)
+
+    chunks: list[Chunk] = []
+    row = line = 0
+    for chunk in on_all_cores(survey, pieces):
+        if not chunks or chunks[-1].file != chunk.file:
+            line = 0
+        chunks.append(replace(chunk, first_row=row, first_line=line))
+        row, line = row + chunk.n_rows, line + chunk.n_lines
+    for file in sorted({chunk.file for chunk in chunks}):
+        if not any(chunk.n_rows for chunk in chunks if chunk.file == file):
+            problems.append(Problem(str(paths[file]), "has no rows, only blank lines or comments", "rows"))
+    if problems:
+        raise DataError(problems)
+    return chunks
+
+
+def _with_newlines(data: NDArray[np.uint8], path: Path) -> NDArray[np.uint8]:
+    """The text; refused if its lines end with carriage returns alone."""
+    first = data[:CHUNK]
+    if (first == 13).any() and not (first == 10).any() and np.argmax(first == 13) < len(data) - 1:
+        expected = "lines that end with LF or CRLF"
+        raise DataError.at(path, "its lines end with CR alone", expected, LINE_ENDS)
+    return data
+
+
+def _cut(data: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
+    """Pieces of about `CHUNK` bytes that end with a line."""
+    start = 3 if data[:3].tobytes() == b"\xef\xbb\xbf" else 0  # a byte order mark
+    while True:
+        end = start + CHUNK
+        while end < len(data):
+            newlines = np.flatnonzero(data[end : end + 65536] == 10)
+            if newlines.size:
+                end += int(newlines[0]) + 1
+                break
+            end += 65536
+        yield data[start:end]
+        if end >= len(data):
+            return
+        start = end
+
+
+def on_all_cores(task: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
+    """Like `map`; the kernels let other threads run."""
+    cores = available_cores()
+    if len(items) < 2 or cores < 2:
+        return [task(item) for item in items]
+    with ThreadPoolExecutor(min(cores, len(items), _MOST_THREADS)) as pool:
+        return list(pool.map(task, items))
+
+
+_NUMBER = "a number such as 0.5 or 1e-3, or NULL for a missing value"
+_GRADE = "a label >= 0, such as 0, 1, 2"
+INDEX = "index:value, such as 3:0.5"
+
+# Kernel code -> what was found ({0} is the token), what was expected, the cure.
+_WORDS = {
+    kernels.LABEL_NOT_A_NUMBER: ("the label is {0}", _GRADE, ""),
+    kernels.LABEL_MISSING: ("the label is {0}", _GRADE, "leave out rows that nobody judged"),
+    kernels.LABEL_INFINITE: ("the label is {0}", _GRADE, ""),
+    kernels.LABEL_NEGATIVE: (
+        "the label is {0}",
+        _GRADE,
+        "set `unjudged: -1` if nobody judged such rows, or map them with `grades: {-1: 0, 0: 0, …}`",
+    ),
+    kernels.QID_MISSING: (
+        "{0} where the query id should be",
+        "qid:… as the second entry of the row",
+        "use `reader: lightgbm` if group sizes are in a .query file, or `--qrels` if these are TREC judgments",
+    ),
+    kernels.QID_EMPTY: ("the query id is empty", "qid: and an id, such as qid:10", ""),
+    kernels.QID_UNEXPECTED: (
+        "{0} in a file whose queries are given by sizes",
+        "no query id",
+        "use `reader: letor`",
+    ),
+    kernels.ID_WITH_NUL: (
+        "the id {0} has a NUL byte",
+        "text",
+        "was the file cut off, or is it no text file?",
+    ),
+    kernels.ID_TOO_LONG: (
+        "the id {0} is too long",
+        f"at most {LONGEST_ID:,} bytes",
+        "is there a line break missing?",
+    ),
+    kernels.INDEX_NOT_A_NUMBER: ("{0} where a feature should be", INDEX, ""),
+    kernels.INDEX_NEGATIVE: ("the feature index of {0} is negative", "an index of 0 or more", ""),
+    kernels.INDEX_TOO_SMALL: (
+        "the feature index of {0} is 0",
+        "an index of 1 or more",
+        "set `first_index: 0` if features count from 0",
+    ),
+    kernels.INDEX_TOO_LARGE: ("the feature index of {0} is too large", "", ""),
+    kernels.VALUE_NOT_A_NUMBER: ("the value of {0} is not a number", _NUMBER, ""),
+    kernels.VALUE_INFINITE: (
+        "the value of {0} is infinite or beyond the range of float32",
+        "a finite number",
+        "write NULL where a value is missing, or set `beyond_float32: clip` or `missing`",
+    ),
+    kernels.RETURN_IN_COMMENT: (
+        "{0} after a carriage return in a comment, which hides it",
+        "lines that end with LF or CRLF",
+        LINE_ENDS,
+    ),
+    kernels.WEIGHT_WRONG: ("the weight of {0} is not a number >= 0", "label:weight, such as 1:0.5", ""),
+}
+
+
+def problem_in(chunk: Chunk, line: int, code: int, at: int, last: int) -> Problem:
+    """What `parse` reported of a line, with place, token, expectation and cure; `last` is the largest index allowed."""
+    found, expected, cure = _WORDS[code]
+    text = chunk.data[at : at + 200].tobytes().decode("utf-8", "backslashreplace")
+    token = re.split(r"[ \t\r\n#]", text, maxsplit=1)[0]
+    quoted = repr(token if len(token) <= 40 else token[:40] + "…") if token else "the end of the row"
+    place = f"{chunk.path}:{chunk.first_line + line}"
+    return Problem(place, found.format(quoted), expected or f"at most {last} (n_features)", cure)
+
+
+_BEYOND = {
+    "error": kernels.BEYOND_IS_AN_ERROR,
+    "clip": kernels.BEYOND_IS_CLIPPED,
+    "missing": kernels.BEYOND_IS_MISSING,
+}
+
+
+class _Counts(NamedTuple):
+    """What `parse` counts; the repeat is a line."""
+
+    blocks: int
+    documents: int
+    words: int
+    alone: int
+    problems: int
+    repeats: int
+    first_repeat: int
+    weights: int
+    beyond: int
+
+
+class _Parsed(NamedTuple):
+    block_starts: NDArray[np.int64]
+    block_ids: NDArray[np.str_]
+    documents: NDArray[np.str_] | None
+    problems: list[Problem]
+    counts: _Counts
+
+
+def _total(parsed: Sequence[_Parsed], what: str) -> int:
+    return sum(getattr(part.counts, what) for part in parsed)
+
+
+class IndexOptions(ValueOptions):
+    """Options of rows whose features have an index."""
+
+    n_features: int | None = Field(
+        default=None,
+        ge=1,
+        description="Number of features of LETOR and LibSVM files. Default: what the largest index in a split asks "
+        "for. Give it when the last features are 0 throughout the training files and so never occur there.",
+    )
+    first_index: Literal[0, 1] | None = Field(
+        default=None,
+        description="Index of the first feature of LETOR and LibSVM files. Default: 0 for files that use an index 0, "
+        "else 1.",
+    )
+
+
+def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: bool) -> Rows:
+    """Parse ``label[:weight] [qid:id] index:value … [# comment]`` rows, on as many threads as there are cores.
+
+    Without qid, the rows have no blocks.
+    """
+    fill = partial(_filled, with_qid=with_qid, options=options)
+    chunks = surveyed(paths)
+    filled = None
+    with suppress(DataError):
+        filled = fill(chunks)
+    if filled is None or _total(filled[1], "problems"):
+        filled = None  # the largest index stands within a row, or a line is bad: a look at all of it tells
+        filled = fill(in_full(chunks))
+    (features, labels, lines, weights), parsed, first = filled
+    n_rows = len(features)
+    if n_problems := _total(parsed, "problems"):
+        listed = [problem for part in parsed for problem in part.problems]
+        raise DataError(limited(listed, n_problems, "bad line"))
+    files = [chunk.file for chunk in chunks]
+    firsts = np.searchsorted(files, np.arange(len(paths)))
+    file_starts = np.array([*(chunks[first].first_row for first in firsts), n_rows])
+
+    def place(row: int) -> str:
+        return f"{paths[int(np.searchsorted(file_starts, row, side='right')) - 1]}:{lines[row]}"
+
+    documents, words, said = _documents(parsed, n_rows)
+    n_beyond = _total(parsed, "beyond")
+    block_starts, block_ids = _blocks(chunks, parsed)
+    values: dict[str, NDArray[Any]] = {"labels": labels}
+    if _weighted(chunks, parsed, weights):
+        values["weights"] = weights
+    if documents is not None:
+        values["document_ids"] = documents
+    rows = Rows(
+        features,
+        tuple(str(first + column) for column in range(features.shape[1])),
+        values,
+        block_starts,
+        query_ids(block_ids),
+        place,
+        sparse=True,
+        notes=(*_repeats(chunks, parsed), *said, *beyond_notes(n_beyond, options.beyond_float32)),
+        file_starts=file_starts,
+    )
+    rows = _graded(rows, options).labelled(options)
+    if words is None:
+        return rows
+    return _with_words(rows, words) if with_qid else rows.with_values((*rows.notes, IGNORED))
+
+
+def _documents(
+    parsed: Sequence[_Parsed], n_rows: int
+) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[str]]:
+    """What comments name, and their first words, each where every row has one; and a note on what is ignored."""
+    # first words count where every row has one that may be an id: it stands alone, or has a digit
+    n_named = _total(parsed, "documents")
+    if not n_named and not _total(parsed, "words"):
+        return None, None, []
+    given = [part.documents for part in parsed if part.documents is not None]
+    texts = np.concatenate(given) if len(given) == len(parsed) else None
+    if n_named == n_rows:
+        return texts, None, []
+    if n_named:
+        said = f"document ids are ignored: only {n_named:,} of {count_of(n_rows, 'row')} have one"
+        return None, None, [said]
+    if texts is not None:
+        letters = texts.view(np.uint32).reshape(len(texts), -1)
+        if (
+            _total(parsed, "alone") == n_rows
+            or ((letters >= ord("0")) & (letters <= ord("9"))).any(axis=1).all()
+        ):
+            return None, texts, []
+    return None, None, [IGNORED]
+
+
+def _with_words(rows: Rows, words: NDArray[np.str_]) -> Rows:
+    """The first words of comments (n_rows,) as document ids, if no query has one twice; and a note that says so."""
+    sizes = np.diff(np.append(rows.block_starts, len(words)))
+    queries = np.repeat(np.unique(rows.block_ids, return_inverse=True)[1], sizes)
+    codes = np.unique(words, return_inverse=True)[1]
+    pairs = queries * (int(codes.max()) + 1) + codes
+    if np.unique(pairs).size < pairs.size:
+        return rows.with_values((*rows.notes, IGNORED))
+    note = f"document ids are the first words of the comments, such as {str(words[0])!r}"
+    return rows.with_values((*rows.notes, note), document_ids=words)
+
+
+def _filled(
+    chunks: Sequence[Chunk],
+    *,
+    with_qid: bool,
+    options: IndexOptions,
+) -> tuple[_Arrays, list[_Parsed], int]:
+    """Arrays filled from the text, allocated once, as large as the survey says; and the first index."""
+    first = options.first_index
+    if first is None:
+        first = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
+    n_features, meant = options.n_features, options.n_features is not None
+    if n_features is None:
+        n_features = max(0, max(chunk.largest for chunk in chunks) + 1 - first)
+    n_rows = chunks[-1].rows.stop
+    arrays = _Arrays(
+        _matrix(n_rows, n_features, chunks, meant=meant),
+        np.empty(n_rows, dtype=np.float64),
+        np.empty(n_rows, dtype=np.int64),
+        np.full(n_rows if with_qid else 0, np.nan),
+    )
+
+    def parse(chunk: Chunk) -> _Parsed:
+        rows = chunk.rows
+        weights = arrays.weights[rows if with_qid else slice(0)]
+        into = _Arrays(arrays.features[rows], arrays.labels[rows], arrays.lines[rows], weights)
+        return _parse(chunk, with_qid, first, into, options)
+
+    return arrays, on_all_cores(parse, chunks), first
+
+
+def _graded(rows: Rows, options: ValueOptions) -> Rows:
+    """The rows with what their labels stand for. Raises DataError: every label that `grades` do not have."""
+    if options.grades is None:
+        return rows
+    given = rows.values["labels"]
+    distinct, which = np.unique(given, return_inverse=True)
+    labels = options.graded(distinct.tolist())[which]
+    found = lambda row: f"the label is {given[row]:g}"  # noqa: E731
+    if unknown := bad_rows(np.isnan(labels), rows.place, found, options.mapped_labels):
+        raise DataError(unknown)
+    return rows.with_values(rows.notes, labels=labels)
+
+
+def _weighted(chunks: Sequence[Chunk], parsed: Sequence[_Parsed], weights: NDArray[np.float64]) -> bool:
+    """Whether rows have weights. Raises DataError: some have, some have not."""
+    n_weights = _total(parsed, "weights")
+    if n_weights in (0, len(weights)):
+        return n_weights > 0
+    without = int(np.flatnonzero(np.isnan(weights))[0])
+    chunk = next(chunk for chunk in chunks if chunk.rows.start <= without < chunk.rows.stop)
+    raise DataError.at(
+        chunk.path,
+        f"only {n_weights:,} of {count_of(len(weights), 'row')} have a weight",
+        "label:weight in every row or in none",
+    )
+
+
+def _blocks(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+    """The runs of equal query ids, those that a cut went through joined again."""
+    starts: list[NDArray[np.int64]] = []
+    ids: list[NDArray[np.str_]] = []
+    last: tuple[int, str] | None = None
+    for chunk, part in zip(chunks, parsed, strict=True):
+        if not len(part.block_ids):
+            continue
+        continues = int(last == (chunk.file, str(part.block_ids[0])))
+        starts.append(part.block_starts[continues:] + chunk.first_row)
+        ids.append(part.block_ids[continues:])
+        last = chunk.file, str(part.block_ids[-1])
+    if not ids:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
+    return np.concatenate(starts), np.concatenate(ids)
+
+
+def _repeats(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> list[str]:
+    notes = []
+    for file in dict.fromkeys(chunk.file for chunk in chunks):
+        parts = [part for chunk, part in zip(chunks, parsed, strict=True) if chunk.file == file]
+        if n_repeats := _total(parts, "repeats"):
+            path = next(chunk.path for chunk in chunks if chunk.file == file)
+            first = next(part.counts.first_repeat for part in parts if part.counts.repeats)
+            notes.append(
+                f"{count_of(n_repeats, 'row')} of {path.name} give a feature more than once (first in line "
+                f"{first}); the last value counts"
+            )
+    return notes
+
+
+def _matrix(n_rows: int, n_features: int, chunks: Sequence[Chunk], *, meant: bool) -> NDArray[np.float32]:
+    """Zeros, if they can fit: one mistyped index would otherwise ask for a thousand times the memory."""
+    needed = 4 * n_rows * n_features + 8 * n_features  # beside it, `parse` notes a row for each column
+    widest = max(chunks, key=lambda chunk: chunk.largest)
+    place = f"{widest.path}:{widest.first_line + widest.largest_line}"
+    why = f"n_features is {n_features:,}" if meant else f"the largest feature index is {widest.largest:,}"
+    found = f"{why}: {count_of(n_rows, 'row')} of {count_of(n_features, 'column')} take"
+    slip = "check whether that is a typo" if meant else "check whether that index is a typo"
+    cure = f"{slip}; features with very large indices need hashing or selection first"
+    bound = Bound.of_file(sum(len(chunk.data) for chunk in chunks), meant=meant)
+    bound.refuse(place, found, needed, cure)
+    try:
+        return np.zeros((n_rows, n_features), dtype=np.float32)
+    except MemoryError:
+        fits = "a matrix that fits in memory"
+        raise DataError.at(place, f"{found} {in_words(needed)}", fits, cure) from None
+
+
+class _Arrays(NamedTuple):
+    """The rows of a chunk, to be filled."""
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    lines: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+
+def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, options: ValueOptions) -> _Parsed:
+    # np.empty costs no memory until it is written, so rows are a fair bound for runs of queries.
+    block_rows = np.empty(chunk.n_rows, dtype=np.int64)
+    block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
+    document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
+    bad = np.empty((SHOWN, 3), dtype=np.int64)
+    *found, hard = kernels.parse(
+        chunk.data,
+        with_qid,
+        first_index,
+        into.features,
+        into.labels,
+        into.lines,
+        block_rows,
+        block_spans,
+        document_spans,
+        bad,
+        into.weights,
+        0.0 if options.grades is None else -np.inf,
+        np.nan if options.unjudged is None else options.unjudged,
+        _BEYOND[options.beyond_float32],
+    )
+    counts = _Counts(*found)
+    last = first_index + into.features.shape[1] - 1
+    problems = [
+        (int(line), problem_in(chunk, int(line), int(code), int(at), last))
+        for line, code, at in bad[: min(counts.problems, SHOWN)]
+    ]
+    late, settled = _settle_hard(chunk, hard, into, options, last)
+    problems = sorted(problems + late, key=lambda item: item[0])
+    into.lines[:] += chunk.first_line
+    complete = counts.problems == 0 and chunk.n_rows in (counts.documents, counts.words)
+    parsed = _Parsed(
+        block_rows[: counts.blocks].copy(),
+        _texts(chunk, block_spans[: counts.blocks]),
+        _texts(chunk, document_spans) if complete else None,
+        [problem for _, problem in problems],
+        counts._replace(
+            problems=counts.problems + len(late),
+            first_repeat=chunk.first_line + counts.first_repeat,
+            beyond=counts.beyond + settled,
+        ),
+    )
+    release(chunk.data)
+    return parsed
+
+
+def _settle_hard(
+    chunk: Chunk, hard: NDArray[np.int64], into: _Arrays, options: ValueOptions, last: int
+) -> tuple[list[tuple[int, Problem]], int]:
+    """The problems and clipped values of the few numbers whose rounding the kernel could not decide: Python does."""
+    problems, n_beyond = [], 0
+    for row, column, start, end, line in hard.tolist():
+        value = float(chunk.data[start:end].tobytes())
+        code = -1
+        if column in (kernels.LABEL, kernels.WEIGHT):
+            (into.labels if column == kernels.LABEL else into.weights)[row] = value
+            if np.isinf(value):
+                code = kernels.LABEL_INFINITE if column == kernels.LABEL else kernels.WEIGHT_WRONG
+        else:
+            with np.errstate(over="ignore", under="ignore"):
+                single = np.array([value], dtype=np.float32)
+            if within_float32(single, options.beyond_float32):
+                n_beyond += 1
+                code = kernels.VALUE_INFINITE if options.beyond_float32 == "error" else -1
+            if column >= 0:  # else a later value of the row counts, which makes this one no more right
+                into.features[row, column] = single[0]
+        if code >= 0:
+            problems.append((line, problem_in(chunk, line, code, start, last)))
+    return problems, n_beyond
+
+
+def _texts(chunk: Chunk, spans: NDArray[np.int64]) -> NDArray[np.str_]:
+    if len(spans) == 0:
+        return np.empty(0, dtype=np.str_)
+    longest = int((spans[:, 1] - spans[:, 0]).max())
+    found = f"an id has {longest:,} bytes, so that {len(spans):,} ids take"  # all are as wide as the longest
+    Bound.of_file(len(chunk.data)).refuse(str(chunk.path), found, 4 * longest * len(spans))
+    letters = np.zeros((len(spans), longest), dtype=np.uint8)
+    kernels.copy_spans(chunk.data, spans, letters)
+    # backslashreplace keeps ids in other encodings apart, where "replace" would make them one.
+    return np.char.decode(letters.view(f"S{longest}")[:, 0], "utf-8", "backslashreplace")
+
+
+class Letor(IndexOptions, FileReader, ValueOptions):
     """Text rows ``label qid:id index:value … # comment``, dense or sparse, plain or compressed (gzip, zstd, bzip2, xz).
 
     As LETOR 3/4, MSLR-WEB10K/30K, Istella, Yahoo LTRC and ClueWeb09 publish them. Features that a row leaves
@@ -27,23 +558,6 @@ class Letor(FileReader, ValueOptions):
     Rows may begin with ``label:weight``, as XGBoost's do; a query's weight is the mean of its rows'.
     """
 
-    n_features: int | None = Field(
-        default=None,
-        ge=1,
-        description="Number of features. Default: what the largest index in a split asks for. Give it when the "
-        "last features are 0 throughout the training files and so never occur there.",
-    )
-    first_index: Literal[0, 1] | None = Field(
-        default=None,
-        description="Index of the first feature. Default: 0 for files that use an index 0, else 1.",
-    )
-
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
-        rows = read_svmlight(
-            located(files, root),
-            self,
-            n_features=self.n_features,
-            first_index=self.first_index,
-            with_qid=True,
-        )
+        rows = read_svmlight(located(files, root), self, with_qid=True)
         return assembled(rows, ", ".join(files), regroup=self.regroup)

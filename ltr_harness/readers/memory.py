@@ -66,11 +66,11 @@ def from_arrays(
         "document_ids": document_ids,
         **{f"attribute {name!r}": values for name, values in (attributes or {}).items()},
     }
-    checked = {name: None if values is None else as_column(values, name) for name, values in columns.items()}
+    checked = {name: as_column(values, name) for name, values in columns.items() if values is not None}
     problems = [
         Problem(source, f"{len(values):,} {name}", f"{n_rows:,}, one for each row of features")
         for name, values in checked.items()
-        if values is not None and len(values) != n_rows
+        if len(values) != n_rows
     ]
     if len(names) != matrix.shape[1] or len(set(names)) != len(names):
         text = f"{count_of(len(names), 'feature name')}, {len(set(names))} of them different"
@@ -79,24 +79,22 @@ def from_arrays(
         problems += _value_problems(source, checked)
     if problems:
         raise DataError(problems)
-    rows_positions = checked["positions"]
-    return assembled(
-        Rows(
-            matrix,
-            np.asarray(checked["labels"], dtype=np.float64),
-            np.asarray(starts, dtype=np.int64),
-            ids,
-            lambda row: f"{source}: row {row}",
-            names,
-            None if checked["weights"] is None else checked["weights"].astype(np.float64),
-            None if rows_positions is None else rows_positions.astype(np.int32),
-            _plain(checked["document_ids"]),
-            {name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
-            subtopics=None if subtopics is None else np.asarray(subtopics),
-        ),
-        source,
-        regroup=regroup,
+    kinds = {"labels": np.float64, "weights": np.float64, "positions": np.int32}
+    rows = Rows(
+        matrix,
+        names,
+        {
+            name: checked[name].astype(kinds[name]) if name in kinds else _plain(checked[name])
+            for name in (*kinds, "document_ids")
+            if name in checked
+        },
+        np.asarray(starts, dtype=np.int64),
+        ids,
+        lambda row: f"{source}: row {row}",
+        {name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
+        subtopics=None if subtopics is None else np.asarray(subtopics),
     )
+    return assembled(rows, source, regroup=regroup)
 
 
 def _starts_and_ids(
@@ -117,8 +115,7 @@ def _starts_and_ids(
         raise DataError(f"{len(rows):,} query_ids; expected {n_rows:,}, one for each row of features")
     if n_rows:
         QueryGroups.from_ids(rows)  # refuses missing ids
-    rows = rows.astype(np.str_) if rows.dtype.kind == "O" else rows
-    return blocks_of(rows, [0])
+    return blocks_of(_plain(rows), [0])
 
 
 def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingDataset:
@@ -147,8 +144,8 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
     try:
         table = table_of(frame)
     except (TypeError, ValueError, pyarrow.ArrowException) as problem:
-        raise DataError(
-            Problem(source, f"is not a table: {problem}", "a frame of pandas, Polars or Arrow")
+        raise DataError.at(
+            source, f"is not a table: {problem}", "a frame of pandas, Polars or Arrow"
         ) from None
     try:
         reader = Parquet(**columns)
@@ -185,16 +182,12 @@ def _matrix(features: ArrayLike) -> NDArray[np.float32]:
     return matrix
 
 
-def _value_problems(source: str, columns: Mapping[str, NDArray[Any] | None]) -> list[Problem]:
+def _value_problems(source: str, columns: Mapping[str, NDArray[Any]]) -> list[Problem]:
     problems = []
-    for name, expected in (
-        ("labels", "finite numbers >= 0"),
-        ("weights", "finite numbers >= 0"),
-        ("positions", "integers >= 0"),
-    ):
-        values = columns[name]
-        if values is None:
+    for name in ("labels", "weights", "positions"):
+        if name not in columns:
             continue
+        values, expected = columns[name], "integers >= 0" if name == "positions" else "finite numbers >= 0"
         try:
             numbers = values.astype(np.float64)
         except (TypeError, ValueError):
@@ -211,5 +204,6 @@ def _value_problems(source: str, columns: Mapping[str, NDArray[Any] | None]) -> 
     return problems
 
 
-def _plain(values: NDArray[Any] | None) -> Any:
-    return values.astype(np.str_) if values is not None and values.dtype.kind == "O" else values
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Objects as texts, and everything else as it is."""
+    return values.astype(np.str_) if values.dtype.kind == "O" else values

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import is_numeric
-from ltr_harness.readers.cost import Bound
-from ltr_harness.readers.files import located, refuse_pipe, unreadable
+from ltr_harness.logs.columns import Columns, is_numeric
+from ltr_harness.readers.files import Bound, located, refuse_pipe, unreadable
 from ltr_harness.readers.rows import repeated
 from ltr_harness.readers.table_part import OpenedTable, refuse_types
 from ltr_harness.readers.tables import TableReader
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, shortened
 
 
 class Parquet(TableReader):
@@ -76,7 +75,7 @@ def _arrow(path: Path) -> ArrowTable:
                 Bound.of_file(on_disk).refuse(str(path), "unpacked, the file has", unpacked, more=True)
             return ArrowTable(pa.Table.from_batches(batches, file.schema), path, on_disk)
     except (pa.ArrowException, OSError) as problem:
-        raise DataError(Problem(str(path), f"the Arrow file is damaged: {problem}")) from None
+        raise DataError.at(path, f"the Arrow file is damaged: {problem}") from None
 
 
 class ArrowTable(OpenedTable):
@@ -91,13 +90,13 @@ class ArrowTable(OpenedTable):
         self._table = table
         _refuse_repeated(path, self.columns)
 
-    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
         refuse_types(self.path, self.schema, numbers)
         if self._table.num_rows == 0:
-            raise DataError(Problem(str(self.path), "has no rows", "rows"))
+            raise DataError.at(self.path, "has no rows", "rows")
         columns = self._run_ends_decoded(self._table.select([*numbers, *texts]))
         _refuse_invalid(self.path, columns, texts)
-        return columns
+        return Columns(columns)
 
     def _run_ends_decoded(self, table: Any) -> Any:
         """The table with a number for each row in place of one for each run of equal ones, however long it is."""
@@ -133,34 +132,32 @@ class ParquetTable(OpenedTable):
             self.size = path.stat().st_size
             self.n_rows: int | None = self._file.metadata.num_rows
         except (ArrowException, UnicodeDecodeError) as problem:
-            raise DataError(
-                Problem(str(path), f"is not a Parquet file, or is damaged: {problem}", "a Parquet file")
+            raise DataError.at(
+                path, f"is not a Parquet file, or is damaged: {problem}", "a Parquet file"
             ) from None
         except OSError as problem:
             raise unreadable(path, problem) from None
         _refuse_repeated(path, self.columns)
 
-    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
         from pyarrow import ArrowException, ArrowMemoryError
 
         refuse_types(self.path, self.schema, numbers)
         n_rows = self.n_rows
         if not n_rows:
-            raise DataError(Problem(str(self.path), "has no rows", "rows"))
+            raise DataError.at(self.path, "has no rows", "rows")
         try:
             table = self._file.read(columns=[*numbers, *texts])
         except ArrowMemoryError as problem:
-            raise DataError(
-                Problem(str(self.path), f"there is not enough memory to read it: {problem}")
-            ) from None
+            raise DataError.at(self.path, f"there is not enough memory to read it: {problem}") from None
         except (ArrowException, OSError, UnicodeDecodeError) as problem:
-            raise DataError(Problem(str(self.path), f"the Parquet file is damaged: {problem}")) from None
+            raise DataError.at(self.path, f"the Parquet file is damaged: {problem}") from None
         _refuse_invalid(self.path, table, texts)
         for name, column in zip(table.column_names, table.columns, strict=True):
             if len(column) != n_rows:  # Arrow believes each column's own count
                 found = f"the Parquet file is damaged: column {name!r} has {len(column)} of {count_of(n_rows, 'row')}"
-                raise DataError(Problem(str(self.path), found))
-        return table
+                raise DataError.at(self.path, found)
+        return Columns(table)
 
 
 def table_of(frame: Any, *, named_index: bool = False) -> Any:
@@ -179,15 +176,12 @@ def table_of(frame: Any, *, named_index: bool = False) -> Any:
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
     """Raise if two columns have one name."""
     if twice := repeated(names):
-        found = f"has two columns {', '.join(map(repr, twice[:5]))}{', …' if len(twice) > 5 else ''}"
-        raise DataError(Problem(str(path), found, "a name of its own for each column"))
+        found = f"has two columns {shortened([repr(name) for name in twice], 5)}"
+        raise DataError.at(path, found, "a name of its own for each column")
 
 
 def _refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
-    """Look at what Arrow believes until it is used: text that is no UTF-8, places in a dictionary that it lacks.
-
-    Raises DataError: naming each such column.
-    """
+    """Look at what Arrow believes until it is used: text that is no UTF-8, places in a dictionary that it lacks."""
     from pyarrow import ArrowException, types
 
     problems = []

@@ -1,20 +1,24 @@
-"""Rows of files, grouped into queries: what readers give to make a dataset."""
+"""Rows of files, grouped into queries: what readers give to make a dataset; and splits with the same columns."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.subtopics import Subtopics
-from ltr_harness.wording import count_of, plural
+from ltr_harness.groups import Judgments, QueryGroups, Subtopics
+from ltr_harness.wording import count_of, plural, shortened
+
+if TYPE_CHECKING:
+    from ltr_harness.readers.reader import ValueOptions
+
 
 SHOWN = 20
 """How many problems of one kind are listed before the rest is only counted."""
@@ -25,65 +29,116 @@ class Rows:
     """Rows in file order, each value checked, queries not yet."""
 
     features: NDArray[np.float32]  # (n_rows, n_features)
-    labels: NDArray[np.float64]  # (n_rows,), finite and >= 0
+    feature_names: tuple[str, ...]
+    # (n_rows,) each: `labels`, finite and >= 0; `weights`, `positions` and `document_ids` where there are any; `judged`
+    # where somebody did not judge every row
+    values: Mapping[str, NDArray[Any]]
     # (n_blocks,), first row of each run of rows with one query id; a new file always starts a new run
     block_starts: NDArray[np.int64]
     block_ids: NDArray[Any]  # (n_blocks,), the query ids
     place: Callable[[int], str]  # row number to ``"file:line"``, for messages
-    feature_names: tuple[str, ...]
-    weights: NDArray[np.float64] | None = None  # (n_rows,) or None; a query's weight is the mean of its rows'
-    positions: NDArray[np.int32] | None = None  # (n_rows,)
-    document_ids: NDArray[Any] | None = None  # (n_rows,)
     # name to (n_rows,) values that must be the same in all rows of a query
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    sparse: bool = False
-    notes: tuple[str, ...] = ()
-    columns: Mapping[str, str] = field(default_factory=dict)
-    judged: NDArray[np.bool_] | None = None  # (n_rows,), or None where somebody judged every row
-    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # (n_rows, n_subtopics), the rows' grades by subtopic; None where nobody said them
     subtopics: NDArray[np.float64] | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sparse: bool = False
+    notes: tuple[str, ...] = ()
     # first row of each file, and the end of the last
     file_starts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
+    def labelled(self, options: ValueOptions, n_beyond: int = 0) -> Rows:
+        """The rows with 0 where nobody judged, and notes on it, on mapped labels and on values beyond float32."""
+        labels, judged, said = without_unjudged(self.values["labels"], options.unjudged)
+        notes = (*self.notes, *options.grade_notes, *said, *beyond_notes(n_beyond, options.beyond_float32))
+        return self.with_values(notes, labels=labels, judged=judged)
 
-def assembled(rows: Rows, source: str, *, regroup: bool) -> RankingDataset:
+    def with_values(self, notes: tuple[str, ...], **values: NDArray[Any] | None) -> Rows:
+        """The rows with these notes, and those of these values that are there in place of their own."""
+        others = {name: each for name, each in values.items() if each is not None}
+        return replace(self, values={**self.values, **others}, notes=notes)
+
+
+def assembled(
+    rows: Rows, source: str, *, regroup: bool, columns: Mapping[str, str] | None = None
+) -> RankingDataset:
     """The dataset that rows make. Raises DataError: scattered queries, or an attribute that differs within a query."""
     groups, order, notes = _grouped(rows, regroup)
 
-    def ordered(values: Any) -> Any:
-        return values if values is None or order is None else values[order]
+    def ordered(values: NDArray[Any]) -> NDArray[Any]:
+        return values if order is None else values[order]
 
-    starts = groups.boundaries[:-1]
-    weights = ordered(rows.weights)
-    pairs = None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, rows.labels.size)
+    values = {name: ordered(each) for name, each in rows.values.items()}
+    weights, pairs = values.get("weights"), None
+    if rows.subtopics is not None:
+        pairs = Subtopics.of_matrix(rows.subtopics, groups.n_rows)
     judgments = Judgments.checked(
-        ordered(rows.labels),
+        values["labels"],
         groups,
-        query_weights=None if weights is None else _means(weights, starts, groups.sizes),
-        document_ids=ordered(rows.document_ids),
-        judged=ordered(rows.judged),
+        query_weights=None if weights is None else _means(weights, groups.boundaries[:-1], groups.sizes),
+        document_ids=values.get("document_ids"),
+        judged=values.get("judged"),
         subtopics=pairs if pairs is None or order is None else pairs.take(order),
     )
     attributes = {
         name: _per_query(
-            name, ordered(values), groups, lambda row: rows.place(row if order is None else int(order[row]))
+            name, ordered(each), groups, lambda row: rows.place(row if order is None else int(order[row]))
         )
-        for name, values in rows.attributes.items()
+        for name, each in rows.attributes.items()
     }
     return RankingDataset(
         ordered(rows.features),
         judgments,
         rows.feature_names,
-        ordered(rows.positions),
+        values.get("positions"),
         attributes,
         source,
         rows.sparse,
         rows.notes + notes,
         order,
-        rows.columns,
+        columns or {},
         rows.categories,
     )
+
+
+class RowProblems:
+    """Problems of rows, gathered check by check, and raised together in the order of the rows."""
+
+    def __init__(self) -> None:
+        self.listed: list[tuple[int, Problem]] = []
+        self.total = 0
+
+    def report(
+        self,
+        bad: NDArray[np.bool_],
+        place: Callable[[int], str],
+        found: Callable[[int], str],
+        expected: str,
+    ) -> None:
+        """Keep a problem for each bad row (n_rows,)."""
+        rows = np.flatnonzero(bad)
+        self.total += rows.size
+        self.listed += [(row, Problem(place(row), found(row), expected)) for row in rows[:SHOWN].tolist()]
+
+    def finish(self, noun: str = "such row") -> None:
+        """Raise what was reported; nothing if all is well."""
+        if self.listed:
+            ordered = [problem for _, problem in sorted(self.listed, key=itemgetter(0))]
+            raise DataError(limited(ordered, self.total, noun))
+
+
+def bad_rows(
+    bad: NDArray[np.bool_],
+    place: Callable[[int], str],
+    found: Callable[[int], str],
+    expected: str,
+    where: str = "",
+    noun: str = "such row",
+) -> list[Problem]:
+    """A problem for each bad row (n_rows,), the first of them listed and the others counted."""
+    rows = np.flatnonzero(bad)
+    listed = [Problem(place(row), found(row), expected) for row in rows[:SHOWN].tolist()]
+    return limited(listed, rows.size, noun, where)
 
 
 def repeated(names: Iterable[str]) -> list[str]:
@@ -92,9 +147,7 @@ def repeated(names: Iterable[str]) -> list[str]:
 
 
 def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
-    """Query ids as int64 where every one is a plain integer that fits, else as the text they are.
-
-    Shapes: `texts` (n,).
+    """Query ids as int64 where every one is a plain integer that fits, else as the text they are. Shapes: `texts` (n,).
 
     Example:
         >>> query_ids(np.array(["10", "-2"])), query_ids(np.array(["10", "007"]))
@@ -132,7 +185,7 @@ def limited(
 
 def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] | None, tuple[str, ...]]:
     starts, ids = rows.block_starts, rows.block_ids
-    boundaries = np.append(starts, len(rows.labels)).astype(np.int64)
+    boundaries = np.append(starts, len(rows.features)).astype(np.int64)
     _, first, which = np.unique(ids, return_index=True, return_inverse=True)
     if len(first) == len(ids):
         return QueryGroups(boundaries, ids), None, ()
@@ -141,15 +194,13 @@ def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] 
     share = f"{n_scattered:,} of {count_of(len(first), 'query')}"
     if not regroup:
         block = again[0]
-        raise DataError(
-            Problem(
-                rows.place(int(starts[block])),
-                f"query {str(ids[block])!r} is not contiguous; its first row is at "
-                f"{rows.place(int(starts[first[which[block]]]))}"
-                + (f" ({share} are scattered)" if n_scattered > 1 else ""),
-                "all rows of a query together",
-                "sort the rows by query, or set `regroup: true`",
-            )
+        raise DataError.at(
+            rows.place(int(starts[block])),
+            f"query {str(ids[block])!r} is not contiguous; its first row is at "
+            f"{rows.place(int(starts[first[which[block]]]))}"
+            + (f" ({share} are scattered)" if n_scattered > 1 else ""),
+            "all rows of a query together",
+            "sort the rows by query, or set `regroup: true`",
         )
     groups, order = QueryGroups.from_ids(np.repeat(ids, np.diff(boundaries)))
     note = f"{share} were scattered and have been regrouped (regroup: true)"
@@ -168,14 +219,12 @@ def _per_query(
     if bad.size:
         row = int(bad[0])
         query = groups.query_of(row)
-        raise DataError(
-            Problem(
-                place(row),
-                f"attribute {name!r} is {values[row]!s} here and {firsts[query]!s} in the first row of query "
-                f"{groups.name(query)!r} ({count_of(bad.size, 'such row')})",
-                "one value for all rows of a query",
-                "an attribute describes the query; make it a feature if it describes the document",
-            )
+        raise DataError.at(
+            place(row),
+            f"attribute {name!r} is {values[row]!s} here and {firsts[query]!s} in the first row of query "
+            f"{groups.name(query)!r} ({count_of(bad.size, 'such row')})",
+            "one value for all rows of a query",
+            "an attribute describes the query; make it a feature if it describes the document",
         )
     return firsts
 
@@ -187,3 +236,184 @@ def _means(
     equal = np.minimum.reduceat(values, starts) == np.maximum.reduceat(values, starts)
     means: NDArray[np.float64] = np.where(equal, values[starts], np.add.reduceat(values, starts) / sizes)
     return means
+
+
+def without_unjudged(
+    labels: NDArray[np.float64], unjudged: float | None
+) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, tuple[str, ...]]:
+    """Labels (n_rows,), 0 where nobody judged; which were judged, None if all were; and what to say of it.
+
+    Example:
+        >>> labels, judged, notes = without_unjudged(np.array([2.0, -1.0]), -1)
+        >>> labels, judged, notes
+        (array([2., 0.]), array([ True, False]), ('1 of 2 documents is not judged (unjudged: -1)',))
+    """
+    if unjudged is None:
+        return labels, None, ()
+    judged = labels != unjudged
+    n = int(np.count_nonzero(~judged))
+    if not n:
+        return labels, None, ()
+    note = (
+        f"{n:,} of {count_of(labels.size, 'document')} {plural('is', n)} not judged (unjudged: {unjudged:g})"
+    )
+    return np.where(judged, labels, 0.0), judged, (note,)
+
+
+def within_float32(values: NDArray[np.float32], how: str) -> int:
+    """Put infinite values in their place, and count them; with ``error`` they stay. Shapes: `values` (n_rows,)."""
+    infinite, largest = np.isinf(values), np.finfo(np.float32).max
+    if how == "clip":
+        np.clip(values, -largest, largest, out=values)
+    elif how == "missing":
+        values[infinite] = np.nan
+    return int(np.count_nonzero(infinite))
+
+
+def beyond_notes(n: int, how: str) -> tuple[str, ...]:
+    """What to say of values that were put in their place."""
+    if not n or how == "error":
+        return ()
+    now = "clipped to its range" if how == "clip" else "taken as missing"
+    return (f"{count_of(n, 'value')} beyond float32 {plural('is', n)} {now} (beyond_float32: {how})",)
+
+
+Categories = Mapping[str, tuple[str, ...]]
+
+
+def recoded(codes: NDArray[np.float32], before: Sequence[str], after: Sequence[str]) -> NDArray[np.float32]:
+    """Codes (n_rows,) of the texts `before` as codes of the texts `after`; NaN where the text is not among them.
+
+    Example:
+        >>> recoded(np.array([0, 1, np.nan, 2], np.float32), ("a", "b", "c"), ("c", "a")).tolist()
+        [1.0, nan, nan, 0.0]
+    """
+    place = {text: float(code) for code, text in enumerate(after)}
+    table = np.array([*(place.get(text, np.nan) for text in before), np.nan], dtype=np.float32)
+    return table[np.where(np.isnan(codes), len(before), codes).astype(np.int64)]
+
+
+def occurring(dataset: RankingDataset) -> dict[str, tuple[str, ...]]:
+    """Of each categorical feature the texts that the dataset's rows have: what training on it can know."""
+    texts_by_column = {}
+    for name, texts in dataset.categories.items():
+        codes = dataset.features[:, dataset.feature_names.index(name)]
+        texts_by_column[name] = tuple(texts[int(code)] for code in np.unique(codes[~np.isnan(codes)]))
+    return texts_by_column
+
+
+def with_categories(dataset: RankingDataset, categories: Categories) -> RankingDataset:
+    """The dataset with the codes of these texts; texts that are not among them are missing, and a note counts them."""
+    if dataset.categories == categories:
+        return dataset
+    features, notes = np.array(dataset.features), list(dataset.notes)
+    for name, texts in categories.items():
+        column, before = dataset.feature_names.index(name), dataset.categories[name]
+        features[:, column] = recoded(dataset.features[:, column], before, texts)
+        n_unseen = int(np.isnan(features[:, column]).sum() - np.isnan(dataset.features[:, column]).sum())
+        if n_unseen:
+            notes.append(
+                f"{count_of(n_unseen, 'row')} {plural('has', n_unseen)} a text in {name!r} that training never saw; "
+                "there it is missing"
+            )
+    return replace(dataset, features=features, categories=dict(categories), notes=tuple(notes))
+
+
+def check_alignment(datasets: Mapping[str, RankingDataset], reference: str = "train") -> None:
+    """That `align` can be done, and that there are features at all."""
+    names = datasets[reference].feature_names
+    problems = [
+        problem
+        for split, dataset in datasets.items()
+        for problem in _misfits(split, dataset, reference, datasets[reference])
+    ]
+    if not names:
+        problems = [_featureless(reference, datasets[reference])]
+    if problems:
+        raise DataError(problems)
+
+
+def _misfits(split: str, dataset: RankingDataset, reference: str, wanted: RankingDataset) -> list[Problem]:
+    names, categories = wanted.feature_names, wanted.categories
+    place = _place(split, dataset)
+    if dataset.feature_names == names:
+        return _other_kinds(place, dataset, reference, categories)
+    unknown = [name for name in dataset.feature_names if name not in set(names)]
+    absent = [name for name in names if name not in set(dataset.feature_names)]
+    problems = []
+    if unknown:
+        cure = "name the columns to use with `features:`"
+        if dataset.sparse:
+            n_features = int(dataset.feature_names[-1]) + (dataset.feature_names[0] == "0")
+            cure = (
+                f"set `n_features: {n_features}` if the training files only leave them out because they are 0"
+            )
+            if "0" in unknown:
+                cure = "set `first_index: 0` if features count from 0 in all files"
+        problems.append(
+            Problem(
+                place,
+                f"has {_named(unknown)} that the {reference} split does not have "
+                f"({count_of(dataset.n_features, 'feature')} against {len(names)})",
+                f"the features of the {reference} split",
+                cure,
+            )
+        )
+    if absent and not dataset.sparse:
+        problems.append(Problem(place, f"lacks {_named(absent)}", f"every feature of the {reference} split"))
+    return problems or _other_kinds(place, dataset, reference, categories)
+
+
+def _other_kinds(
+    place: str, dataset: RankingDataset, reference: str, categories: Mapping[str, object]
+) -> list[Problem]:
+    """Features that are categories here and numbers there."""
+    return [
+        Problem(
+            place,
+            f"feature {name!r} is {here} and in the {reference} split {there}",
+            "one kind in all splits",
+            "name it under `categorical:` of the reader",
+        )
+        for names, others, here, there in (
+            (dataset.categories, categories, "a category", "a number"),
+            (categories, dataset.categories, "a number", "a category"),
+        )
+        for name in names
+        if name not in others
+    ]
+
+
+def _featureless(split: str, dataset: RankingDataset) -> Problem:
+    ignored = "".join(f"; {note}" for note in dataset.notes)
+    return Problem(
+        _place(split, dataset),
+        f"has no feature{ignored}",
+        "a numeric column, or index:value",
+        "models that only have scores are compared by `ltr-harness compare SCORES --data FILE`",
+    )
+
+
+def _place(split: str, dataset: RankingDataset) -> str:
+    return f"{split} split" + (f" ({dataset.source})" if dataset.source else "")
+
+
+def _named(features: list[str]) -> str:
+    shown = shortened(features, 5)
+    return f"{count_of(len(features), 'feature')} ({shown})" if len(features) > 1 else f"the feature {shown}"
+
+
+def with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingDataset:
+    """The dataset with these columns in this order; columns it lacks are 0.0. The same object if it has them."""
+    if dataset.feature_names == names:
+        return dataset
+    column_of = {name: column for column, name in enumerate(dataset.feature_names)}
+    features = np.zeros((dataset.n_rows, len(names)), dtype=np.float32)
+    for column, name in enumerate(names):
+        if name in column_of:
+            features[:, column] = dataset.features[:, column_of[name]]
+    notes = dataset.notes
+    if padded := [name for name in names if name not in column_of]:
+        notes = (*notes, f"{_named(padded)} never occur in this split and are 0.0 in all its rows")
+    categories = {name: texts for name, texts in dataset.categories.items() if name in names}
+    return replace(dataset, features=features, feature_names=names, notes=notes, categories=categories)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import tokenize
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,110 +17,235 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.compression import bare_name
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.files import bare_name
 from ltr_harness.groups import Judgments
-from ltr_harness.logs.columns import id_texts, numbers_of
+from ltr_harness.logs.columns import Columns
 from ltr_harness.logs.contract import A_RANK, are_ranks
-from ltr_harness.readers.column_names import ROLES, column_among, column_for
 from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.delimited import Delimited
 from ltr_harness.readers.files import located
 from ltr_harness.readers.parquet import Parquet
-from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.rows import bad_rows
 from ltr_harness.readers.table_part import OpenedTable, unfit_ids
+from ltr_harness.readers.tables import ROLES, column_among, column_for
 from ltr_harness.readers.trec_lines import Lines
 from ltr_harness.wording import count_of
 
 _BY_ORDER = "if the rows stand in the order of the data"
 
 
-@dataclass(frozen=True)
-class NamedBy:
-    """The columns of a table that say which row of the data a score belongs to."""
+class ScoreTable:
+    """A table of scores: the columns that say which row of the data a score belongs to, and what stands in them."""
 
-    query: str | None = None  # None where rows stand in the order of the data and say no more
-    document: str | None = None  # None where documents are not named, or the data has no names of them
-    has_row: bool = False  # there is a column ``row``, counted from 0 within the query
-    label: str | None = None  # the column of labels, if there is one
+    _query: str | None  # None where rows stand in the order of the data and say no more
+    _document: str | None = None  # None where documents are not named, or the data has no names of them
+    _has_row: bool  # there is a column ``row``, counted from 0 within the query
+    _label: str | None
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether each row is named, whatever the order."""
-        return self.query is not None and (self.document is not None or self.has_row)
+    def __init__(self, table: OpenedTable, by: str, judgments: Judgments, said: Mapping[str, str]) -> None:
+        self._table = table
+        self._judgments, self._groups = judgments, judgments.groups
+        self._find_names(said)
+        numbers = [by, *(["row"] if self._has_row else []), *([self._label] if self._label else [])]
+        self._columns = table.read(numbers, [name for name in (self._query, self._document) if name])
 
-    @property
-    def numbers(self) -> list[str]:
-        """The columns of numbers."""
-        return [*(["row"] if self.has_row else []), *([self.label] if self.label else [])]
-
-    @property
-    def texts(self) -> list[str]:
-        """The columns of names."""
-        return [name for name in (self.query, self.document) if name is not None]
-
-
-def naming_columns(table: OpenedTable, judgments: Judgments, said: Mapping[str, str]) -> NamedBy:
-    """What the table's columns say about its rows.
-
-    Raises DataError: columns that could name rows, and it is not clear which row they name.
-    """
-    columns = [name for name in table.columns if name not in ("score", "row")]
-    label = next((name for name in (said.get("label"), "label") if name in columns), None)
-    document_said = said.get("document_id")
-    free = [name for name in columns if name not in (label, document_said)]
-    query = column_for("query", free, said.get("query"))
-    rest = [name for name in columns if name not in (label, query)]
-    document = column_for("document_id", rest, document_said)
-    has_row = query is not None and "row" in table.columns
-    if query is not None and document is not None and judgments.document_ids is not None:
-        return NamedBy(query, document, has_row, label)
-    if has_row:
-        return NamedBy(query, None, True, label)
-    if query is not None and label is not None:
-        return NamedBy(query, label=label)  # the labels themselves say whose scores these are
-    if query is not None and document is not None:
-        raise DataError(
-            Problem(
-                str(table.path),
+    def _find_names(self, said: Mapping[str, str]) -> None:
+        """What the columns' names say. Raises DataError: they could name rows, and it is not clear which."""
+        table = self._table
+        columns = [name for name in table.columns if name not in ("score", "row")]
+        label = next((name for name in (said.get("label"), "label") if name in columns), None)
+        document_said = said.get("document_id")
+        free = [name for name in columns if name not in (label, document_said)]
+        query = column_for("query", free, said.get("query"))
+        rest = [name for name in columns if name not in (label, query)]
+        document = column_for("document_id", rest, document_said)
+        self._query, self._label = query, label
+        self._has_row = query is not None and "row" in table.columns
+        if query is not None and document is not None and self._judgments.document_ids is not None:
+            self._document = document
+        elif self._has_row or (query is not None and label is not None):
+            return  # the labels themselves say whose scores these are
+        elif query is not None and document is not None:
+            raise DataError.at(
+                table.path,
                 f"names its rows by {query} and {document}, and the data has no document ids",
                 "document ids in the data too, or a column row, counted from 0 within the query",
                 f"say which column of the data is the document (document_id), or leave {document} out {_BY_ORDER}",
             )
-        )
-    _refuse_unused(table, query, [name for name in rest if column_for("position", [name]) is None])
-    return NamedBy(query, label=label)
+        else:
+            self._refuse_unused([name for name in rest if column_for("position", [name]) is None])
 
-
-def _refuse_unused(table: OpenedTable, query: str | None, columns: Sequence[str]) -> None:
-    """Refuse to match rows by their order where a column could name them."""
-    if not columns:
-        return
-    texts = table.read([], [*columns, *([query] if query else [])])
-    queries = None
-    if query is not None:
-        ids = _as_text(table, texts, query).fill_null("").to_numpy().astype(np.str_)
-        queries = np.unique(ids, return_inverse=True)[1]
-    names = [name for name in columns if _could_name(id_texts(texts[name]), queries)]
-    if not names:
-        return
-    listed = f"has the column{'s' if len(names) > 1 else ''} {', '.join(names)}"
-    what, name = ("query", "query_id") if query is None else ("document", "document_id")
-    raise DataError(
-        Problem(
-            str(table.path),
+    def _refuse_unused(self, columns: Sequence[str]) -> None:
+        """Refuse to match rows by their order where a column could name them."""
+        if not columns:
+            return
+        query = self._query
+        texts = self._table.read([], [*columns, *([query] if query else [])])
+        queries = None
+        if query is not None:
+            ids = self._as_text(texts, query).fill_null("").to_numpy().astype(np.str_)
+            queries = np.unique(ids, return_inverse=True)[1]
+        names = [name for name in columns if _could_name(texts.texts(name), queries)]
+        if not names:
+            return
+        listed = f"has the column{'s' if len(names) > 1 else ''} {', '.join(names)}"
+        what, name = ("query", "query_id") if query is None else ("document", "document_id")
+        raise DataError.at(
+            self._table.path,
             f"{listed}{f' with {query}' if query else ''}: say which is the {what}",
             "query_id, and document_id or row, which counts from 0 within the query",
             f"call the {what}'s column {name}, or leave out what is neither {_BY_ORDER}",
         )
-    )
+
+    def scores(self, by: str) -> NDArray[np.float64]:
+        """The scores (n_table_rows,), higher ones ranking first. Raises DataError: each that is none."""
+        scores = self._columns.numbers(by)
+        wrong, found, expected = np.isnan(scores), "the score is missing or NaN", NUMBER
+        if by != "score":
+            wrong, found = ~are_ranks(scores), f"the {by} is missing or no rank"
+            expected = f"{A_RANK}, 1 for the best"
+            scores = -scores
+        if bad := bad_rows(wrong, self._table.place, lambda row: found, expected):
+            raise DataError(bad)
+        return scores
+
+    def matched(
+        self, n_scores: int, order: NDArray[np.int64], other_queries: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The data's row that each used row of the table belongs to, and the rows used; `order` is (n_rows,)."""
+        at, used = order, np.arange(n_scores)
+        if self._query is not None and (self._document is not None or self._has_row):
+            at, used = self._rows_named(other_queries)
+        else:
+            _as_many(self._table.path, n_scores, self._judgments)
+            self._refuse_other_queries(order)
+        if self._label is not None:
+            self._refuse_other_labels(self._columns.numbers(self._label), at, used)
+        return at, used
+
+    def _refuse_other_queries(self, order: NDArray[np.int64]) -> None:
+        """Refuse rows that are not in the data's order, as far as their queries say."""
+        if self._query is None:
+            return
+        groups = self._groups
+        wanted = np.repeat(np.arange(groups.n_queries), groups.sizes)[order]
+        other = np.flatnonzero(self._codes(self._query, groups.ids) != wanted)
+        if other.size:
+            row = int(other[0])
+            raise DataError.at(
+                self._table.place(row),
+                f"query {str(self._columns.cell(self._query, row))!r} where the data has "
+                f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})",
+                "the rows of the data in their order, or a second column that names the row: row, "
+                "from 0 within the query, or document_id, where the data has one too",
+            )
+
+    def _rows_named(self, other_queries: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The data's row that each row of the table names, every one exactly once; and the table's rows used."""
+        groups, columns = self._groups, self._columns
+        query = self._codes(str(self._query), groups.ids)
+        data_query = np.repeat(np.arange(groups.n_queries), groups.sizes)
+        second, data_named, part = self._within_query(query)
+        span = max(int(data_named.max()) + 1, 1)
+        data_key = data_query * span + data_named
+        order: NDArray[np.int64] = np.argsort(data_key, kind="stable")
+        key = query * span + part
+        at: NDArray[np.int64] = order[
+            np.minimum(np.searchsorted(data_key, key, sorter=order), order.size - 1)
+        ]
+        unknown = (query < 0) | (part < 0) | (data_key[at] != key)
+
+        def name(row: int) -> str:
+            part = columns.cell(second, row)
+            part = f"{part:g}" if isinstance(part, float) else part
+            what = "row" if second == "row" else "document"
+            return f"query {str(columns.cell(str(self._query), row))!r}, {what} {part}"
+
+        def refused(rows: NDArray[np.int64], found: str, expected: str) -> list[Problem]:
+            bad = np.zeros(query.size, dtype=bool)
+            bad[rows] = True
+            return bad_rows(bad, self._table.place, lambda row: f"{name(row)} {found}", expected)
+
+        strange = np.flatnonzero(unknown & (query >= 0) if other_queries else unknown)
+        problems = refused(strange, "is not a row of the data", "scores of these rows alone")
+        at = at[~unknown]
+        source = np.flatnonzero(~unknown)
+        again = np.setdiff1d(np.arange(at.size), np.unique(at, return_index=True)[1])
+        problems += refused(source[again], "has a score already", "one score per row")
+        without = np.flatnonzero(np.bincount(at, minlength=groups.n_rows) == 0)
+        if without.size:
+            row = int(without[0])
+            place = groups.query_of(row)
+            problems.append(
+                Problem(
+                    str(self._table.path),
+                    f"{without.size:,} of {count_of(groups.n_rows, 'row')} have no score, first in query "
+                    f"{groups.name(place)!r}, its row {row - int(groups.boundaries[place])}",
+                    "a score for every row: leaving rows out would change every metric",
+                )
+            )
+        if problems:
+            raise DataError(problems)
+        return at, source
+
+    def _within_query(self, query: NDArray[np.int64]) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
+        """The column that tells a query's rows apart; what the data's and the table's rows have there, as numbers."""
+        groups, documents = self._groups, self._judgments.document_ids
+        starts = np.repeat(groups.boundaries[:-1], groups.sizes)
+        if self._document is not None and documents is not None:
+            values, data_named = np.unique(documents.astype(str), return_inverse=True)
+            ordered = np.sort(starts * values.size + data_named)
+            twice = np.flatnonzero(np.diff(ordered) == 0)
+            if not twice.size:
+                return self._document, data_named, self._codes(self._document, values)
+            if not self._has_row:
+                start, document = divmod(int(ordered[twice[0]]), values.size)
+                raise DataError.at(
+                    self._table.path,
+                    f"names rows by {self._document}, but document {str(values[document])!r} comes more than once "
+                    f"in query {groups.name(groups.query_of(start))!r} of the data",
+                    f"a column `row`, the row within the query from 0, instead of {self._document}",
+                )
+        named = self._columns.numbers("row")
+        inside = (query >= 0) & (named >= 0) & (named == np.floor(named))
+        inside &= named < groups.sizes[np.maximum(query, 0)]
+        return "row", np.arange(groups.n_rows) - starts, np.where(inside, named, -1).astype(np.int64)
+
+    def _refuse_other_labels(
+        self, labels: NDArray[np.float64], at: NDArray[np.int64], used: NDArray[np.int64]
+    ) -> None:
+        """A table that carries labels (n_table_rows,) says which data it was made for."""
+        other = np.flatnonzero(labels[used] != self._judgments.labels[at])
+        if other.size:
+            row, wanted = int(used[other[0]]), self._judgments.labels[at[other[0]]]
+            raise DataError.at(
+                self._table.place(row),
+                f"label {labels[row]:g} where the data has {wanted:g} ({count_of(other.size, 'such row')})",
+                "scores of the same rows: is this another split, or another order?",
+            )
+
+    def _codes(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
+        """Where each cell of a column stands among the values, -1 where it does not."""
+        from pyarrow import array, string
+        from pyarrow.compute import index_in
+
+        known = array([str(value) for value in values.tolist()], type=string())
+        places = index_in(self._as_text(self._columns, name), value_set=known).fill_null(-1)
+        codes: NDArray[np.int64] = places.to_numpy().astype(np.int64)
+        return codes
+
+    def _as_text(self, columns: Columns, name: str) -> Any:
+        from pyarrow import ArrowNotImplementedError, string
+
+        try:
+            return columns[name].cast(string())
+        except ArrowNotImplementedError:
+            found = f"column {name!r} has the type {columns[name].type}"
+            raise DataError.at(self._table.path, found, "ids: text or integers") from None
 
 
 def _could_name(texts: Any | None, queries: NDArray[np.int64] | None) -> bool:
-    """Whether a column may say which query, or within the queries which document, a row is.
-
-    Text and integers may, in every row; not where they only count the rows, and not numbers with fractions.
-    """
+    """Whether a column may say which query, or which document of a query, a row is: it is more than a count of rows."""
     if texts is None or unfit_ids(texts).any():
         return False
     values = texts.to_numpy(zero_copy_only=False).astype(np.str_)
@@ -148,137 +272,6 @@ def _could_name(texts: Any | None, queries: NDArray[np.int64] | None) -> bool:
     return np.unique(queries * n_values + codes).size == len(codes)
 
 
-def same_queries(
-    table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, order: NDArray[np.int64]
-) -> None:
-    """Refuse rows that are not in the data's order, as far as their queries say. Shapes: `order` (n_rows,)."""
-    if named_by.query is None:
-        return
-    groups = judgments.groups
-    query = _codes(table, columns, named_by.query, groups.ids)
-    wanted = np.repeat(np.arange(groups.n_queries), groups.sizes)[order]
-    other = np.flatnonzero(query != wanted)
-    if other.size:
-        row = int(other[0])
-        raise DataError(
-            Problem(
-                table.place(row),
-                f"query {str(columns[named_by.query][row].as_py())!r} where the data has "
-                f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})",
-                "the rows of the data in their order, or a second column that names the row: row, "
-                "from 0 within the query, or document_id, where the data has one too",
-            )
-        )
-
-
-def rows_named(
-    table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, other_queries: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The data's row that each row of the table names, every one exactly once; and the table's rows used.
-
-    Raises DataError: rows of the data without a score or with two, rows that the data does not have.
-    """
-    assert named_by.query is not None
-    groups = judgments.groups
-    query = _codes(table, columns, named_by.query, groups.ids)
-    data_query = np.repeat(np.arange(groups.n_queries), groups.sizes)
-    second, data_named, part = _within_query(table, columns, named_by, judgments, query)
-    span = max(int(data_named.max()) + 1, 1)
-    data_key = data_query * span + data_named
-    order: NDArray[np.int64] = np.argsort(data_key, kind="stable")
-    key = query * span + part
-    at: NDArray[np.int64] = order[np.minimum(np.searchsorted(data_key, key, sorter=order), order.size - 1)]
-    unknown = (query < 0) | (part < 0) | (data_key[at] != key)
-    strange = np.flatnonzero(unknown & (query >= 0) if other_queries else unknown)
-
-    def listed(rows: NDArray[np.int64], found: str, expected: str) -> list[Problem]:
-        shown = [
-            Problem(table.place(row), f"{_name(columns, named_by.query, second, row)} {found}", expected)
-            for row in rows[:SHOWN].tolist()
-        ]
-        return limited(shown, rows.size)
-
-    problems = listed(strange, "is not a row of the data", "scores of these rows alone")
-    at = at[~unknown]
-    source = np.flatnonzero(~unknown)
-    again = np.setdiff1d(np.arange(at.size), np.unique(at, return_index=True)[1])
-    problems += listed(source[again], "has a score already", "one score per row")
-    without = np.flatnonzero(np.bincount(at, minlength=groups.n_rows) == 0)
-    if without.size:
-        row = int(without[0])
-        name = groups.query_of(row)
-        problems.append(
-            Problem(
-                str(table.path),
-                f"{without.size:,} of {count_of(groups.n_rows, 'row')} have no score, first in query "
-                f"{groups.name(name)!r}, "
-                f"its row {row - int(groups.boundaries[name])}",
-                "a score for every row: leaving rows out would change every metric",
-            )
-        )
-    if problems:
-        raise DataError(problems)
-    return at, source
-
-
-def _within_query(
-    table: OpenedTable, columns: Any, named_by: NamedBy, judgments: Judgments, query: NDArray[np.int64]
-) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:
-    """The column that tells a query's rows apart; what the data's and the table's rows have there, as numbers."""
-    groups = judgments.groups
-    starts = np.repeat(groups.boundaries[:-1], groups.sizes)
-    if named_by.document is not None:
-        assert judgments.document_ids is not None  # or the table would be read by row
-        values, data_named = np.unique(judgments.document_ids.astype(str), return_inverse=True)
-        ordered = np.sort(starts * values.size + data_named)
-        twice = np.flatnonzero(np.diff(ordered) == 0)
-        if not twice.size:
-            return named_by.document, data_named, _codes(table, columns, named_by.document, values)
-        if not named_by.has_row:
-            start, document = divmod(int(ordered[twice[0]]), values.size)
-            raise DataError(
-                Problem(
-                    str(table.path),
-                    f"names rows by {named_by.document}, but document {str(values[document])!r} comes more than once "
-                    f"in query {groups.name(groups.query_of(start))!r} of the data",
-                    f"a column `row`, the row within the query from 0, instead of {named_by.document}",
-                )
-            )
-    named = numbers_of(columns["row"])
-    inside = (query >= 0) & (named >= 0) & (named == np.floor(named))
-    inside &= named < groups.sizes[np.maximum(query, 0)]
-    return "row", np.arange(groups.n_rows) - starts, np.where(inside, named, -1).astype(np.int64)
-
-
-def _name(columns: Any, query: str | None, second: str, row: int) -> str:
-    part = columns[second][row].as_py()
-    part = f"{part:g}" if isinstance(part, float) else part
-    return f"query {str(columns[query][row].as_py())!r}, {'row' if second == 'row' else 'document'} {part}"
-
-
-def _codes(
-    table: OpenedTable, columns: Any, name: str, values: NDArray[Any] | Sequence[str]
-) -> NDArray[np.int64]:
-    """Where each cell of a column stands among the values, -1 where it does not."""
-    from pyarrow import array, string
-    from pyarrow.compute import index_in
-
-    known = array([str(value) for value in np.asarray(values).tolist()], type=string())
-    places = index_in(_as_text(table, columns, name), value_set=known).fill_null(-1)
-    codes: NDArray[np.int64] = places.to_numpy().astype(np.int64)
-    return codes
-
-
-def _as_text(table: OpenedTable, columns: Any, name: str) -> Any:
-    from pyarrow import ArrowNotImplementedError, string
-
-    try:
-        return columns[name].cast(string())
-    except ArrowNotImplementedError:
-        found = f"column {name!r} has the type {columns[name].type}"
-        raise DataError(Problem(str(table.path), found, "ids: text or integers")) from None
-
-
 _TEXT = (".csv", ".tsv", ".tab")
 _TABLES = (*_TEXT, ".parquet", ".pq", ".arrow", ".feather")
 
@@ -292,17 +285,12 @@ def read_scores(
     path: str | Path,
     judgments: Judgments,
     *,
-    file_order: NDArray[np.int64] | None = None,
+    file_order: NDArray[np.int64] | None = None,  # (n_rows,)
     columns: Mapping[str, str] | None = None,
     other_queries: bool = False,
     notes: list[str] | None = None,
 ) -> NDArray[np.float64]:
-    """One score for every row of the judgments.
-
-    float64 (n_rows,) in the judgments' row order. Shapes: `file_order` (n_rows,). Raises DataError: a score that is no
-    number, a row without a score or with two, scores of other rows, a table that names its rows in a way that the data
-    does not know.
-    """
+    """One score for every row of the judgments, float64 (n_rows,) in their row order."""
     file = located([str(path)], Path())[0]
     order = np.arange(judgments.groups.n_rows) if file_order is None else file_order
     name = bare_name(file.name)
@@ -311,7 +299,10 @@ def read_scores(
         by = _ranked_by(table)
         if by != "score" and notes is not None:
             notes.append(f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best")
-        return _from_table(table, by, judgments, order, columns or {}, other_queries)
+        scored = ScoreTable(table, by, judgments, columns or {})
+        scores = scored.scores(by)
+        at, used = scored.matched(scores.size, order, other_queries)
+        return _placed(scores[used], at)
     if name.endswith(".npy"):
         scores = _read_array(file)
     else:
@@ -326,19 +317,17 @@ def _read_array(file: Path) -> NDArray[np.float64]:
     try:
         values = np.load(file, allow_pickle=False)
     except (ValueError, OSError, EOFError, *_HEADER) as problem:
-        raise DataError(Problem(str(file), f"cannot be read as an array: {problem}")) from None
+        raise DataError.at(file, f"cannot be read as an array: {problem}") from None
     if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype.kind not in "fiu":
         shape = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "no array"
-        raise DataError(Problem(str(file), f"holds {shape}", "numbers, one per row: shape (n_rows,)"))
+        raise DataError.at(file, f"holds {shape}", "numbers, one per row: shape (n_rows,)")
     scores = values.astype(np.float64)
     missing = np.flatnonzero(np.isnan(scores))
     if missing.size:
-        raise DataError(
-            Problem(
-                f"{file}: row {missing[0] + 1}",
-                f"the score is NaN ({count_of(missing.size, 'such row')})",
-                NUMBER,
-            )
+        raise DataError.at(
+            f"{file}: row {missing[0] + 1}",
+            f"the score is NaN ({count_of(missing.size, 'such row')})",
+            NUMBER,
         )
     return scores
 
@@ -350,14 +339,12 @@ def _as_many(file: Path, n_scores: int, judgments: Judgments) -> None:
         cure = ""
         if n_scores == groups.n_queries:
             cure = "one per query? every document of a query has its own score"
-        raise DataError(
-            Problem(
-                str(file),
-                f"{count_of(n_scores, 'score')} for {count_of(groups.n_rows, 'row')} in "
-                f"{count_of(groups.n_queries, 'query')}",
-                "one score per row, in the order of the data",
-                cure,
-            )
+        raise DataError.at(
+            file,
+            f"{count_of(n_scores, 'score')} for {count_of(groups.n_rows, 'row')} in "
+            f"{count_of(groups.n_queries, 'query')}",
+            "one score per row, in the order of the data",
+            cure,
         )
 
 
@@ -375,64 +362,6 @@ def _ranked_by(table: OpenedTable) -> str:
     ranks = column_among(["rank", *ROLES["position"]], table.columns)
     if ranks is not None and not any("score" in name.lower() for name in table.columns):
         return ranks
-    if isinstance(table, Delimited) and table.lacks_header:
-        raise DataError(table.no_header())
-    raise DataError(
-        Problem(str(table.path), "has no column 'score'", cure=did_you_mean("score", table.columns))
-    )
-
-
-def _from_table(
-    table: OpenedTable,
-    by: str,
-    judgments: Judgments,
-    order: NDArray[np.int64],
-    said: Mapping[str, str],
-    other_queries: bool,
-) -> NDArray[np.float64]:
-    named_by = naming_columns(table, judgments, said)
-    columns = table.read([by, *named_by.numbers], named_by.texts)
-    scores = numbers_of(columns[by])
-    wrong, found, expected = np.isnan(scores), "the score is missing or NaN", NUMBER
-    if by != "score":
-        wrong, found, expected = (
-            ~are_ranks(scores),
-            f"the {by} is missing or no rank",
-            f"{A_RANK}, 1 for the best",
-        )
-        scores = -scores
-    bad = np.flatnonzero(wrong)
-    if bad.size:
-        shown = bad[:SHOWN].tolist()
-        listed = [Problem(table.place(row), found, expected) for row in shown]
-        raise DataError(limited(listed, bad.size))
-    used = np.arange(scores.size)
-    if named_by.is_complete:
-        at, used = rows_named(table, columns, named_by, judgments, other_queries)
-    else:
-        _as_many(table.path, scores.size, judgments)
-        same_queries(table, columns, named_by, judgments, order)
-        at = order
-    if named_by.label is not None:
-        _same_labels(table, numbers_of(columns[named_by.label]), at, used, judgments)
-    return _placed(scores[used], at)
-
-
-def _same_labels(
-    table: OpenedTable,
-    labels: NDArray[np.float64],
-    at: NDArray[np.int64],
-    used: NDArray[np.int64],
-    judgments: Judgments,
-) -> None:
-    """A table that carries labels says which data it was made for."""
-    other = np.flatnonzero(labels[used] != judgments.labels[at])
-    if other.size:
-        row, wanted = int(used[other[0]]), judgments.labels[at[other[0]]]
-        raise DataError(
-            Problem(
-                table.place(row),
-                f"label {labels[row]:g} where the data has {wanted:g} ({count_of(other.size, 'such row')})",
-                "scores of the same rows: is this another split, or another order?",
-            )
-        )
+    if missing := table.missing_header():
+        raise DataError(missing)
+    raise DataError.at(table.path, "has no column 'score'", cure=did_you_mean("score", table.columns))

@@ -68,10 +68,7 @@ _ZERO = np.int64(48)  # a byte less this is an int64 also where the loop is not 
 
 @compiled
 def glance(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
-    """`survey` of rows whose features ascend, in a tenth of the time: their first and their last are looked at.
-
-    Shapes: `data` (n_bytes,).
-    """
+    """`survey` of rows whose features ascend, in a tenth of the time: their first and their last are looked at."""
     n_rows = 0
     smallest, largest, largest_line = -1, -1, 0
     line, i, n = 0, 0, len(data)
@@ -105,10 +102,7 @@ def glance(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
 
 @compiled
 def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
-    """Lines, rows, smallest and largest feature index (-1: none), and the line of the largest.
-
-    Shapes: `data` (n_bytes,).
-    """
+    """Lines, rows, smallest and largest feature index (-1: none), and the line of the largest; `data` is (n_bytes,)."""
     n_rows = 0
     smallest, largest, largest_line = -1, -1, 0
     line, i, n = 0, 0, len(data)
@@ -163,17 +157,17 @@ def _next(data: NDArray[np.uint8], i: int, end: int, byte: int) -> int:
 
 @compiled
 def parse(
-    data: NDArray[np.uint8],
+    data: NDArray[np.uint8],  # (n_bytes,)
     with_qid: bool,
     first_index: int,
-    features: NDArray[np.float32],
-    labels: NDArray[np.float64],
-    lines: NDArray[np.int64],
-    block_rows: NDArray[np.int64],
-    block_spans: NDArray[np.int64],
-    document_spans: NDArray[np.int64],
-    problems: NDArray[np.int64],
-    weights: NDArray[np.float64],
+    features: NDArray[np.float32],  # (n_rows, n_features)
+    labels: NDArray[np.float64],  # (n_rows,)
+    lines: NDArray[np.int64],  # (n_rows,)
+    block_rows: NDArray[np.int64],  # (n_rows,)
+    block_spans: NDArray[np.int64],  # (n_rows, 2)
+    document_spans: NDArray[np.int64],  # (n_rows, 2)
+    problems: NDArray[np.int64],  # (n_limit, 3)
+    weights: NDArray[np.float64],  # (n_rows,)
     lowest: float,
     unjudged: float,
     beyond: int,
@@ -183,9 +177,7 @@ def parse(
     Runs of equal query ids; rows with a document id, with another comment, with one of a single word; rows with a
     problem; rows that repeat a feature, the line of the first such row; rows with a weight; values beyond float32 that
     were put in their place; and the hard numbers, int64 (n, 5): row, column (or `LABEL`, `WEIGHT`, or `REPLACED` by a
-    later value), start, end, line. Shapes: `data` (n_bytes,), `features` (n_rows, n_features), `labels` (n_rows,),
-    `lines` (n_rows,), `block_rows` (n_rows,), `block_spans` (n_rows, 2), `document_spans` (n_rows, 2), `problems`
-    (n_limit, 3), `weights` (n_rows,).
+    later value), start, end, line.
     """
     n_blocks, n_documents, n_words, n_alone = 0, 0, 0, 0
     n_problems, n_repeats, first_repeat = 0, 0, 0
@@ -212,7 +204,9 @@ def parse(
         lines[row] = line
         problem, at = -1, i
 
-        end = _colon_in_token(data, i) if with_qid else n
+        end = i if with_qid else n  # a label may end at the colon before a weight
+        while with_qid and end < n and data[end] != _COLON and not _ends_token(data[end]):
+            end += 1
         kind, value, i = _number(data[:end], i)
         if kind == _BAD:
             problem = LABEL_NOT_A_NUMBER
@@ -366,10 +360,7 @@ def parse(
 
 @compiled
 def copy_spans(data: NDArray[np.uint8], spans: NDArray[np.int64], out: NDArray[np.uint8]) -> None:
-    """Each span's bytes to one row of `out`, uint8 (n_spans, longest), zeros on entry.
-
-    Shapes: `data` (n_bytes,), `spans` (n_spans, 2), `out` (n_spans, longest).
-    """
+    """The bytes of each span (n_spans, 2) to one row of `out` (n_spans, longest), zeros on entry."""
     for k in range(len(spans)):
         start = spans[k, 0]
         for j in range(spans[k, 1] - start):
@@ -456,14 +447,6 @@ def _word(data: NDArray[np.uint8], i: int) -> tuple[int, float, int]:
 
 
 @compiled
-def _colon_in_token(data: NDArray[np.uint8], i: int) -> int:
-    """Where the first colon of the token at `i` stands; where the token ends if it has none."""
-    while i < len(data) and data[i] != _COLON and not _ends_token(data[i]):
-        i += 1
-    return i
-
-
-@compiled
 def _index_problem(data: NDArray[np.uint8], at: int) -> int:
     """Why the token at `at` is no ``index:``."""
     i, n = at, len(data)
@@ -479,10 +462,7 @@ def _index_problem(data: NDArray[np.uint8], at: int) -> int:
 
 @compiled
 def _document(data: NDArray[np.uint8], i: int) -> tuple[bool, int, int]:
-    """Whether the comment at i names the document, as in ``# docid = id …``, and where the id stands.
-
-    Otherwise where its first word stands; an empty span if there is none.
-    """
+    """Whether the comment at i names the document, as in ``# docid = id …``, and where the id or first word stands."""
     start = _skip_blanks(data, i + 1)
     end = start
     while end < len(data) and (_is_letter(data[end]) or data[end] == _UNDERSCORE):

@@ -76,35 +76,15 @@ class SyntheticRows:
         return starts
 
 
-def markets(n_queries: int, n_markets: int, seed: int, code: int) -> NDArray[np.int64]:
-    """The market of each query, 0 to n_markets - 1; each is half as large as the one before."""
-    share = Draws(seed, _MARKETS + code).uniform(n_queries)
-    market_of = np.zeros(n_queries, dtype=np.int64)
-    for i in range(1, n_markets):
-        market_of += share < 1 / (1 << i)
-    return market_of
-
-
-def leaking_feature(
-    labels: NDArray[np.float64], strength: float, seed: int, code: int
-) -> NDArray[np.float32]:
-    """The label itself at strength 1, noise at strength 0. Shapes: `labels` (n_rows,)."""
-    noise = Draws(seed, _LEAK + code).normal(len(labels))
-    return (strength * labels + (1 - strength) * noise).astype(np.float32)
-
-
 def clicked(
-    labels: NDArray[np.float64],
-    shown_by: NDArray[np.float32],
-    sizes: NDArray[np.int64],
+    labels: NDArray[np.float64],  # (n_rows,)
+    shown_by: NDArray[np.float32],  # (n_rows,)
+    sizes: NDArray[np.int64],  # (n_queries,)
     clicks: Clicks,
     seed: int,
     code: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Clicks (0 or 1) on rows that were shown in the order of one feature and chance, and the positions, from 1.
-
-    Shapes: `labels` (n_rows,), `shown_by` (n_rows,), `sizes` (n_queries,).
-    """
+    """Clicks (0 or 1) on rows that were shown in the order of one feature and chance, and the positions, from 1."""
     draws = Draws(seed, _CLICKS + code)
     n = len(labels)
     query = np.repeat(np.arange(len(sizes)), sizes)
@@ -276,15 +256,17 @@ class Synthetic(Reader):
         if self.markets:
             numbers = np.concatenate([part.markets for part in parts])
             attributes["market"] = np.char.add("market_", (numbers + 1).astype(np.str_))
+        values = {"labels": np.concatenate([part.labels for part in parts])}
+        if self.clicks:
+            values["positions"] = np.concatenate([part.positions for part in parts])
         rows = Rows(
             np.concatenate([part.features for part in parts]),
-            np.concatenate([part.labels for part in parts]),
+            self.feature_names,
+            values,
             np.cumsum(sizes) - sizes,
             np.concatenate([part.ids for part in parts]),
             lambda row: f"synthetic row {row}",
-            self.feature_names,
-            positions=np.concatenate([part.positions for part in parts]) if self.clicks else None,
-            attributes={name: np.repeat(values, sizes) for name, values in attributes.items()},
+            {name: np.repeat(each, sizes) for name, each in attributes.items()},
         )
         return assembled(rows, f"synthetic {', '.join(files)} (seed {self.seed})", regroup=False)
 
@@ -346,7 +328,10 @@ class Synthetic(Reader):
         # query_2 says how much there is to find: it moves all labels of a query, and no ranking.
         supply = features[:, kind + 1].astype(np.float64)
         seen = _utility(features, n_match, kind) + 0.5 * supply
-        market = markets(n, self.markets, self.seed, code)
+        share = Draws(self.seed, _MARKETS + code).uniform(n)
+        market = np.zeros(n, dtype=np.int64)
+        for i in range(1, self.markets):  # each is half as large as the one before
+            market += share < 1 / (1 << i)
         noise = self.noise * draws.normal(n_rows)
         worth = seen + (noise * (1 + market[query_of]) if self.markets else noise)
         labels = np.zeros(n_rows, dtype=np.float64)
@@ -355,7 +340,8 @@ class Synthetic(Reader):
         first = np.cumsum(sizes) - sizes
         intents = np.where(features[first, kind] > 0, "navigational", "informational")
         if self.leak:
-            features[:, -1] = leaking_feature(labels, self.leak, self.seed, code)
+            chance = Draws(self.seed, _LEAK + code).normal(n_rows)
+            features[:, -1] = self.leak * labels + (1 - self.leak) * chance
         ids = (code + 1) * 10_000_000 + np.arange(1, n + 1, dtype=np.int64)
         positions = np.zeros(n_rows, dtype=np.int32)
         return SyntheticRows(features, labels, sizes, ids, intents, market, positions)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,20 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import LONGEST_ID
-from ltr_harness.logs.columns import (
-    id_texts,
-    is_category,
-    is_numeric,
-    numbers_of,
-    values_of,
-)
-from ltr_harness.logs.log import Log, open_files, open_log
-from ltr_harness.readers.align import MOST_CATEGORIES, coded, joined_codes
-from ltr_harness.readers.cost import Bound
-from ltr_harness.readers.rows import SHOWN, Rows, blocks_of, limited, query_ids
-from ltr_harness.readers.values import ValueOptions, within_float32
+from ltr_harness.logs.columns import Columns, coded, is_category, is_numeric, values_of
+from ltr_harness.readers.files import Bound
+from ltr_harness.readers.reader import ValueOptions
+from ltr_harness.readers.rows import Rows, bad_rows, blocks_of, limited, query_ids, recoded, within_float32
 from ltr_harness.wording import count_of
 
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 
 
 _QUOTED = 60  # characters of a value that messages quote
+
+
+MOST_CATEGORIES = 1 << 16
+"""Distinct texts of a categorical feature; more of them are names of documents, not kinds of them."""
 
 
 class OpenedTable(ABC):
@@ -53,9 +49,17 @@ class OpenedTable(ABC):
         """Columns whose type says that they are categories."""
         return {field.name for field in self.schema if is_category(field.type)}
 
+    def missing_header(self) -> Problem | None:
+        """That the first row looks like values, not names; None where it does not."""
+        return None
+
+    def decimal_commas(self, columns: Sequence[str]) -> list[Problem]:
+        """The first cell of each column that holds numbers with a decimal comma."""
+        return []
+
     @abstractmethod
-    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Any:
-        """The named columns, a `pyarrow.Table`."""
+    def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+        """The named columns."""
 
     def place(self, row: int) -> str:
         """Where a row stands, for messages: the file, and the row counted from 1."""
@@ -85,73 +89,71 @@ def unfit_ids(texts: Any) -> NDArray[np.bool_]:
     return unfit
 
 
-@dataclass(frozen=True)
-class ColumnRoles:
-    """Roles of columns."""
-
-    label: str | None  # None where no row is judged; labels read as 0
-    features: Sequence[str]
-    # query, weight, position, document_id: None where there is none
-    query: str | None = None
-    weight: str | None = None
-    position: str | None = None
-    document_id: str | None = None
-    attributes: Sequence[str] = ()  # of queries
-    categorical: Collection[str] = ()  # those of the features whose values are texts
-    subtopics: Sequence[str] = ()  # grades for a subtopic each
-
-
 class TableColumns:
     """The checked columns of one file; what is wrong with their values is gathered in `problems`."""
 
-    def __init__(self, table: OpenedTable, roles: ColumnRoles, options: ValueOptions | None = None) -> None:
+    def __init__(
+        self,
+        table: OpenedTable,
+        features: Sequence[str],
+        roles: Mapping[str, str | None],  # `query` and the values of `Rows` to their columns
+        options: ValueOptions,
+        categorical: Collection[str] = (),  # those of the features whose values are texts
+        attributes: Sequence[str] = (),
+        subtopics: Sequence[str] = (),
+    ) -> None:
         self.table = table
-        self._options = options or ValueOptions()
+        self._options = options
         self.n_beyond = 0
         self.problems: list[Problem] = []
-        mapped = roles.label if self._options.grades else None
-        numbers = [name for name in (roles.label, roles.weight, roles.position) if name and name != mapped]
-        texts = [*(name for name in (roles.query, roles.document_id, mapped) if name), *roles.attributes]
-        numbers += roles.subtopics
-        quantities = [name for name in roles.features if name not in roles.categorical]
+        query, label, weight, position, document = (
+            roles.get(role) for role in ("query", "labels", "weights", "positions", "document_ids")
+        )
+        mapped = label if options.grades else None
+        numbers = [*(name for name in (label, weight, position) if name and name != mapped), *subtopics]
+        texts = [*(name for name in (query, document, mapped) if name), *attributes]
+        quantities = [name for name in features if name not in categorical]
         try:
             if table.schema is None:
-                numbers, texts = [*quantities, *numbers], [*texts, *roles.categorical]
+                numbers, texts = [*quantities, *numbers], [*texts, *categorical]
             else:
                 refuse_types(table.path, table.schema, [*quantities, *numbers])
             columns = table.read(numbers, texts)
         except DataError as error:
-            raise DataError([_of_words(problem, roles.label) for problem in error.problems]) from None
-        self.n_rows = columns.num_rows
+            raise DataError([_of_words(problem, label) for problem in error.problems]) from None
+        self.n_rows = len(columns)
 
-        self.query_ids = self._texts(columns, roles.query, "a query id") if roles.query else None
-        self.labels = self._labels(columns, roles.label) if roles.label else np.zeros(self.n_rows)
-        self.features = np.empty((self.n_rows, len(roles.features)), dtype=np.float32)
+        self.query_ids = self._texts(columns, query, "a query id") if query else None
+        self.values: dict[str, NDArray[Any]] = {
+            "labels": self._labels(columns, label) if label else np.zeros(self.n_rows)
+        }
+        self.features = np.empty((self.n_rows, len(features)), dtype=np.float32)
         self.categories: dict[str, tuple[str, ...]] = {}
-        for j, name in enumerate(roles.features):
-            if name in roles.categorical:
+        for j, name in enumerate(features):
+            if name in categorical:
                 values = columns if table.schema is None else table.read([], [name])
                 self.features[:, j] = self._codes(values, name)
                 continue
             # One by one where that costs nothing: the table and the matrix need not be in memory together.
             values = columns if table.schema is None else table.read([name], [])
             with np.errstate(over="ignore", under="ignore"):
-                self.features[:, j] = numbers_of(values[name])
+                self.features[:, j] = values.numbers(name)
             beyond = np.isinf(self.features[:, j])
-            if self._options.beyond_float32 == "error":
+            if options.beyond_float32 == "error":
                 self._report(beyond, name, values, _FINITE)
             else:
-                self.n_beyond += within_float32(self.features[:, j], self._options.beyond_float32)
-        self.weights = self._grades(columns, roles.weight, "a weight >= 0") if roles.weight else None
-        self.positions = self._positions(columns, roles.position) if roles.position else None
-        self.document_ids = (
-            self._texts(columns, roles.document_id, "a document id") if roles.document_id else None
-        )
-        self.attributes = {name: self._attribute(columns, name) for name in roles.attributes}
-        graded = [self._grades(columns, name, "a grade >= 0 for the subtopic") for name in roles.subtopics]
+                self.n_beyond += within_float32(self.features[:, j], options.beyond_float32)
+        if weight:
+            self.values["weights"] = self._grades(columns, weight, "a weight >= 0")
+        if position:
+            self.values["positions"] = self._positions(columns, position)
+        if document:
+            self.values["document_ids"] = self._texts(columns, document, "a document id")
+        self.attributes = {name: self._attribute(columns, name) for name in attributes}
+        graded = [self._grades(columns, name, "a grade >= 0 for the subtopic") for name in subtopics]
         self.subtopics = np.column_stack(graded) if graded else None
 
-    def _labels(self, columns: Any, name: str) -> NDArray[np.float64]:
+    def _labels(self, columns: Columns, name: str) -> NDArray[np.float64]:
         if self._options.grades is None:
             return self._grades(columns, name, "a label >= 0, such as 0, 1, 2", self._options.unjudged)
         column = columns[name]
@@ -161,62 +163,48 @@ class TableColumns:
             known = np.append(self._options.graded(texts), np.nan)
             labels = known[np.where(np.isnan(codes), -1, codes).astype(np.int64)]
         elif is_numeric(column.type):
-            distinct, which = np.unique(numbers_of(column), return_inverse=True)
+            distinct, which = np.unique(columns.numbers(name), return_inverse=True)
             labels = self._options.graded(distinct.tolist())[which]
         else:
-            refuse = Problem(str(self.table.path), f"column {name!r} has the type {column.type}", "labels")
-            self.problems.append(refuse)
+            self._refuse(f"column {name!r} has the type {column.type}", "labels")
             return np.zeros(self.n_rows)
         self._report(np.isnan(labels), name, columns, self._options.mapped_labels)
         return labels
 
-    def _codes(self, columns: Any, name: str) -> NDArray[np.float32]:
+    def _codes(self, columns: Columns, name: str) -> NDArray[np.float32]:
         coding = coded(columns[name])
         if coding is not None and len(coding[1]) <= MOST_CATEGORIES:
             self.categories[name] = coding[1]
             return coding[0]
         has = (
-            f"the type {columns[name].type}"
-            if coding is None
-            else f"{count_of(len(coding[1]), 'distinct value')}"
+            f"the type {columns[name].type}" if coding is None else count_of(len(coding[1]), "distinct value")
         )
-        self.problems.append(
-            Problem(
-                str(self.table.path),
-                f"the categorical column {name!r} has {has}",
-                f"at most {MOST_CATEGORIES:,} texts or integers",
-                "name the columns to use with `features:`",
-            )
+        self._refuse(
+            f"the categorical column {name!r} has {has}",
+            f"at most {MOST_CATEGORIES:,} texts or integers",
+            "name the columns to use with `features:`",
         )
         return np.full(self.n_rows, np.nan, dtype=np.float32)
 
-    def _texts(self, columns: Any, name: str, expected: str) -> NDArray[np.str_]:
+    def _texts(self, columns: Columns, name: str, expected: str) -> NDArray[np.str_]:
         column = columns[name]
-        values = id_texts(column)
+        values = columns.texts(name)
         if values is None:
-            self.problems.append(
-                Problem(
-                    str(self.table.path),
-                    f"column {name!r} has the type {column.type}",
-                    f"{expected}: integers or text",
-                    "are the ids stored as floats? write them as integers or text"
-                    if "double" in str(column.type)
-                    else "",
-                )
-            )
+            is_double = "double" in str(column.type)
+            cure = "are the ids stored as floats? write them as integers or text" if is_double else ""
+            self._refuse(f"column {name!r} has the type {column.type}", f"{expected}: integers or text", cure)
             return np.empty(self.n_rows, dtype=np.str_)
         return self._as_numpy(values, unfit_ids(values), name, columns, expected)
 
-    def _attribute(self, columns: Any, name: str) -> NDArray[Any]:
+    def _attribute(self, columns: Columns, name: str) -> NDArray[Any]:
         from pyarrow import ArrowException
         from pyarrow.compute import binary_length
 
         try:
             values = values_of(columns[name])
         except ArrowException as problem:
-            found = f"column {name!r} cannot be an attribute: {problem}"
             expected = "a number, a time or a text in every row"
-            self.problems.append(Problem(str(self.table.path), found, expected))
+            self._refuse(f"column {name!r} cannot be an attribute: {problem}", expected)
             return np.zeros(self.n_rows)
         if isinstance(values, np.ndarray):
             return values
@@ -225,7 +213,7 @@ class TableColumns:
         return query_ids(self._as_numpy(values, unfit, name, columns, "the value of an attribute"))
 
     def _as_numpy(
-        self, texts: Any, unfit: NDArray[np.bool_], name: str, columns: Any, expected: str
+        self, texts: Any, unfit: NDArray[np.bool_], name: str, columns: Columns, expected: str
     ) -> NDArray[np.str_]:
         """Arrow's text as NumPy's, all as wide as the longest; "" throughout where some are reported."""
         from pyarrow.compute import max as largest
@@ -240,36 +228,42 @@ class TableColumns:
         return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=np.str_)
 
     def _grades(
-        self, columns: Any, name: str, expected: str, besides: float | None = None
+        self, columns: Columns, name: str, expected: str, besides: float | None = None
     ) -> NDArray[np.float64]:
-        values = numbers_of(columns[name])
+        values = columns.numbers(name)
         good = np.isfinite(values) & (values >= 0)
         self._report(~(good if besides is None else good | (values == besides)), name, columns, expected)
         return values
 
-    def _positions(self, columns: Any, name: str) -> NDArray[np.int32]:
-        values = numbers_of(columns[name])
+    def _positions(self, columns: Columns, name: str) -> NDArray[np.int32]:
+        values = columns.numbers(name)
         good = (values >= 0) & (values < 2**31) & (values == np.floor(values))
         self._report(~good, name, columns, "an integer >= 0")
         return np.where(good, values, 0).astype(np.int32)
 
-    def _report(self, bad: NDArray[np.bool_], name: str, columns: Any, expected: str) -> None:
-        rows = np.flatnonzero(bad)
-        listed = [
-            Problem(
-                self.table.place(int(row)),
-                f"column {name!r} {_found_in(columns[name][int(row)])}",
-                expected,
-            )
-            for row in rows[:SHOWN]
-        ]
-        self.problems += limited(listed, len(rows), where=f" in column {name!r}")
+    def _refuse(self, found: str, expected: str, cure: str = "") -> None:
+        self.problems.append(Problem(str(self.table.path), found, expected, cure))
+
+    def _report(self, bad: NDArray[np.bool_], name: str, columns: Columns, expected: str) -> None:
+        def found(row: int) -> str:
+            return f"column {name!r} {_found_in(columns.cell(name, row))}"
+
+        self.problems += bad_rows(bad, self.table.place, found, expected, f" in column {name!r}")
 
 
 def joined(
-    parts: Sequence[TableColumns], features: tuple[str, ...], categorical: tuple[str, ...] = ()
+    parts: Sequence[TableColumns],
+    features: tuple[str, ...],
+    problems: Sequence[Problem],
+    categorical: Sequence[str] = (),
 ) -> Rows:
-    """The rows of all files, one after the other; without blocks where no column names the query."""
+    """The rows of all files, one after the other; without blocks where no column names the query.
+
+    Raises DataError: the problems, and those of the parts.
+    """
+    problems = [*problems, *(problem for part in parts for problem in part.problems)]
+    if problems:
+        raise DataError(limited(problems, noun="problem"))
     starts = np.cumsum([0, *(part.n_rows for part in parts)])
 
     def place(row: int) -> str:
@@ -284,32 +278,29 @@ def joined(
     categories = {}
     for name in categorical:
         at = features.index(name)
-        codes = [(part.features[:, at], part.categories[name]) for part in parts]
-        matrix[:, at], categories[name] = joined_codes(codes)
+        texts = categories[name] = tuple(sorted({text for part in parts for text in part.categories[name]}))
+        codes = [recoded(part.features[:, at], part.categories[name], texts) for part in parts]
+        matrix[:, at] = np.concatenate(codes)
     ids = column("query_ids")
     block_starts, block_ids = (
         (starts[:0], starts[:0]) if ids is None else blocks_of(ids, starts[:-1].tolist())
     )
     return Rows(
         matrix,
-        column("labels"),
+        features,
+        {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values},
         block_starts,
         query_ids(block_ids),
         place,
-        features,
-        column("weights"),
-        column("positions"),
-        column("document_ids"),
         {name: np.concatenate([part.attributes[name] for part in parts]) for name in parts[0].attributes},
-        categories=categories,
-        subtopics=column("subtopics"),
+        column("subtopics"),
+        categories,
         file_starts=starts,
     )
 
 
-def _found_in(cell: Any) -> str:
+def _found_in(value: Any) -> str:
     """What a message says of a cell: ``is empty``, ``contains 'x'``."""
-    value = cell.as_py()
     if value is None or value == "":
         return "is empty"
     if isinstance(value, str) and len(value) > _QUOTED:
@@ -324,16 +315,3 @@ def _of_words(problem: Problem, label: str | None) -> Problem:
     return replace(
         problem, cure="where labels are words, `grades: {bad: 0, good: 1}` says what each stands for"
     )
-
-
-def one_log(tables: Sequence[OpenedTable], numbers: Sequence[str], texts: Sequence[str], name: str) -> Log:
-    """Some columns of all tables, one after the other; in batches where the files can be read so."""
-    from pyarrow import concat_tables
-
-    kinds = {
-        tuple(table.schema.field(n).type for n in (*numbers, *texts)) for table in tables if table.streams
-    }
-    if len(kinds) == 1 and all(table.streams for table in tables):
-        return open_files([table.path for table in tables], name, texts)
-    parts = [table.read(numbers, texts) for table in tables]
-    return open_log(concat_tables(parts, promote_options="permissive"), name)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -12,23 +14,216 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import id_texts
-from ltr_harness.logs.log import files_of
+from ltr_harness.errors import DataError, Problem, all_of
 from ltr_harness.logs.settings import ListColumns
-from ltr_harness.readers.column_names import ROLES, column_for, is_id, is_outcome
-from ltr_harness.readers.cost import Bound
-from ltr_harness.readers.delimited import Delimited
-from ltr_harness.readers.files import located
-from ltr_harness.readers.reader import FileReader
+from ltr_harness.readers.files import Bound, located
+from ltr_harness.readers.reader import FileReader, ValueOptions
 from ltr_harness.readers.rows import Rows, assembled, limited, repeated
-from ltr_harness.readers.table_part import ColumnRoles, OpenedTable, TableColumns, joined, one_log
-from ltr_harness.readers.values import ValueOptions, beyond_notes, without_unjudged
+from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
 from ltr_harness.relevance.rule import Relevance, columns_to_read, lacking
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
-    from ltr_harness.relevance.labels import RuleLabels
+    from ltr_harness.relevance.grades import RuleLabels
+
+
+# The most telling first. Letter case does not matter, nor how words are joined: doc_id, docId, doc-id, doc id; nor the
+# plural, except of ids, of which it is a count.
+ROLES = {
+    "query": (
+        "query_id",
+        "qid",
+        "query",
+        "srch_id",
+        "search_id",
+        "search_group_id",
+        "search_group",
+        "query_group_id",
+        "query_group",
+        "request_id",
+        "session_id",
+        "session",
+        "clickout_id",
+        "race_id",
+        "group_id",
+        "group",
+    ),
+    "label": (
+        "label",
+        "relevance",
+        "rel",
+        "grade",
+        "judgment",
+        "rating",
+        "relevance_label",
+        "relevance_grade",
+        "relevance_score",
+        "relevance_judgment",
+        "relevancy",
+        "target",
+        "y",
+        "gain",
+        "click",
+        "clicked",
+    ),
+    "document_id": (
+        "document_id",
+        "doc_id",
+        "docno",
+        "doc",
+        "document",
+        "corpus_id",
+        "product_id",
+        "item_id",
+        "prop_id",
+        "aid",
+        "asin",
+        "sku",
+    ),
+    "position": ("position", "pos", "rank"),
+}
+
+
+# Beside the queries and documents: who searched, in which visit, and when.
+_OTHER_IDS = ("id", "uuid", "guid", "user", "uid", "session", "visitor", "timestamp", "ts", "datetime")
+_ID_ENDINGS = ("_id", "_uuid", "_guid", "_timestamp")
+_PLACES = ("position", "pos", "rank", "place", "placement", "finish", "finish_position", "finishing_position")
+
+
+def is_id(name: str) -> bool:
+    """Whether a column is called as ids and times are, from which nothing holds for new queries.
+
+    Example:
+        >>> [name for name in ("user_id", "Session", "bm25", "valid", "brand-id") if is_id(name)]
+        ['user_id', 'Session', 'brand-id']
+    """
+    return _key(name) in _ids() or _plain(name).endswith(_ID_ENDINGS)
+
+
+def is_place(name: str) -> bool:
+    """Whether a column is named as the place in a list, where 1 is the best.
+
+    Example:
+        >>> [name for name in ("Ranks", "FinishPosition", "page_rank", "y5") if is_place(name)]
+        ['Ranks', 'FinishPosition']
+    """
+    return _among(name, _PLACES)
+
+
+# What a user does with a result, known only after it was shown. Rates and counts of the past say so: n_orders_30d.
+_EVENTS = {
+    1: ("click", "clicked"),
+    2: ("favorite", "favorited", "favourite", "favourited", "like", "liked", "add_to_wishlist"),
+    3: ("cart", "add_to_cart", "added_to_cart", "atc", "add_to_basket", "added_to_basket"),
+    4: (
+        *(
+            "buy",
+            "bought",
+            "purchase",
+            "purchased",
+            "order",
+            "ordered",
+            "transaction",
+            "checkout",
+            "sale",
+            "sold",
+        ),
+        *("conversion", "converted", "booking", "booked"),
+    ),
+}
+"""What a first rule of relevance makes of events."""
+
+_OUTCOMES = (
+    *(name for names in _EVENTS.values() for name in names),
+    *("revenue", "gmv", "gross_bookings"),
+    *("dwell", "dwell_time", "dwell_seconds", "dwell_ms", "watch_time"),
+)
+_AROUND_OUTCOMES = (("is_", "was_", "has_"), ("_bool", "_flag", "_usd", "_eur"))
+
+
+def is_outcome(name: str) -> bool:
+    """Whether a column is called as what users do with a result, which is no feature of it.
+
+    Example:
+        >>> [name for name in ("orders", "is_clicked", "Add to cart", "click_rate", "n_orders_30d") if is_outcome(name)]
+        ['orders', 'is_clicked', 'Add to cart']
+    """
+    return _among(_bare(name), _OUTCOMES)
+
+
+def event_weight(name: str) -> int | None:
+    """What a column called as an event is worth, from 1 for a click to 4 for a purchase; None where it is no event.
+
+    Example:
+        >>> [event_weight(name) for name in ("click_bool", "carts", "is_bought", "dwell", "bm25")]
+        [1, 3, 4, None, None]
+    """
+    return next((weight for weight, names in _EVENTS.items() if _among(_bare(name), names)), None)
+
+
+def _bare(name: str) -> str:
+    """An outcome's name without what tables write around it."""
+    plain = _plain(name)
+    before, after = _AROUND_OUTCOMES
+    for prefix in before:
+        plain = plain.removeprefix(prefix)
+    for suffix in after:
+        plain = plain.removesuffix(suffix)
+    return plain
+
+
+def features_line(names: Sequence[str]) -> str:
+    """The line of an experiment's file that chooses these features, where it is short enough to be read.
+
+    Example:
+        >>> features_line(["bm25", "match: title"])
+        '`features: [bm25, "match: title"]`'
+    """
+    if not 0 < len(names) <= 20:
+        return "the others under `features:`"
+    return f"`features: [{', '.join(name if name.isidentifier() else json.dumps(name) for name in names)}]`"
+
+
+def column_for(role: str, columns: Sequence[str], said: str | None = None) -> str | None:
+    """The column of a table that has a role; None where no name says so.
+
+    Example:
+        >>> column_for("query", ["Search-ID", "score"]), column_for("query", ["impression", "score"])
+        ('Search-ID', None)
+    """
+    return said if said in columns else column_among(ROLES[role], columns)
+
+
+def column_among(names: Sequence[str], columns: Sequence[str]) -> str | None:
+    """The column that goes by the first of these names that there is; None where there is none.
+
+    Example:
+        >>> column_among(["doc_id"], ["score", "docId"]), column_among(["rank", "session"], ["Ranks", "sessions"])
+        ('docId', 'Ranks')
+    """
+    keys = {_key(name): name for name in reversed(columns)}
+    singular = {key: key.removesuffix("s") for key in keys}
+    known = {key if one in _ids() else one: keys[key] for key, one in singular.items()} | keys
+    return next((known[_key(name)] for name in names if _key(name) in known), None)
+
+
+def _among(name: str, names: Sequence[str]) -> bool:
+    return column_among(names, [name]) is not None
+
+
+def _plain(name: str) -> str:
+    words = re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return words.lower().replace("-", "_").replace(" ", "_")
+
+
+def _key(name: str) -> str:
+    return _plain(name).replace("_", "")
+
+
+@cache
+def _ids() -> set[str]:
+    return {_key(name) for name in (*ROLES["query"], *ROLES["document_id"], *_OTHER_IDS)}
+
 
 _DOCUMENT = "document_id"
 
@@ -114,21 +309,16 @@ class TableReader(FileReader, ValueOptions):
         """A file, ready to be read."""
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
-        tables: list[OpenedTable] = []
-        problems: list[Problem] = []
-        for path in self.paths(files, root):
-            try:
-                tables.append(self.opened(path))
-            except DataError as problem:
-                problems += problem.problems
-        if problems:
-            raise DataError(problems)
+        tables = all_of([partial(self.opened, path) for path in self.paths(files, root)])
         return self._beside(root).assembled(tables, ", ".join(files))
 
     def inputs(self, files: Sequence[str], root: Path) -> tuple[Path, ...]:
         rule = self._beside(root).relevance
-        logs = () if rule is None else rule.logs
-        return (*super().inputs(files, root), *(file for log in logs for file in files_of(Path(log))))
+        if rule is None or not rule.logs:
+            return super().inputs(files, root)
+        from ltr_harness.logs.log import files_of
+
+        return (*super().inputs(files, root), *(file for log in rule.logs for file in files_of(Path(log))))
 
     def _beside(self, root: Path) -> Self:
         """The same reader, the logs of its rule of relevance found from the folder of the data."""
@@ -146,49 +336,54 @@ class TableReader(FileReader, ValueOptions):
     def _assembled(self, tables: Sequence[OpenedTable], source: str) -> RankingDataset:
         problems: list[Problem] = []
         features, notes = self._feature_columns(tables)
-        categorical = self._categorical_columns(tables, features)
-        roles = ColumnRoles(
-            label=self._label_column if self._labelled else None,
-            features=features,
-            query=self.query,
-            weight=self.weight,
-            position=self.position,
-            document_id=self.document_id,
-            attributes=self.attributes,
-            categorical=categorical,
-            subtopics=self.subtopics if self._labelled else (),
-        )
+        typed = set.intersection(*(table.category_columns() for table in tables))
+        categorical = [name for name in features if name in typed or name in self.categorical]
+        label = self.label if self.relevance is None else None
+        roles = {
+            "query": self.query,
+            "labels": label if self._labelled else None,
+            "weights": self.weight,
+            "positions": self.position,
+            "document_ids": self.document_id,
+        }
+        subtopics = self.subtopics if self._labelled else ()
         parts = []
         for table in tables:
             try:
-                parts.append(TableColumns(table, roles, self))
+                parts.append(
+                    TableColumns(table, features, roles, self, categorical, self.attributes, subtopics)
+                )
             except DataError as problem:
                 problems += problem.problems
-        problems += [problem for part in parts for problem in part.problems]
-        if problems:
-            raise DataError(limited(problems, noun="problem"))
-        rows = joined(parts, features, categorical)
-        if self.relevance is not None and self._labelled:
-            made = self._labels_by_rule(self.relevance, tables, rows, source)
-            labels, judged, said = made.grades, made.judged, made.notes
-        else:
-            labels, judged, said = without_unjudged(rows.labels, self.unjudged)
         if categorical:
             notes += (f"categories in {tables[0].path.name}: {', '.join(categorical)}",)
-        notes += (
-            self.grade_notes + said + beyond_notes(sum(part.n_beyond for part in parts), self.beyond_float32)
-        )
-        rows = replace(rows, labels=labels, judged=judged, columns=self._columns(), notes=notes)
-        return assembled(rows, source, regroup=self.regroup)
+        rows = joined(parts, features, problems, categorical).with_values(notes)
+        if self.relevance is not None and self._labelled:
+            made = self._labels_by_rule(self.relevance, tables, rows, source)
+            rows = rows.with_values((*notes, *made.notes), labels=made.grades, judged=made.judged)
+        rows = rows.labelled(self, sum(part.n_beyond for part in parts))
+        named = {"query": self.query, "label": label, "document_id": self.document_id}
+        columns = {role: name for role, name in named.items() if name is not None}
+        return assembled(rows, source, regroup=self.regroup, columns=columns)
 
     def _labels_by_rule(
         self, rule: Relevance, tables: Sequence[OpenedTable], rows: Rows, source: str
     ) -> RuleLabels:
         """The rows' labels, from the columns of all files together: a query may stand in several."""
-        from ltr_harness.relevance.labels import labels_of
+        from pyarrow import concat_tables
+
+        from ltr_harness.logs.log import open_files, open_log
+        from ltr_harness.relevance.grades import labels_of
 
         columns = self._rule_roles()
-        log = one_log(tables, *columns_to_read(rule, columns), source)
+        numbers, texts = columns_to_read(rule, columns)
+        streamed = [table for table in tables if table.streams]
+        kinds = {tuple(table.schema.field(n).type for n in (*numbers, *texts)) for table in streamed}
+        if len(kinds) == 1 and len(streamed) == len(tables):  # as the files lie there, batch by batch
+            log = open_files([table.path for table in tables], source, texts)
+        else:
+            parts = [table.read(numbers, texts).table for table in tables]
+            log = open_log(concat_tables(parts, promote_options="permissive"), source)
         return labels_of(log, rule, columns, rows.place, rows.features)
 
     def _with_documents(self, tables: Sequence[OpenedTable]) -> Self:
@@ -203,38 +398,22 @@ class TableReader(FileReader, ValueOptions):
             if _DOCUMENT not in table.columns:
                 return self
             try:
-                names = id_texts(table.read([], [_DOCUMENT])[_DOCUMENT])
+                names = table.read([], [_DOCUMENT]).texts(_DOCUMENT)
             except DataError:  # it will be told with the rest of the file
                 return self
             if names is None or any_of(equal(names, "")).as_py():
                 return self
         return self.model_copy(update={"document_id": _DOCUMENT})
 
-    def _columns(self) -> dict[str, str]:
-        """Role to column, as `RankingDataset` keeps them."""
-        named = {"query": self.query, "label": self._label_column, "document_id": self.document_id}
-        return {role: name for role, name in named.items() if name is not None}
-
     def _named_features(self) -> list[str]:
         named = self.features or ()
         return [*named, *(name for name in self.categorical if name not in named)]
-
-    def _categorical_columns(
-        self, tables: Sequence[OpenedTable], features: tuple[str, ...]
-    ) -> tuple[str, ...]:
-        """The features that are categories: named so, or of such a type in every file."""
-        typed = set.intersection(*(table.category_columns() for table in tables))
-        return tuple(name for name in features if name in typed or name in self.categorical)
 
     def roles(self) -> list[str]:
         """Columns that are something else than features."""
         optional = [name for name in (self.weight, self.position, self.document_id) if name is not None]
         labels = [self.label] if self._labelled and self.relevance is None else []
         return [self.query, *labels, *optional, *self.attributes, *self.subtopics]
-
-    @property
-    def _label_column(self) -> str | None:
-        return self.label if self.relevance is None else None
 
     def no_features(self) -> tuple[str, ...]:
         """Columns beside the roles that are no features: what a rule of relevance makes labels of, users and times."""
@@ -262,18 +441,13 @@ class TableReader(FileReader, ValueOptions):
             cluster_id=self.user,
         )
 
-    def _rule_columns(self) -> list[str]:
-        """Columns that the rule of relevance needs."""
-        if self.relevance is None or not self._labelled:
-            return []
-        numbers, texts = columns_to_read(self.relevance, self._rule_roles())
-        return [name for name in (*numbers, *texts) if name not in self.roles()]
-
-    def _cure(self, name: str, columns: Sequence[str]) -> str:
+    def _absent(self, name: str, table: OpenedTable) -> Problem:
         """What to do about a column that is not there: say which has its role, where a name tells."""
         role = next((role for role in ROLES if getattr(self, role) == name), None)
-        column = column_for(role, columns) if role is not None else None
-        return f"did you mean `{role}: {column}`?" if column else did_you_mean(name, columns)
+        column = column_for(role, table.columns) if role is not None else None
+        cure = f"did you mean `{role}: {column}`?" if column else did_you_mean(name, table.columns)
+        single = "" if len(table.columns) > 1 else "; is the separator right?"
+        return Problem(str(table.path), f"has no column {name!r}", cure=cure + single)
 
     def _refuse_cost(self, tables: Sequence[OpenedTable]) -> None:
         """Where the files say how many rows they have: a few bytes can stand for billions of equal rows."""
@@ -311,22 +485,18 @@ class TableReader(FileReader, ValueOptions):
                 ignored = f"ignored {what} of {first.path.name}: {', '.join(names)}"
                 notes += (f"{ignored}; `features:` with their names would learn from them",)
             for table in tables:
-                if isinstance(table, Delimited):
-                    problems += table.decimal_commas([name for name in left_out if name in table.columns])
+                problems += table.decimal_commas([name for name in left_out if name in table.columns])
+        of_rule: list[str] = []
+        if self.relevance is not None and self._labelled:
+            numbers, texts = columns_to_read(self.relevance, self._rule_roles())
+            of_rule = [name for name in (*numbers, *texts) if name not in roles]
         for table in tables:
             there = set(table.columns)
-            if isinstance(table, Delimited) and table.lacks_header and not there.issuperset(roles):
-                problems.append(table.no_header())
+            if not there.issuperset(roles) and (missing := table.missing_header()):
+                problems.append(missing)
                 continue
             problems += [
-                Problem(
-                    str(table.path),
-                    f"has no column {name!r}",
-                    cure=self._cure(name, table.columns)
-                    + ("" if len(table.columns) > 1 else "; is the separator right?"),
-                )
-                for name in (*roles, *self._rule_columns(), *features)
-                if name not in there
+                self._absent(name, table) for name in (*roles, *of_rule, *features) if name not in there
             ]
         if problems:
             raise DataError(limited(problems, noun="missing column"))

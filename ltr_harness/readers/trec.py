@@ -8,42 +8,30 @@ comes from its scores alone. An iteration that is not the same in all lines is t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import DataError, Problem
-from ltr_harness.groups import Grades, Judgments, QueryGroups
+from ltr_harness.errors import DataError
+from ltr_harness.groups import Grades, Judgments, QueryGroups, Subtopics
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.trec_lines import Lines, Names, Spans, Texts
-from ltr_harness.subtopics import Subtopics
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, shortened
 
-
-def judgments_of(
-    labels: NDArray[Any],
-    judged: NDArray[np.bool_],
-    groups: QueryGroups,
-    subtopics: Subtopics | None,
-    names: Callable[[NDArray[np.int64]], NDArray[np.str_]],
-) -> Judgments:
-    """Judgments whose rows get labels of eight bytes, and names, when somebody asks for them.
-
-    Shapes: `labels` (n_rows,), `judged` (n_rows,), `names` (n,).
-    """
-    return _Compact(labels, groups, judged=judged, subtopics=subtopics, names=names)
+Namer = Callable[[NDArray[np.int64]], NDArray[np.str_]]
+"""The names (n,) of rows (n,)."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Compact(Judgments):
-    """See `judgments_of`."""
+class LateJudgments(Judgments):
+    """Judgments whose rows get labels of eight bytes, and names, when somebody asks for them."""
 
-    names: Callable[[NDArray[np.int64]], NDArray[np.str_]] = field(kw_only=True)
+    names: Namer = field(kw_only=True)
     _given: NDArray[Any] = field(init=False)  # labels, as narrow as they came
 
     def __post_init__(self) -> None:
@@ -71,45 +59,12 @@ class _Compact(Judgments):
         """The given queries alone, their labels and documents as late. Shapes: `queries` (n_kept,)."""
         some = Judgments(self._given, self.groups, self.query_weights, None, self.judged, self.subtopics)
         taken, rows = some.take(queries), self.groups.take(queries)[1]
-        return _Compact(**vars(taken), names=partial(of_some, self.names, rows))
+        return LateJudgments(**vars(taken), names=partial(of_some, self.names, rows))
 
 
-def of_some(
-    names: Callable[[NDArray[np.int64]], NDArray[np.str_]],
-    some: NDArray[np.int64],
-    rows: NDArray[np.int64],
-) -> NDArray[np.str_]:
-    """The names of some of the rows whose names are known. Shapes: `names` (n,), `some` (n_some,), `rows` (n,)."""
+def of_some(names: Namer, some: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.str_]:
+    """The names (n,) of some of the rows whose names are known."""
     return names(some[rows])
-
-
-class ByDocument(NamedTuple):
-    """Lines brought together, one judgment for each document of a query."""
-
-    lines: NDArray[np.int64]  # (n_documents,), the first line about each, ascending
-    grades: NDArray[Any]  # (n_documents,), the highest for any subtopic
-    subtopics: Subtopics
-    n_several: int  # documents with more than one line
-
-
-def by_document(
-    queries: Names, documents: Names | Texts, grades: NDArray[Any], subtopics: Names
-) -> ByDocument:
-    """One judgment for each document of a query from lines of which none comes twice. Shapes: `grades` (n_lines,)."""
-    pair = queries.codes * documents.values.size + documents.codes
-    _, first, of_line = np.unique(pair, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    row = np.argsort(order)[of_line]
-    highest = grades[first[order]]
-    np.maximum.at(highest, row, grades)
-    # numbered within each query, by name, those with a relevant document alone: the file's order changes nothing
-    relevant = np.flatnonzero(grades > 0)
-    by_name = np.argsort(np.argsort(subtopics.values))
-    start = queries.codes[relevant] * by_name.size
-    distinct, number = np.unique(start + by_name[subtopics.codes[relevant]], return_inverse=True)
-    number -= np.searchsorted(distinct, start)
-    pairs = Subtopics.of(row[relevant], number, grades[relevant].astype(np.float64))
-    return ByDocument(first[order], highest, pairs, int(np.count_nonzero(np.bincount(row) > 1)))
 
 
 LARGEST_GRADE = 2**53
@@ -144,12 +99,12 @@ class Qrels(_Listed):
         """The pool without any run: the same whatever run is joined to it."""
         order = np.argsort(self.queries.codes, kind="stable")
         grades = self.grades[order].astype(np.float64)
-        return judgments_of(
+        return LateJudgments(
             np.maximum(grades, 0),
-            grades >= 0,
             QueryGroups.from_sizes(np.bincount(self.queries.codes), self.queries.values),
-            None if self.subtopics is None else self.subtopics.take(order),
-            partial(of_some, self.documents.of, order),
+            judged=grades >= 0,
+            subtopics=None if self.subtopics is None else self.subtopics.take(order),
+            names=partial(of_some, self.documents.of, order),
         )
 
 
@@ -164,11 +119,7 @@ class TrecRun(_Listed):
 def read_qrels(
     path: str | Path, fields: str = "query iteration document grade", form: str = "TREC qrels"
 ) -> Qrels:
-    """Judgments from a file.
-
-    Raises DataError: with file and line, every line of other fields, every grade that is not an integer, and every
-    document that is judged twice for a query, or for a subtopic of one.
-    """
+    """Judgments from a file."""
     expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
     lines = Lines(Path(path), fields, more=False)
     queries, documents = lines.names("query"), lines.texts("document")
@@ -189,27 +140,35 @@ def read_qrels(
 
 def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
     """Judgments by subtopic as one judgment for each document, its highest grade, and the grades beside it."""
-    judged = by_document(each.queries, each.documents, each.grades, subtopics)
+    queries, documents, grades = each.queries, each.documents, each.grades
+    pair = queries.codes * documents.values.size + documents.codes
+    _, first, of_line = np.unique(pair, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    row, lines = np.argsort(order)[of_line], first[order]
+    highest = grades[lines]
+    np.maximum.at(highest, row, grades)
+    # numbered within each query, by name, those with a relevant document alone: the file's order changes nothing
+    relevant = np.flatnonzero(grades > 0)
+    by_name = np.argsort(np.argsort(subtopics.values))
+    start = queries.codes[relevant] * by_name.size
+    distinct, number = np.unique(start + by_name[subtopics.codes[relevant]], return_inverse=True)
+    number -= np.searchsorted(distinct, start)
     notes = each.notes
-    if judged.n_several:
-        said = f"{count_of(judged.n_several, 'document')} with judgments for several subtopics ({where})"
+    if n_several := int(np.count_nonzero(np.bincount(row) > 1)):
+        said = f"{count_of(n_several, 'document')} with judgments for several subtopics ({where})"
         notes = (*notes, f"{each.path}: {said}; metrics that know no subtopics take the highest grade")
     return replace(
         each,
-        queries=Names.by_row(each.queries.values, each.queries.codes[judged.lines]),
-        documents=Names.by_row(each.documents.values, each.documents.codes[judged.lines]),
-        grades=judged.grades,
-        subtopics=judged.subtopics,
+        queries=Names.by_row(queries.values, queries.codes[lines]),
+        documents=Names.by_row(documents.values, documents.codes[lines]),
+        grades=highest,
+        subtopics=Subtopics.of(row[relevant], number, grades[relevant].astype(np.float64)),
         notes=notes,
     )
 
 
 def read_ntcir_qrels(path: str | Path) -> Qrels:
-    """Judgments in NTCIREVAL's form, lines ``query document L2``.
-
-    Raises DataError: with file and line, every line of another form and every document that is judged twice for a
-    query.
-    """
+    """Judgments in NTCIREVAL's form, lines ``query document L2``."""
     lines = Lines(Path(path), "query document level", more=False)
     queries, documents, levels = lines.names("query"), lines.texts("document"), lines.names("level")
     forms = [re.fullmatch(r"L([0-9]{1,9})", level) for level in levels.values.tolist()]
@@ -225,11 +184,7 @@ def read_ntcir_qrels(path: str | Path) -> Qrels:
 
 
 def read_marco_run(path: str | Path) -> TrecRun:
-    """A ranking in MS MARCO's form, lines ``query document rank``; rank 1 is the best.
-
-    Raises DataError: with file and line, every line of another form, every rank that is no integer from 1 on, and every
-    document that is listed twice for a query.
-    """
+    """A ranking in MS MARCO's form, lines ``query document rank``; rank 1 is the best."""
     expected = "a rank: an integer, 1 for the best (a run with scores has six columns)"
     lines = Lines(Path(path), "query document rank", more=False)
     queries, documents = lines.names("query"), lines.texts("document")
@@ -245,11 +200,7 @@ def read_marco_run(path: str | Path) -> TrecRun:
 
 
 def read_run(path: str | Path) -> TrecRun:
-    """A ranking from a file.
-
-    Raises DataError: with file and line, every line that is not ``query Q0 document rank score tag``, every score that
-    is no number, and every document that is listed twice for a query.
-    """
+    """A ranking from a file."""
     lines = Lines(Path(path), "query Q0 document rank score tag", more=True)
     queries, documents, tags = lines.names("query"), lines.texts("document"), lines.names("tag")
     scores = lines.numbers("score", "a number: every document needs a score")
@@ -258,7 +209,7 @@ def read_run(path: str | Path) -> TrecRun:
     notes = []
     if tags.values.size > 1:
         notes.append(
-            f"{path}: {count_of(tags.values.size, 'run tag')} ({some_of(tags.values)}); the last line's is used"
+            f"{path}: {count_of(tags.values.size, 'run tag')} ({shortened(tags.values, 3)}); the last line's is used"
         )
     notes += _rank_notes(lines, queries, scores)
     tag = str(tags.values[tags.of_block[-1]])
@@ -329,11 +280,6 @@ def _rank_notes(lines: Lines, queries: Names, scores: NDArray[np.float64]) -> li
     ]
 
 
-def some_of(names: Sequence[str] | NDArray[np.str_]) -> str:
-    """The first names, for messages. Shapes: `names` (n,)."""
-    return ", ".join(map(str, names[:3])) + (", …" if len(names) > 3 else "")
-
-
 @dataclass(frozen=True, eq=False)
 class Joined:
     """A run beside the judgments of its queries: what `evaluate_bound` takes."""
@@ -358,22 +304,18 @@ def join(
     """A run beside the judgments of its queries, by trec_eval's rules.
 
     Queries that only one of the files has are left out, and the notes say so. A document that is listed and not judged
-    is not relevant; one that is judged and not listed counts among the relevant documents and in the ideal list, and
-    earns nothing. A negative grade stands for a document in the pool that nobody judged. Raises DataError: the two
-    files share no query.
+    is not relevant; one that is judged and not listed counts in R and in the ideal list, and earns nothing.
     """
     code_of = {name: code for code, name in enumerate(qrels.queries.values.tolist())}
     in_qrels = np.array([code_of.get(name, -1) for name in run.queries.values.tolist()], dtype=np.int32)
     kept = np.zeros(qrels.n_queries, dtype=bool)
     kept[in_qrels[in_qrels >= 0]] = True
     if not kept.any():
-        raise DataError(
-            Problem(
-                str(run.path),
-                f"has no query of {qrels.path}: its queries are {some_of(run.queries.values)}, those of the qrels "
-                f"{some_of(qrels.queries.values)}",
-                "a run over the queries of the qrels",
-            )
+        raise DataError.at(
+            run.path,
+            f"has no query of {qrels.path}: its queries are {shortened(run.queries.values, 3)}, those of the qrels "
+            f"{shortened(qrels.queries.values, 3)}",
+            "a run over the queries of the qrels",
         )
     notes = (*run.notes, *_query_notes(qrels, run, in_qrels, kept, complete))
     if complete:
@@ -384,23 +326,20 @@ def join(
 def _joined(arrangement: _Arrangement, qrels: Qrels, run: TrecRun, notes: tuple[str, ...]) -> Joined:
     most = run.scores.size + qrels.grades.size
     dtype = np.uint8 if np.isin(qrels.grades, np.arange(-1, 256)).all() else np.float64
-    labels, (judged, retrieved), scores = (
-        np.zeros(most, dtype),
-        np.zeros((2, most), dtype=bool),
-        np.zeros(most),
-    )
+    labels: NDArray[Any] = np.zeros(most, dtype)
+    (judged, retrieved), scores = np.zeros((2, most), dtype=bool), np.zeros(most)
     line = np.empty(0 if qrels.subtopics is None else most, dtype=np.int32)
     given = run.scores
     if np.isneginf(given).any():  # elsewhere that says "not listed": any numbers in the same order do
         given = np.unique(given, return_inverse=True)[1].astype(np.float64)
     sizes = arrangement.fill(given, (labels, judged, retrieved, scores), (np.empty(0, dtype=np.int32), line))
     n = int(sizes.sum())
-    judgments = judgments_of(
+    judgments = LateJudgments(
         labels[:n],
-        judged[:n],
         QueryGroups.from_sizes(sizes[arrangement.kept], qrels.queries.values[arrangement.kept]),
-        None if qrels.subtopics is None else qrels.subtopics.take(line[:n].astype(np.int64)),
-        partial(_documents, arrangement, run.documents, qrels.documents),
+        judged=judged[:n],
+        subtopics=None if qrels.subtopics is None else qrels.subtopics.take(line[:n].astype(np.int64)),
+        names=partial(_documents, arrangement, run.documents, qrels.documents),
     )
     return Joined(judgments, scores[:n], retrieved[:n], notes)
 
@@ -512,13 +451,13 @@ def _query_notes(
     if unknown.size:
         notes.append(
             f"{run.path}: {unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels and "
-            f"are left out: {some_of(unknown)}"
+            f"are left out: {shortened(unknown, 3)}"
         )
     lacking = qrels.queries.values[~kept]
     if lacking.size:
         fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
         notes.append(
             f"{run.path}: {lacking.size:,} of the {count_of(kept.size, 'query')} of the qrels are not in the run "
-            f"and {fate}: {some_of(lacking)}"
+            f"and {fate}: {shortened(lacking, 3)}"
         )
     return notes

@@ -24,17 +24,16 @@ _POWERS = np.array([float(10**power) for power in range(23)])  # all of them exa
 
 @compiled
 def split(
-    data: NDArray[np.uint8],
+    data: NDArray[np.uint8],  # (n_bytes,)
     at: int,
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    lines: NDArray[np.int64],
-    counts: NDArray[np.int64],
+    starts: NDArray[np.int64],  # (n_rows, n_fields)
+    ends: NDArray[np.int64],  # (n_rows, n_fields)
+    lines: NDArray[np.int64],  # (n_rows,)
+    counts: NDArray[np.int64],  # (n_rows,)
 ) -> tuple[int, int, int]:
     """Where the fields of the next lines stand; lines end with LF, CRLF or CR.
 
-    Rows found, which are the lines that are not blank; where the next line begins; lines passed. Shapes: `data`
-    (n_bytes,), `starts, ends` (n_rows, n_fields), `lines` (n_rows,), `counts` (n_rows,).
+    Rows found, which are the lines that are not blank; where the next line begins; lines passed.
     """
     row, line, size = 0, 0, data.size
     most, wanted = starts.shape
@@ -69,23 +68,23 @@ def split(
 
 @compiled
 def parse(
-    data: NDArray[np.uint8],
+    data: NDArray[np.uint8],  # (n_bytes,)
     first: int,
     row: int,
     last_row: int,
-    kinds: NDArray[np.int64],
+    kinds: NDArray[np.int64],  # (n_fields,)
     more: bool,
     hash_at: int,
-    previous: NDArray[np.int64],
-    columns: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.uint8], NDArray[np.int32]],
-    changes: NDArray[np.int64],
-    hard: NDArray[np.int64],
+    previous: NDArray[np.int64],  # (n_fields, 2)
+    columns: tuple[
+        NDArray[np.float64], NDArray[np.float64], NDArray[np.uint8], NDArray[np.int32]
+    ],  # (most_rows,)
+    changes: NDArray[np.int64],  # (n_room, 4)
+    hard: NDArray[np.int64],  # (n_room, 4)
 ) -> tuple[int, int, int, int, int, int]:
     """Lines to columns, in one pass; lines end with LF, CRLF or CR, and blank ones are passed over.
 
-    Why it stopped, the next row, the first byte and number of lines passed, changes, hard numbers. Shapes: `data`
-    (n_bytes,), `kinds` (n_fields,), `previous` (n_fields, 2), `columns` (most_rows,), `changes` (n_room, 4), `hard`
-    (n_room, 4).
+    Why it stopped, the next row, the first byte and number of lines passed, changes, hard numbers.
     """
     numbers, others, packed, offsets = columns
     own = data[first:]  # indices from 0 save a sign check at every access
@@ -178,42 +177,30 @@ def parse(
 
 @compiled
 def gather(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    packed: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
-) -> tuple[int, bool, bool]:
-    """Tokens one after the other.
-
-    The longest token's bytes, whether one has a NUL byte, and whether all are ASCII. Shapes: `data` (n_bytes,),
-    `starts, ends` (n_rows,), `packed` (most_bytes,), `offsets` (n_rows + 1,).
-    """
-    longest, with_nul, ascii_only = 0, False, True
+    data: NDArray[np.uint8],  # (n_bytes,)
+    starts: NDArray[np.int64],  # (n_rows,)
+    ends: NDArray[np.int64],  # (n_rows,)
+    packed: NDArray[np.uint8],  # (most_bytes,)
+    offsets: NDArray[np.int64],  # (n_rows + 1,)
+) -> None:
+    """Tokens one after the other."""
     at = offsets[0]
     for row in range(starts.size):
-        longest = max(longest, ends[row] - starts[row])
         for i in range(starts[row], ends[row]):
             packed[at] = data[i]
-            with_nul |= data[i] == 0
-            ascii_only &= data[i] < 128
             at += 1
         offsets[row + 1] = at
-    return longest, with_nul, ascii_only
 
 
 @compiled
 def contrary_queries(
-    codes: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    ranks: NDArray[np.float64],
+    codes: NDArray[np.int64],  # (n_blocks,)
+    starts: NDArray[np.int64],  # (n_blocks + 1,)
+    scores: NDArray[np.float64],  # (n_rows,)
+    ranks: NDArray[np.float64],  # (n_rows,)
     n_queries: int,
 ) -> int:
-    """Queries in which a row with a lower score has a lower rank; -1 where rows do not stand by query and score.
-
-    Shapes: `codes` (n_blocks,), `starts` (n_blocks + 1,), `scores` (n_rows,), `ranks` (n_rows,).
-    """
+    """Queries in which a row with a lower score has a lower rank; -1 where rows do not stand by query and score."""
     if codes.size > n_queries:
         return -1
     contrary = 0
@@ -231,10 +218,7 @@ def contrary_queries(
 def widen(
     packed: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArray[np.int64], texts: NDArray[np.uint32]
 ) -> None:
-    """ASCII names as NumPy's texts.
-
-    Shapes: `packed` (n_bytes,), `offsets` (n_names + 1,), `rows` (n,), `texts` (n, longest).
-    """
+    """ASCII names, packed at their offsets (n_names + 1,), of some rows (n,) as NumPy's texts (n, longest)."""
     for i in range(rows.size):
         start = offsets[rows[i]]
         for at in range(start, offsets[rows[i] + 1]):
@@ -276,68 +260,13 @@ def _equal(
 
 
 @compiled
-def rehash(store: NDArray[np.uint8], ends: NDArray[np.int64], n: int, table: NDArray[np.int64]) -> None:
-    """Fill an empty table with the names of a store.
-
-    Shapes: `store` (n_bytes,), `ends` (most_names,), `table` (n_places,).
-    """
-    table[:] = -1
-    mask = table.size - 1
-    start = 0
-    for name in range(n):
-        place = _hash(store, start, ends[name]) & mask
-        while table[place] >= 0:
-            place = (place + 1) & mask
-        table[place] = name
-        start = ends[name]
-
-
-@compiled
-def encode(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    names: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
-    n_names: int,
-    codes: NDArray[np.int64],
-) -> int:
-    """Each token's name as a number, in the order of their first appearance; returns how many names there are.
-
-    Shapes: `data` (n_bytes,), `starts, ends` (n_rows,), `names` (n_bytes,), `codes` (n_rows,).
-    """
-    store, store_ends, table = names
-    mask = table.size - 1
-    for row in range(codes.size):
-        start, size = starts[row], ends[row] - starts[row]
-        place = _hash(data, start, start + size) & mask
-        while table[place] >= 0:
-            name = table[place]
-            begin = store_ends[name - 1] if name > 0 else 0
-            if _equal(data, start, start + size, store, begin, store_ends[name]):
-                break
-            place = (place + 1) & mask
-        if table[place] < 0:
-            begin = store_ends[n_names - 1] if n_names > 0 else 0
-            for i in range(size):
-                store[begin + i] = data[start + i]
-            store_ends[n_names] = begin + size
-            table[place] = n_names
-            n_names += 1
-        codes[row] = table[place]
-    return n_names
-
-
-@compiled
 def has_twice(
-    order: NDArray[np.int64],
-    boundaries: NDArray[np.int64],
-    packed: NDArray[np.uint8],
-    offsets: NDArray[np.int64],
+    order: NDArray[np.int64],  # (n_rows,)
+    boundaries: NDArray[np.int64],  # (n_queries + 1,)
+    packed: NDArray[np.uint8],  # (n_bytes,)
+    offsets: NDArray[np.int64],  # (n_rows + 1,)
 ) -> bool:
-    """Whether a document stands twice in one query, as far as hashes tell: no is certain.
-
-    Shapes: `order` (n_rows,), `boundaries` (n_queries + 1,), `packed` (n_bytes,), `offsets` (n_rows + 1,).
-    """
+    """Whether a document stands twice in one query, as far as hashes tell: no is certain."""
     table = np.empty(16, dtype=np.int64)
     for query in range(boundaries.size - 1):
         places = 16
@@ -360,22 +289,22 @@ def has_twice(
 
 @compiled
 def arrange(
-    listed: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
-    counts: NDArray[np.bool_],
-    listed_names: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
-    judged: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],
-    judged_names: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],
+    listed: tuple[
+        NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]
+    ],  # (n_queries + 1,)
+    counts: NDArray[np.bool_],  # (n_listed,)
+    listed_names: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],  # (n_bytes,)
+    judged: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],  # (n_queries + 1,)
+    judged_names: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],  # (n_bytes,)
     judged_only: bool,
-    kept: NDArray[np.bool_],
-    sizes: NDArray[np.int64],
-    columns: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]],
-    sources: tuple[NDArray[np.int32], NDArray[np.int32]],
+    kept: NDArray[np.bool_],  # (n_queries,)
+    sizes: NDArray[np.int64],  # (n_queries,)
+    columns: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]],  # (most_rows,)
+    sources: tuple[NDArray[np.int32], NDArray[np.int32]],  # (most_rows,)
 ) -> int:
     """Rows query by query: what is listed, in its order, then what is judged and not listed.
 
-    How many rows there are. Shapes: `listed` (n_queries + 1,), `counts` (n_listed,), `listed_names` (n_bytes,),
-    `judged` (n_queries + 1,), `judged_names` (n_bytes,), `kept` (n_queries,), `sizes` (n_queries,), `columns`
-    (most_rows,), `sources` (most_rows,).
+    How many rows there are.
     """
     first_block, blocks, starts, given = listed
     packed, offsets, at = listed_names

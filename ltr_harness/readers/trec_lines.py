@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,12 +14,13 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import LONGEST_ID
+from ltr_harness.logs.columns import Ids
 from ltr_harness.readers import trec_kernels as kernels
-from ltr_harness.readers.cost import Bound
-from ltr_harness.readers.files import located, release, text_bytes
-from ltr_harness.readers.rows import SHOWN, limited
+from ltr_harness.readers.files import Bound, located, release, text_bytes
+from ltr_harness.readers.rows import SHOWN, RowProblems
 from ltr_harness.wording import count_of
 
+Places = NDArray[np.int64]
 Spans = tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
 """Names one after the other, where each begins and the last ends, and which of them each row has; empty: its own."""
 
@@ -67,10 +67,7 @@ def decoded(names: Sequence[bytes]) -> list[str]:
 
 
 def checked_names(values: Sequence[str], source: str, column: str, bound: Bound) -> NDArray[np.str_]:
-    """Names as an array, where they do not take more memory than they may.
-
-    Raises DataError: one long name would make all as wide.
-    """
+    """Names as an array, where they do not take more memory than they may."""
     longest = max(map(len, values))
     found = f"a {column} has {longest:,} characters, so that the {len(values):,} different ones take"
     bound.refuse(source, found, 4 * longest * len(values))
@@ -120,55 +117,25 @@ class Texts:
         return Names.by_row(values, codes)
 
 
-class Tokens(NamedTuple):
-    """A field of some rows."""
-
-    data: NDArray[np.uint8]  # (n_bytes,), the whole file
-    rows: NDArray[np.int64]  # (n,)
-    # starts, ends: (n,), where the tokens stand in it
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-
-
 class Coded:
     """A column of names that neighbouring rows share, given where it changes."""
 
     def __init__(self) -> None:
-        self._codes: list[NDArray[np.int64]] = []
+        self._names = Ids()
+        self._codes: list[NDArray[np.int32]] = []
         self._rows: list[NDArray[np.int64]] = []
-        self._n = 0
-        self._store = np.empty(1 << 16, dtype=np.uint8)
-        self._ends = np.empty(1 << 10, dtype=np.int64)
-        self._table = np.full(1 << 11, -1, dtype=np.int64)
 
-    def add(self, tokens: Tokens) -> None:
-        """Take in the names of rows that have not that of the row above."""
-        data, rows, starts, ends = tokens
-        self._make_room(int((ends - starts).sum()), starts.size)
-        names = (self._store, self._ends, self._table)
-        codes = np.empty(rows.size, dtype=np.int64)
-        self._n = kernels.encode(data, starts, ends, names, self._n, codes)
-        self._codes.append(codes)
+    def add(self, data: NDArray[np.uint8], rows: Places, starts: Places, ends: Places) -> None:
+        """Take in the names, each from its start to its end, of rows that have not that of the row above."""
+        self._codes.append(self._names.numbered(data, starts, ends))
         self._rows.append(rows)
 
-    def _make_room(self, n_bytes: int, n_names: int) -> None:
-        used = int(self._ends[self._n - 1]) if self._n else 0
-        if used + n_bytes > self._store.size:
-            self._store = np.resize(self._store, 2 * (used + n_bytes))
-        if self._n + n_names > self._ends.size:
-            self._ends = np.resize(self._ends, 2 * (self._n + n_names))
-        if 2 * (self._n + n_names) > self._table.size:
-            self._table = np.empty(1 << (4 * (self._n + n_names)).bit_length(), dtype=np.int64)
-            kernels.rehash(self._store, self._ends, self._n, self._table)
-
     def values(self) -> list[bytes]:
-        ends = self._ends[: self._n].tolist()
-        whole = self._store[: ends[-1] if ends else 0].tobytes()
-        return [whole[start:end] for start, end in pairwise([0, *ends])]
+        return self._names.values()
 
     def blocks(self, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Which name each block of neighbouring rows has, and where each begins and the last ends."""
-        return np.concatenate(self._codes), np.append(np.concatenate(self._rows), n_rows)
+        return np.concatenate(self._codes).astype(np.int64), np.append(np.concatenate(self._rows), n_rows)
 
 
 class Numbers:
@@ -178,15 +145,20 @@ class Numbers:
         self.values = np.empty(most)
         self.strict = True
 
-    def add(self, tokens: Tokens) -> None:
-        """Take in those that are not plain."""
-        data, rows, starts, ends = tokens
-        texts = _gathered(data, starts, ends)
-        values = _as_numbers(texts)
-        if values is None:
+    def add(self, data: NDArray[np.uint8], rows: Places, starts: Places, ends: Places) -> None:
+        """Take in those that are not plain, each from its start to its end."""
+        from pyarrow import Array, ArrowInvalid, float64, large_binary, large_string, py_buffer
+
+        offsets = np.zeros(starts.size + 1, dtype=np.int64)
+        packed = np.empty(int((ends - starts).sum()), dtype=np.uint8)
+        kernels.gather(data, starts, ends, packed, offsets)
+        buffers = [None, py_buffer(offsets), py_buffer(packed)]
+        texts = Array.from_buffers(large_binary(), starts.size, buffers)
+        try:  # correctly rounded
+            self.values[rows] = texts.cast(large_string()).cast(float64()).to_numpy()
+        except ArrowInvalid:
             self.strict = False
-            values = np.array([number_of(token) for token in texts.to_pylist()])
-        self.values[rows] = values
+            self.values[rows] = [number_of(token) for token in texts.to_pylist()]
 
 
 class Packed:
@@ -196,27 +168,6 @@ class Packed:
         self.packed = np.empty(n_bytes, dtype=np.uint8)  # pages that are not written take no memory
         self.offsets = np.empty(most + 1, dtype=_offset(n_bytes))
         self.offsets[0] = 0
-
-
-def _gathered(data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]) -> Any:
-    """Tokens as a `pyarrow.LargeBinaryArray`."""
-    from pyarrow import Array, large_binary, py_buffer
-
-    offsets = np.zeros(starts.size + 1, dtype=np.int64)
-    packed = np.empty(int((ends - starts).sum()), dtype=np.uint8)
-    kernels.gather(data, starts, ends, packed, offsets)
-    return Array.from_buffers(large_binary(), starts.size, [None, py_buffer(offsets), py_buffer(packed)])
-
-
-def _as_numbers(column: Any) -> NDArray[np.float64] | None:
-    """A column of texts as float64, correctly rounded; None where one of them is no plain number."""
-    from pyarrow import ArrowInvalid, float64, large_string
-
-    try:
-        values: NDArray[np.float64] = column.cast(large_string()).cast(float64()).to_numpy()
-    except ArrowInvalid:
-        return None
-    return values
 
 
 def number_of(token: bytes) -> float:
@@ -266,8 +217,7 @@ class Lines:
     """One file's lines, split into fields; what is wrong with them is gathered and told at once.
 
     Lines end with LF, CRLF or CR. Blank lines are passed over, and lines that start with ``#`` unless they are as all
-    others are: then a name starts with it. Raises DataError: no such file, no text, nothing in it, or lines with
-    another number of fields.
+    others are: then a name starts with it.
     """
 
     def __init__(self, path: Path, form: str, *, more: bool) -> None:
@@ -288,20 +238,19 @@ class Lines:
         }
         self._blocks: list[_Block] = []
         self._wrong: list[tuple[int, int, int]] = []  # row, line and fields of the first of them
-        self._problems: list[tuple[int, Problem]] = []
-        self._n_found = 0
+        self._problems = RowProblems()
         self.n_rows = 0
         n_wrong = self._read()
         if not self.n_rows:
-            raise DataError(Problem(str(path), "has only blank lines and comments", f"lines `{form}`"))
+            raise DataError.at(path, "has only blank lines and comments", f"lines `{form}`")
         # a file of another kind, not a file with mistakes: one line says it
         every = f", like all {self.n_rows:,}" if n_wrong == self.n_rows > 1 else ""
         for row, line, fields in self._wrong[: 1 if every else SHOWN]:
             problem = Problem(
                 f"{self.path}:{line}", f"the line has {count_of(fields, 'field')}{every}", f"`{form}`"
             )
-            self._problems.append((row, problem))
-        self._n_found = 1 if every else n_wrong
+            self._problems.listed.append((row, problem))
+        self._problems.total = 1 if every else n_wrong
         self.finish()
 
     def _read(self) -> int:
@@ -322,7 +271,7 @@ class Lines:
             for found in (changes[:n_changes], hard[:n_hard]):
                 for place in np.unique(found[:, 0]).tolist():
                     rows, starts, ends = found[found[:, 0] == place, 1:].T.copy()
-                    self._columns[self._form[place]].add(Tokens(data, rows, starts, ends))
+                    self._columns[self._form[place]].add(data, rows, starts, ends)
             if stopped == kernels.AT_WRONG:
                 return self._n_wrong(at, line)
             if stopped == kernels.AT_HASH:
@@ -454,9 +403,6 @@ class Lines:
         """The number of a row's line in the file."""
         return self._located(row)[0]
 
-    def _place(self, row: int) -> str:
-        return f"{self.path}:{self.line(row)}"
-
     def _located(self, row: int) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
         """A row's line, and where its fields stand: its block is split again, which only messages need."""
         block = self._blocks[bisect_right(self._blocks, row, key=lambda one: one.row) - 1]
@@ -464,18 +410,12 @@ class Lines:
         return block.line + int(found.lines[-1]), found.starts[-1], found.ends[-1]
 
     def report(self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str) -> None:
-        """Keep a problem for each bad row, for `finish` to tell. Shapes: `bad` (n_lines,)."""
-        rows = np.flatnonzero(bad)
-        self._n_found += rows.size
-        self._problems += [
-            (row, Problem(self._place(row), found(row), expected)) for row in rows[:SHOWN].tolist()
-        ]
+        """Keep a problem for each bad row (n_rows,), for `finish` to tell."""
+        self._problems.report(bad, lambda row: f"{self.path}:{self.line(row)}", found, expected)
 
     def finish(self) -> None:
         """Raise what was reported, in the order of the lines; nothing if all is well."""
-        if self._problems:
-            ordered = [problem for _, problem in sorted(self._problems, key=lambda entry: entry[0])]
-            raise DataError(limited(ordered, self._n_found, "such line"))
+        self._problems.finish("such line")
 
     def _is_row(self, starts: NDArray[np.int64], ends: NDArray[np.int64]) -> bool:
         """Whether a line that starts with # has a name there and numbers where they belong."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import category_of, plain_column, timestamps, utf8
+from ltr_harness.logs.columns import Ids, category_of, timestamps, utf8
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.logs.settings import ListColumns, seconds
@@ -23,202 +24,6 @@ from ltr_harness.logs.ubi import ACTION, OBJECT, TIME, ubi_events
 from ltr_harness.relevance.rule import EventLog, Relevance
 
 Codes = NDArray[np.int32]
-Letters = NDArray[np.uint8]
-Offsets = NDArray[np.int64]
-Slots = NDArray[np.uint64]
-
-# A slot holds the upper half of a text's hash and the text's number, so that most looks touch one place in memory.
-_NUMBER = np.uint64(0xFFFFFFFF)
-_FREE = np.uint64(0xFFFFFFFFFFFFFFFF)
-
-
-class Ids:
-    """Texts and their numbers 0, 1, 2 …, in the order in which they first come; missing and empty ones have -1.
-
-    Arrow's own dictionaries live as long as a batch; joining batch after batch to millions of ids by rebuilding
-    them would cost a pass over all ids for every batch. Here a lookup costs the same however many ids are known.
-    Ids are compared letter by letter, never by their hash alone.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> ids = Ids()
-        >>> ids.add(pa.chunked_array([["b", None, "a"], ["b", ""]]), "sku").tolist()
-        [0, -1, 1, 0, -1]
-        >>> ids.find(pa.chunked_array([["a", "c"]]), "sku").tolist(), ids.texts()
-        ([1, -1], ['b', 'a'])
-    """
-
-    def __init__(self) -> None:
-        self.n = 0
-        self._letters: Letters = np.empty(1 << 16, dtype=np.uint8)
-        self._offsets: Offsets = np.zeros(
-            1 << 11, dtype=np.int64
-        )  # text i: letters[offsets[i]:offsets[i + 1]]
-        self._hashes = np.empty(1 << 11, dtype=np.uint64)
-        self._table: Slots = np.full(1 << 12, _FREE)
-
-    def add(self, column: Any, name: str) -> Codes:
-        """The number of every value of an Arrow column; new texts get new numbers.
-
-        Raises DataError: a column of lists, structures and the like.
-        """
-        return self._numbers(column, name, new=True)
-
-    def find(self, column: Any, name: str) -> Codes:
-        """The number of every value of an Arrow column; texts that were never added count as missing.
-
-        Raises DataError: a column of lists, structures and the like.
-        """
-        return self._numbers(column, name, new=False)
-
-    def texts(self) -> list[str]:
-        """Every text, by number."""
-        letters, offsets = self._letters.tobytes(), self._offsets[: self.n + 1].tolist()
-        return [letters[a:b].decode() for a, b in itertools.pairwise(offsets)]
-
-    def _numbers(self, column: Any, name: str, *, new: bool) -> Codes:
-        import pyarrow as pa
-
-        codes = np.empty(len(column), dtype=np.int32)
-        at = 0
-        words, of_words = None, np.empty(0, dtype=np.int32)
-        for chunk in column.chunks:
-            if not pa.types.is_dictionary(chunk.type):
-                chunk = plain_column(chunk, name).dictionary_encode()
-            if words is None or not chunk.dictionary.equals(words):  # a file repeats it chunk after chunk
-                words = chunk.dictionary
-                texts = plain_column(words, name).cast(pa.large_string()).fill_null("")
-                of_words = np.append(self._looked_up(texts, new), np.int32(-1))
-            indices = chunk.indices.cast(pa.int64()).fill_null(len(words)).to_numpy()
-            codes[at : at + len(chunk)] = of_words[indices]
-            at += len(chunk)
-        return codes
-
-    def _looked_up(self, texts: Any, new: bool) -> Codes:
-        _, offsets, letters = texts.buffers()
-        ends = np.frombuffer(offsets, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
-        data = np.frombuffer(b"" if letters is None else letters, dtype=np.uint8)
-        if new:
-            self._make_room(len(texts), int(ends[-1] - ends[0]))
-        codes = np.empty(len(texts), dtype=np.int32)
-        self.n = _look_up(
-            data, ends, self._letters, self._offsets, self._hashes, self._table, self.n, new, codes
-        )
-        return codes
-
-    def _make_room(self, texts: int, letters: int) -> None:
-        """For so many more; each array doubles, so that growing costs a fixed share of filling."""
-        n, used = self.n + texts, int(self._offsets[self.n]) + letters
-        if used > self._letters.size:
-            self._letters = _grown(self._letters, used)
-        if n >= self._hashes.size:
-            self._offsets, self._hashes = _grown(self._offsets, n + 1), _grown(self._hashes, n + 1)
-        if 2 * n > self._table.size:
-            self._table = np.full(1 << (4 * n - 1).bit_length(), _FREE)
-            _fill(self._hashes, self._table, self.n)
-
-
-def _grown(array: NDArray[Any], least: int) -> Any:
-    larger = np.empty(max(least, 2 * array.size), dtype=array.dtype)
-    larger[: array.size] = array
-    return larger
-
-
-@compiled
-def _fill(hashes: NDArray[np.uint64], table: Slots, n: int) -> None:
-    """Put the first `n` texts into an empty table."""
-    mask = np.uint64(table.size - 1)
-    for number in range(n):
-        slot = hashes[number] & mask
-        while table[slot] != _FREE:
-            slot = (slot + np.uint64(1)) & mask
-        table[slot] = (hashes[number] & ~_NUMBER) | np.uint64(number)
-
-
-@compiled
-def _eight(letters: Letters, at: np.uint64) -> np.uint64:
-    """Eight letters as one number: machine code reads them at once."""
-    word = np.uint64(letters[at])
-    for i in range(1, 8):
-        word |= np.uint64(letters[at + np.uint64(i)]) << np.uint64(8 * i)
-    return word
-
-
-@compiled
-def _hash(letters: Letters, at: np.uint64, end: np.uint64) -> np.uint64:
-    """FNV-1a, eight letters a step, and a finish that spreads it over all bits."""
-    value = np.uint64(14695981039346656037)
-    while at + np.uint64(8) <= end:
-        value = (value ^ _eight(letters, at)) * np.uint64(0x9E3779B97F4A7C15)
-        value ^= value >> np.uint64(32)
-        at += np.uint64(8)
-    while at < end:
-        value = (value ^ np.uint64(letters[at])) * np.uint64(1099511628211)
-        at += np.uint64(1)
-    value = (value ^ (value >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-    return value ^ (value >> np.uint64(29))
-
-
-@compiled
-def _same(one: Letters, at: np.uint64, other: Letters, there: np.uint64, length: np.uint64) -> bool:
-    end = at + length
-    while at + np.uint64(8) <= end:
-        if _eight(one, at) != _eight(other, there):
-            return False
-        at += np.uint64(8)
-        there += np.uint64(8)
-    while at < end:
-        if one[at] != other[there]:
-            return False
-        at += np.uint64(1)
-        there += np.uint64(1)
-    return True
-
-
-@compiled
-def _look_up(
-    data: Letters,
-    ends: Offsets,
-    letters: Letters,
-    offsets: Offsets,
-    hashes: NDArray[np.uint64],
-    table: Slots,
-    n: int,
-    new: bool,
-    codes: Codes,
-) -> int:
-    """Fill in the numbers of texts; with `new`, number those that are not known. How many are known then."""
-    mask = np.uint64(table.size - 1)
-    for at in range(ends.size - 1):
-        begin, end = np.uint64(ends[at]), np.uint64(ends[at + 1])
-        length = end - begin
-        codes[at] = -1
-        if begin == end:
-            continue
-        hashed = _hash(data, begin, end)
-        slot = hashed & mask
-        while table[slot] != _FREE:
-            if (table[slot] ^ hashed) <= _NUMBER:
-                number = np.int64(table[slot] & _NUMBER)
-                there = np.uint64(offsets[number])
-                if np.uint64(offsets[number + 1]) - there == length and _same(
-                    data, begin, letters, there, length
-                ):
-                    codes[at] = number
-                    break
-            slot = (slot + np.uint64(1)) & mask
-        if new and codes[at] < 0:
-            there = np.uint64(offsets[n])
-            for i in range(length):
-                letters[there + np.uint64(i)] = data[begin + np.uint64(i)]
-            offsets[n + 1] = there + length
-            hashes[n] = hashed
-            table[slot] = (hashed & ~_NUMBER) | np.uint64(n)
-            codes[at] = n
-            n += 1
-    return n
-
-
 Rows = NDArray[np.int64]
 _NEVER = np.iinfo(np.int64).min
 _UNTIMED = np.empty(0, dtype=np.int64)
@@ -232,10 +37,7 @@ def matched(
     The events are held as numbers of their ids, sorted by owner (the query or the user), item and time; the log
     passes by in batches. Each of its rows looks for the first event that could be its own and leaves its mark
     there; at the end every event takes the best mark at or before itself. So each row and each event is touched a
-    fixed number of times, whatever their order, and however often a user saw an item.
-
-    The number is -1 where the name is missing, the row where no impression is the event's. The times are empty
-    where the event log has none.
+    fixed number of times. A number or row is -1 where there is none, the times are empty where the log has none.
     """
     events = _Events(source, join, timezone)
     owner = columns.query_id if join.query_id else columns.cluster_id or ""
@@ -249,10 +51,7 @@ def matched(
 
 
 class _Events:
-    """Event log in memory: a few numbers per event, and each id's text once.
-
-    `names` are those of the events, `name` (n,) is each event's, `happened` (n,) its nanoseconds UTC or empty.
-    """
+    """Event log in memory; `name` (n,) is each event's place in `names`, `happened` (n,) nanoseconds UTC or empty."""
 
     def __init__(self, source: Any, join: EventLog, timezone: str) -> None:
         self.names, self._owners, self._items = Ids(), Ids(), Ids()
@@ -378,13 +177,7 @@ Counts = dict[str, NDArray[np.int32]]
 
 
 def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contract: Contract) -> Counts:
-    """How often each event stands in each row's list; lists, or text such as ``click,buy``.
-
-    Raises DataError: another type of column.
-    """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    """How often each event stands in each row's list; lists, or text such as ``click,buy``."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0)
@@ -398,9 +191,7 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
         utf8(array, column_name)
         array = pc.split_pattern_regex(pc.replace_substring_regex(array, r"[\[\]'\" ]", ""), "[,|;]")
     if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
-        raise DataError(
-            Problem(f"column {column_name!r}", f"has the type {array.type}", "a list of event names")
-        )
+        raise DataError.at(f"column {column_name!r}", f"has the type {array.type}", "a list of event names")
     row = pc.list_parent_indices(array).to_numpy()
     event = category_of(pc.list_flatten(array), column_name)
     counts: Counts = {}
@@ -435,11 +226,7 @@ class JoinedEvents:
         *,
         source: Any = None,
     ) -> JoinedEvents | None:
-        """Join the configured event log to a log; None where there is none.
-
-        Both are read in batches, the log only in the columns that the join needs. Unknown events and orphans
-        (events without an impression) are counted.
-        """
+        """Join the configured event log to a log, both read in batches; None where there is none."""
         join = rule.event_log
         if join is None:
             return None
@@ -468,8 +255,6 @@ class JoinedEvents:
 
     def beside(self, table: Any, first: int) -> Any:
         """A batch of the log, from row `first` on, with a column of counts for every event."""
-        import pyarrow as pa
-
         n, width = table.num_rows, len(self.names)
         counts = np.bincount(self.of(first, n).cell, minlength=n * width).astype(np.int32)
         for at, name in enumerate(self.names):
@@ -485,10 +270,7 @@ def counts_column(event: str) -> str:
 def refuse_unknown_events(
     names: Iterable[str], happened: dict[str, int], unknown: Iterable[str], place: str
 ) -> None:
-    """An event that never happened while others with strange names did is a misspelt one.
-
-    Raises DataError: with the name that was probably meant.
-    """
+    """An event that never happened while others with strange names did is a misspelt one."""
     strange = [name.strip("'") for name in unknown]
     problems = [
         Problem(place, f"event {name!r} never happens", cure=did_you_mean(name, strange))

@@ -1,26 +1,173 @@
-"""Grades of a batch's rows: a column, or what the rule of relevance makes of the events."""
+"""Grades of rows: a column, or what the rule of relevance makes of clicks, dwell time and other events.
+
+The same log gives NDCG@5 from 0.64 to 0.96 depending on the rule, so results under different rules are never compared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from ltr_harness.logs.batch import LogRows
-from ltr_harness.logs.columns import texts_of
-from ltr_harness.logs.contract import Contract
-from ltr_harness.relevance.attribution import (
-    examined,
-    grades_from_events,
-    grades_from_match,
-    satisfied_clicks,
-)
-from ltr_harness.relevance.events import counts_column, counts_of_lists
-from ltr_harness.relevance.rule import Relevance
+from ltr_harness.logs.columns import texts_of, timestamps
+from ltr_harness.logs.contract import Contract, LogRows, in_order, per_query
+from ltr_harness.logs.log import Log
+from ltr_harness.logs.settings import ListColumns, seconds
+from ltr_harness.relevance.events import JoinedEvents, counts_column, counts_of_lists, refuse_unknown_events
+from ltr_harness.relevance.propensities import estimated, estimated_labels, weight_note
+from ltr_harness.relevance.rule import Dwell, Propensity, Relevance
+from ltr_harness.wording import count_of
 
 Floats = NDArray[np.float64]
+
+
+def grades_from_events(
+    rule: Relevance, counts: Mapping[str, NDArray[np.integer]], columns: Mapping[str, Floats] | None = None
+) -> Floats:
+    """The grade of every row.
+
+    * ``sum``: how many of the positive events happened.
+    * ``max``: the highest weight among events that happened; stays on the scale of grades.
+    * ``weighted_sum``: the sum of weights, at most `clip`.
+    * ``ladder``: the grade of the first condition that holds.
+    * ``ips``, ``doubly_robust``: as ``max``, before the estimator looks at ranks.
+
+    A negative event (hide, return) makes the row worth 0, never less.
+
+    Example:
+        >>> rule = Relevance(events={"click": 1, "favorite": 2, "buy": 4})
+        >>> happened = {"click": [1, 1, 0, 0, 2], "favorite": [0, 1, 0, 1, 0], "buy": [0, 1, 0, 0, 0]}
+        >>> grades_from_events(rule, {name: np.array(n) for name, n in happened.items()}).tolist()
+        [1.0, 4.0, 0.0, 2.0, 1.0]
+    """
+    n = next(iter([*counts.values(), *(columns or {}).values()])).size  # a ladder may look at columns alone
+    mode = rule.chosen
+    grades = np.zeros(n)
+    if mode == "ladder":
+        open_rows = np.ones(n, dtype=bool)
+        for rung in rule.ladder:
+            condition = rung.condition
+            if condition is None:
+                holds = counts[rung.when] > 0
+            else:
+                with np.errstate(invalid="ignore"):
+                    holds = (columns or {})[condition[0]] >= condition[1]
+            grades[open_rows & holds] = rung.grade
+            open_rows &= ~holds
+    elif mode == "sum":
+        for name in rule.positive or rule.events:
+            grades += _amount(rule, counts[name])
+    elif mode == "max" or rule.estimates:
+        for name, weight in rule.events.items():
+            np.maximum(grades, weight * _amount(rule, counts[name]), out=grades)
+    else:
+        for name, weight in rule.events.items():
+            grades += weight * _amount(rule, counts[name])
+        if rule.clip is not None:
+            np.minimum(grades, rule.clip, out=grades)
+    for name in rule.negative:
+        grades[counts[name] > 0] = 0.0
+    return grades
+
+
+def grades_from_match(
+    prediction: NDArray[np.str_], truth: NDArray[np.str_], positive: tuple[str, ...]
+) -> Floats:
+    """1 where the predicted class (n_rows,) and the true class are the same and a positive one."""
+    matches: Floats = ((prediction == truth) & np.isin(truth, positive)).astype(np.float64)
+    return matches
+
+
+def satisfied_clicks(
+    clicks: NDArray[np.integer],
+    dwell: Floats,
+    rule: Dwell,
+    segments: Mapping[str, NDArray[np.str_]],
+    boundaries: NDArray[np.int64],
+) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
+    """Clicks (n_rows,), 0 where the user did not stay, and whether a row's click lacks a dwell time it should have.
+
+    Nobody measures how long a user stayed on what was clicked last, so a missing dwell time is that of the visit's
+    last click, which satisfied. A visit has one last click: of several without a time it is the lowest, as users
+    read downwards.
+
+    Source: Y. Kim, A. Hassan, R. White, I. Zitouni, WSDM 2014: 30 s, and that one threshold does not suit all pages.
+    """
+    least = np.full(clicks.size, rule.satisfied)
+    for segment, thresholds in rule.by.items():
+        for value, threshold in thresholds.items():
+            least[segments[segment] == value] = threshold
+    untimed = np.isnan(dwell) & (clicks > 0)
+    unknown = untimed & (np.arange(clicks.size) != _last(untimed, boundaries))
+    kept: NDArray[np.integer] = np.where((dwell >= least) | (untimed & ~unknown), clicks, 0)
+    return kept, unknown
+
+
+def examined(happened: NDArray[np.bool_], scores: Floats, boundaries: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Rows (n_rows,) down to the last one of the query with which something happened; all where nothing did."""
+    last = _last(happened, boundaries)
+    kept: NDArray[np.bool_] = (
+        (last < 0) | (np.arange(happened.size) <= last) | (scores == scores[np.maximum(last, 0)])
+    )
+    return kept
+
+
+def _last(holds: NDArray[np.bool_], boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For every row the last row of its query where it holds, -1 where it holds nowhere."""
+    at = np.where(holds, np.arange(holds.size), -1)
+    return np.repeat(np.maximum.reduceat(at, boundaries[:-1]), np.diff(boundaries))
+
+
+def _amount(rule: Relevance, count: NDArray[np.integer]) -> Floats:
+    if rule.count == "log1p":
+        return np.log1p(count.astype(np.float64))
+    return (count > 0).astype(np.float64)
+
+
+def describe(rule: Relevance) -> str:
+    """The rule in one sentence, for the first lines of the report."""
+    by_weight = sorted(rule.events.items(), key=lambda event: event[1])  # records sort by name
+    weights = ", ".join(f"{name} {weight:g}" for name, weight in by_weight)
+    positive = ", ".join(rule.positive or rule.events)
+    said = {
+        "label": f"the grade in column {rule.label}",
+        "match": f"1 where {rule.prediction} equals {rule.label} and is {positive}",
+        "sum": f"the number of events that happened among {positive}",
+        "max": f"the highest weight among the events that happened ({weights})",
+        "weighted_sum": f"the sum of the weights of the events that happened ({weights})"
+        + (f", at most {rule.clip:g}" if rule.clip else ""),
+        "ips": f"the highest weight among the events that happened ({weights}) over {_looked(rule)}",
+        "doubly_robust": "relevance predicted from features, corrected by the highest weight among the events that "
+        f"happened ({weights}) over {_looked(rule)}",
+        "ladder": "the first that holds of " + ", ".join(f"{r.when}: {r.grade:g}" for r in rule.ladder),
+    }[rule.chosen]
+    extra = []
+    if rule.dwell:
+        others = [f", {by} {of} from {s:g} s" for by, each in rule.dwell.by.items() for of, s in each.items()]
+        start = f"a {rule.dwell.event} counts from {rule.dwell.satisfied:g} s of dwell time on"
+        extra.append("".join([start, *others]))
+    if rule.negative:
+        extra.append(f"{', '.join(rule.negative)} makes a row worth 0")
+    if rule.count == "log1p" and rule.from_events:
+        extra.append("repeated events count log(1 + n)")
+    if rule.unseen != "zero":
+        extra.append("rows below the last one that users did anything with are not judged")
+    return "; ".join([said, *extra])
+
+
+def _looked(rule: Relevance) -> str:
+    """The divisor of an estimator, in words."""
+    if rule.propensity is None:
+        return ""
+    given = rule.propensity
+    by = f"column {given.column}" if given.column else given.source or "by a given table"
+    return f"the probability that users looked at its rank ({by}; at least {given.clip:g})"
+
 
 RELEVANT, LABELLED = "relevant", "labelled"
 """What ready labels count as, in place of events: documents that are relevant, and documents with a label."""
@@ -62,10 +209,7 @@ def grades_of_rows(
 
 
 def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.bool_]:
-    """(n_rows,) whether users did anything with the row, wanted or not: then they have looked at it.
-
-    Shapes: `counts` (n_rows,).
-    """
+    """(n_rows,) whether users did anything with the row, wanted or not: then they have looked at it."""
     happened: NDArray[np.bool_] = np.logical_or.reduce([count > 0 for count in counts.values()])
     return happened
 
@@ -78,15 +222,12 @@ def fit(grades: Floats) -> NDArray[np.bool_]:
 
 def judged_rows(
     rows: LogRows,
-    counts: Mapping[str, NDArray[np.int32]],
-    scores: Floats,
+    counts: Mapping[str, NDArray[np.int32]],  # (n_rows,)
+    scores: Floats,  # (n_rows,)
     rule: Relevance,
     contract: Contract,
 ) -> NDArray[np.bool_] | None:
-    """(n_rows,) the rows that the rule judges; None for all. A query keeps at least one row.
-
-    Shapes: `counts` (n_rows,), `scores` (n_rows,).
-    """
+    """(n_rows,) the rows that the rule judges; None for all. A query keeps at least one row."""
     if rule.from_events and counts:
         happened, seen = anything_happened(counts), None
         if rule.unseen == "ignore_below_last_click":
@@ -129,3 +270,154 @@ def _event_counts(rows: LogRows, rule: Relevance, contract: Contract) -> dict[st
     for count in counts.values():
         contract.totals["events"] += int(count.sum(dtype=np.int64))
     return counts if sound else None
+
+
+_TIMEZONE = "UTC"  # of times without a zone
+
+
+@dataclass(frozen=True, eq=False)
+class RuleLabels:
+    """Labels of rows by the rule of relevance."""
+
+    grades: Floats  # float64 (n_rows,), 0 where nobody judged
+    judged: NDArray[np.bool_] | None  # (n_rows,), None where all rows are
+    notes: tuple[str, ...]  # what a reader of reports should know
+
+
+@dataclass(frozen=True, eq=False)
+class _Placed(LogRows):
+    """Rows that messages call by their place in a file."""
+
+    place: Callable[[int], str]
+
+    def name(self, row: int) -> str:
+        return self.place(row if self.order is None else int(self.order[row]))
+
+    def in_file(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values (n_rows,) in canonical order, in the order of the file."""
+        if self.order is None:
+            return values
+        there = np.empty_like(values)
+        there[self.order] = values
+        return there
+
+
+def labels_of(
+    log: Log,
+    rule: Relevance,
+    columns: ListColumns,
+    place: Callable[[int], str],
+    features: NDArray[np.float32] | None = None,  # (n_rows, n_features)
+) -> RuleLabels:
+    """The labels of rows, in their order.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> table = pa.table({"q": ["a", "a", "b"], "rank": [1, 2, 1], "click": [1, 1, 0], "buy": [0, 1, 0]})
+        >>> from ltr_harness.logs.log import open_log
+        >>> rule = Relevance(events={"click": 1, "buy": 4})
+        >>> columns = ListColumns(query_id="q", rank="rank")
+        >>> labels_of(open_log(table), rule, columns, "row {}".format).grades.tolist()
+        [1.0, 4.0, 0.0]
+    """
+    if rule.propensity is not None:
+        rule = rule.model_copy(update={"propensity": estimated(rule.propensity)})
+    made = _Labelling(log, rule, columns, place, Contract("data", log.name))
+    contract = made.contract
+    events = JoinedEvents.read(rule, columns, _TIMEZONE, log, contract)
+    parts: list[tuple[Floats, NDArray[np.bool_]]] = []
+    happened: dict[str, int] = {}
+    first = 0
+    by_list = [name for name in (columns.query_id, columns.rank) if name] if rule.by_list else []
+    needed = list(dict.fromkeys([*rule.named_columns, *by_list])) or [
+        columns.query_id
+    ]  # one, to count rows by
+    for batch in log.batches(needed, columns.query_id if rule.by_list else None):
+        rows = made.rows(batch if events is None else events.beside(batch, first), first)
+        first += batch.num_rows
+        if rows is None:
+            continue
+        counts, graded, judged_ones = made.graded(rows)
+        for event, count in counts.items():
+            happened[event] = happened.get(event, 0) + int(count.sum(dtype=np.int64))
+        parts.append((rows.in_file(graded), rows.in_file(judged_ones)))
+    contract.raise_errors()
+    grades, judged = (np.concatenate(column) for column in zip(*parts, strict=True))
+    notes = [f"labels by `relevance`: {describe(rule)}"]
+    if rule.propensity is not None:
+        grades, note = made.estimates(rule.propensity, grades, features)
+        notes.append(note)
+    if rule.list_column or rule.event_log:
+        strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
+        refuse_unknown_events(rule.event_names, happened, strange, log.name)
+    notes += [f"relevance: {one}" for one in contract.findings if one.severity == "warning"]
+    if seconds(rule.maturity) and columns.timestamp is not None:
+        young = made.immature(columns.timestamp)
+        judged &= ~young
+        if n_young := int(np.count_nonzero(young)):
+            notes.append(f"{count_of(n_young, 'document')} younger than {rule.maturity} still gather labels")
+    n = int(np.count_nonzero(~judged))
+    if n:
+        notes.append(f"{n:,} of {count_of(judged.size, 'document')} not judged, by `relevance`")
+    return RuleLabels(np.where(judged, grades, 0.0), judged if n else None, tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Labelling:
+    """A log whose rows get labels."""
+
+    log: Log
+    rule: Relevance
+    columns: ListColumns
+    place: Callable[[int], str]
+    contract: Contract
+
+    def rows(self, table: Any, first: int) -> _Placed | None:
+        """A batch, from row `first` of the log on, in the order in which it was shown, where that matters."""
+        place = lambda row: self.place(first + row)  # noqa: E731
+        if self.rule.by_list:
+            columns = self.columns.model_copy(update={"item_id": None})
+            rows = in_order(table, columns, self.contract)
+            return None if rows is None else _Placed(**vars(rows), place=place)
+        self.contract.begin(table.num_rows)
+        return _Placed(table, None, np.empty(0, np.str_), np.array([0, table.num_rows]), place)
+
+    def graded(self, rows: LogRows) -> tuple[dict[str, NDArray[np.int32]], Floats, NDArray[np.bool_]]:
+        """Counts of events; grades and which rows are judged, in the batch's canonical order."""
+        rule, contract = self.rule, self.contract
+        every = np.ones(int(rows.boundaries[-1]), dtype=bool)
+        segments = {name: per_query(rows, name, contract) for name in (rule.dwell.by if rule.dwell else ())}
+        counts, grades = grades_of_rows(rows, rule, contract, segments)
+        if grades is None:
+            return counts, np.zeros(every.size), every
+        if rule.unlabelled == "ignore":
+            return counts, grades, ~np.isnan(rows.numbers(rule.label))
+        by_rank = rule.by_list and self.columns.rank
+        scores = -rows.numbers(self.columns.rank or "") if by_rank else np.empty(0)
+        judged = judged_rows(rows, counts, scores, rule, contract)
+        return counts, grades, every if judged is None else judged
+
+    def estimates(
+        self, propensity: Propensity, grades: Floats, features: NDArray[np.float32] | None
+    ) -> tuple[Floats, str]:
+        """The labels that the rule's estimator makes of what happened, and how much that says."""
+        doubly = self.rule.chosen == "doubly_robust" and features is not None
+        looked, query = propensity.column or self.columns.rank or "", self.columns.query_id
+        batches = self.log.batches([looked, *([query] if doubly else [])], None)
+        table = pa.concat_tables(batches, promote_options="permissive")
+        rows = _Placed(table, None, np.empty(0, np.str_), np.array([0, grades.size]), self.place)
+        shown = np.ones(grades.size) if propensity.column else rows.numbers(looked)
+        ranks = np.where((shown >= 1) & (shown == np.floor(shown)), shown, 0).astype(np.int64)
+        model = None
+        if doubly and features is not None:
+            model = rows.category(query).codes.astype(np.int64), features
+        labels, weights = estimated_labels(grades, rows, ranks, self.rule, self.contract, model)
+        self.contract.raise_errors()
+        return labels, weight_note(grades if weights is None else weights, propensity.clip)
+
+    def immature(self, timestamp: str) -> NDArray[np.bool_]:
+        """Rows whose labels had less time to arrive than the rule wants, up to the newest row."""
+        batches = self.log.batches([timestamp], None)
+        time = np.concatenate([timestamps(batch[timestamp], timestamp, _TIMEZONE) for batch in batches])
+        young: NDArray[np.bool_] = time > time.max(initial=0) - seconds(self.rule.maturity) * 10**9
+        return young

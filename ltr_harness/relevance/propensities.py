@@ -1,24 +1,21 @@
 """Inverse propensity scoring: how likely users look at each rank, measured where ranks were random.
 
-Clicks by rank of an ordinary log are *not* it: good items stand high, so rank 10 would get half its due. Where
-chance decided which of two items stood at rank 1 and which at rank k, or shuffled the top of the list, what makes
-items attractive cancels, and what is left is the page.
-
-What happened to a row is its relevance if somebody looked, and nothing otherwise. Divided by the probability of a look,
-it is its relevance on average: every sum of labels, each times what its rank is worth, is then unbiased.
+Clicks by rank of an ordinary log are *not* it: good items stand high, so rank 10 would get half its due. Where chance
+decided who stood at rank 1, what makes items attractive cancels, and what is left is the page. What happened to a row,
+divided by the probability of a look, is its relevance on average.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.batch import LogRows
-from ltr_harness.logs.columns import category_of, numbers_of
-from ltr_harness.logs.contract import Contract
+from ltr_harness.errors import DataError, Problem, all_of
+from ltr_harness.logs.columns import Columns
+from ltr_harness.logs.contract import Contract, LogRows
 from ltr_harness.logs.log import open_log
 from ltr_harness.relevance.rule import Propensity, PropensityLog, Relevance
 from ltr_harness.wording import count_of
@@ -43,24 +40,12 @@ class MeasuredPropensities:
 
 
 def estimated(rule: Propensity) -> Propensity:
-    """The rule with its experiment replaced by the table that it measured; without an experiment, the rule itself.
-
-    Raises DataError: no such log, or one that does not carry the randomisation; every problem of both logs at once.
-    """
+    """The rule with its experiment replaced by the table that it measured; without an experiment, the rule itself."""
     experiment = rule.estimate
     if experiment is None:
         return rule
-    pages: list[MeasuredPropensities] = []
-    problems: list[Problem] = []
-    for path in (experiment.path, experiment.baseline_path):
-        if path is None:
-            continue
-        try:
-            pages.append(_measured(path, experiment))
-        except DataError as error:
-            problems += error.problems
-    if problems:
-        raise DataError(problems)
+    paths = [path for path in (experiment.path, experiment.baseline_path) if path is not None]
+    pages = all_of([partial(_measured, path, experiment) for path in paths])
     source = "; the baseline's from ".join(measured.source for measured in pages)
     return rule.model_copy(
         update={
@@ -79,12 +64,10 @@ def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> 
 
     For every rank k, both items of the pair were shown in both orders. With r clicks per list,
     propensity(k) = (r_k untouched + r_k exchanged) / (r_1 untouched + r_1 exchanged): attractiveness cancels,
-    whatever share of the lists was exchanged.
+    whatever share of the lists was exchanged. {rank: (propensity, standard error of its logarithm)}; rank 1 has 1,
+    ranks with fewer than 25 clicks are left out.
 
-    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017. {rank: (propensity, standard error of its
-    logarithm)}; rank 1 has 1, ranks with fewer than 25 clicks are left out.
-
-    Shapes: `lists` (n_rows,), `shown, original` (n_rows,), `clicked` (n_rows,).
+    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017.
 
     Example:
         Two items: the first is clicked always when looked at, and rank 2 is looked at half of the time.
@@ -118,8 +101,6 @@ def from_random_order(shown: Codes, clicked: Floats) -> ByRank:
 
     Errors are of the logarithms of clicks: the one of rank 1 is in all propensities.
 
-    Shapes: `shown, clicked` (n_rows,).
-
     Example:
         >>> found = from_random_order(np.repeat([1, 2], 100), np.repeat([1.0, 0.0, 1.0, 0.0], [50, 50, 40, 60]))
         >>> {k: (p, round(error, 3)) for k, (p, error) in found.items()}
@@ -141,37 +122,29 @@ def _rate(arms: list[Floats]) -> tuple[float, float]:
 def row_propensities(
     rows: LogRows, ranks: Codes, rule: Propensity | None, contract: Contract
 ) -> Floats | None:
-    """How likely users looked at each row, by its rank or as the log says; None where nobody said.
-
-    Shapes: `ranks` (n_rows,).
-    """
-    looked = None if rule is None else examination(rows, ranks, rule, contract)
-    return None if looked is None or rule is None else np.maximum(looked, rule.clip)
+    """How likely users looked at each row, by its rank (n_rows,) or as the log says; None where nobody said."""
+    if rule is None or (looked := examination(rows, ranks, rule, contract)) is None:
+        return None
+    return np.maximum(looked, rule.clip)
 
 
 def examination(rows: LogRows, ranks: Codes, rule: Propensity, contract: Contract) -> Floats | None:
-    """How likely users looked at each row, as measured or given; None where values are none.
-
-    Shapes: `ranks` (n_rows,).
-    """
+    """How likely users looked at each row, by its rank (n_rows,) or as given; None where values are none."""
     if rule.column:
         values = rows.numbers(rule.column)
-        good = (values > 0) & (values <= 1)
-        if not contract.check("propensity_invalid", ~good, rows.name):
-            return None
-        return values
-    table = np.array(
-        rule.baseline_table if contract.log == "baseline" and rule.baseline_table else rule.table
-    )
+        bad = ~((values > 0) & (values <= 1))
+        return values if contract.check("propensity_invalid", bad, rows.name) else None
+    of_baseline = contract.log == "baseline" and rule.baseline_table
+    table = np.array(rule.baseline_table if of_baseline else rule.table)
     return np.asarray(table[np.minimum(ranks, table.size) - 1])
 
 
 def _measured(path: str, experiment: PropensityLog) -> MeasuredPropensities:
-    columns = [experiment.query_id, experiment.rank, experiment.original, experiment.click]
+    names = [experiment.query_id, experiment.rank, experiment.original, experiment.click]
     log = open_log(path, text_columns=[experiment.query_id])
-    (table,) = log.batches(columns, experiment.query_id, in_memory=1 << 60)
-    lists = category_of(table[experiment.query_id], experiment.query_id).codes.astype(np.int64)
-    shown, original, clicks = (numbers_of(table[name], name) for name in columns[1:])
+    columns = Columns(*log.batches(names, experiment.query_id, in_memory=1 << 60))
+    lists = columns.category(experiment.query_id).codes.astype(np.int64)
+    shown, original, clicks = map(columns.numbers, names[1:])
     ranks_good = [(r >= 1) & (r == np.floor(r)) & np.isfinite(r) for r in (shown, original)]
     bad = {
         "rows without a query id": lists < 0,
@@ -189,13 +162,11 @@ def _measured(path: str, experiment: PropensityLog) -> MeasuredPropensities:
     rows = lists, shown.astype(np.int64), original.astype(np.int64), (clicks > 0).astype(np.float64)
     by_rank, n, how = (_swapped if experiment.design == "swaps" else _shuffled)(path, *rows)
     if len(by_rank) < 2:
-        raise DataError(
-            Problem(
-                path,
-                f"too few clicks, {int((clicks > 0).sum()):,}",
-                f"{_CLICKS} at rank 1 and another rank",
-                "a longer experiment",
-            )
+        raise DataError.at(
+            path,
+            f"too few clicks, {int((clicks > 0).sum()):,}",
+            f"{_CLICKS} at rank 1 and another rank",
+            "a longer experiment",
         )
     ranks = np.array(sorted(by_rank))
     every = np.arange(1, ranks[-1] + 1)
@@ -227,25 +198,21 @@ def _swapped(
     partner_seen[lists[(shown == k) & as_planned]] = True
     odd |= ~partner_seen
     if odd.any():
-        raise DataError(
-            Problem(
-                path,
-                f"{int(odd.sum()):,} of {count_of(size, 'list')} neither as ranked nor with rank 1 "
-                "exchanged with "
-                "one other rank",
-                "two items exchanged, or none",
-                "for a shuffled top, design: random_order",
-            )
+        raise DataError.at(
+            path,
+            f"{int(odd.sum()):,} of {count_of(size, 'list')} neither as ranked nor with rank 1 "
+            "exchanged with "
+            "one other rank",
+            "two items exchanged, or none",
+            "for a shuffled top, design: random_order",
         )
     exchanged = int((first > 1).sum())
     if exchanged in (0, size):
-        raise DataError(
-            Problem(
-                path,
-                f"rank 1 was exchanged in {exchanged:,} of {count_of(size, 'list')}",
-                "some lists exchanged and some not, at random",
-                _ORDINARY,
-            )
+        raise DataError.at(
+            path,
+            f"rank 1 was exchanged in {exchanged:,} of {count_of(size, 'list')}",
+            "some lists exchanged and some not, at random",
+            _ORDINARY,
         )
     return from_swaps(lists, shown, original, clicked), size, "random swaps"
 
@@ -258,22 +225,20 @@ def _shuffled(
     top = (shown <= n) & (np.bincount(lists[shown <= n], minlength=lists.max() + 1)[lists] == n)
     shown, original, clicked = shown[top], original[top], clicked[top]
     if n < 2 or not shown.size:
-        raise DataError(
-            Problem(path, "every item stands where it was ranked", "lists with a shuffled top", _ORDINARY)
+        raise DataError.at(
+            path, "every item stands where it was ranked", "lists with a shuffled top", _ORDINARY
         )
     size = shown.size // n
     stood = np.bincount(shown, original, minlength=n + 1)[1:] / np.bincount(shown, minlength=n + 1)[1:]
     expected, error = (n + 1) / 2, np.sqrt((n**2 - 1) / 12 / size)
     worst = int(np.argmax(np.abs(stood - expected)))
     if abs(stood[worst] - expected) > _SIGMAS * error:
-        raise DataError(
-            Problem(
-                path,
-                f"items shown at rank {worst + 1} were ranked {stood[worst]:.2f} on average: the top {n} "
-                "are not in random order",
-                f"{expected:g}, as in a uniform shuffle",
-                _ORDINARY,
-            )
+        raise DataError.at(
+            path,
+            f"items shown at rank {worst + 1} were ranked {stood[worst]:.2f} on average: the top {n} "
+            "are not in random order",
+            f"{expected:g}, as in a uniform shuffle",
+            _ORDINARY,
         )
     return from_random_order(shown, clicked), size, f"random order of the top {n}"
 
@@ -288,7 +253,7 @@ def inverse_propensity(gains: Floats, looked: Floats, clip: float) -> Floats:
 
     Unbiased for relevance where p >= clip. Where it is less, y is too small on average, by p / clip, and varies less.
 
-    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017. Shapes: `gains` (n_rows,), `looked` (n_rows,).
+    Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017.
 
     Example:
         >>> inverse_propensity(np.array([1.0, 0.0, 4.0]), np.array([1.0, 0.5, 0.25]), 0.5).tolist()
@@ -304,7 +269,7 @@ def doubly_robust(gains: Floats, looked: Floats, predicted: Floats, clip: float)
     it is `inverse_propensity`; where less, the prediction stands in for what clipping takes away, so the clip can be
     high and labels vary little. With p <= max(p, clip) and r >= 0 no label is below 0.
 
-    Source: H. Oosterhuis, TOIS 2023. Shapes: `gains` (n_rows,), `looked` (n_rows,), `predicted` (n_rows,).
+    Source: H. Oosterhuis, TOIS 2023.
 
     Example:
         >>> gains, looked = np.array([1.0, 0.0, 0.0]), np.array([0.5, 0.5, 0.1])
@@ -319,9 +284,7 @@ def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArra
     """Relevance predicted from features, for each query by a regression on the queries of the other folds.
 
     Ridge regression of what happened on p * (1, z, z**2), z the standardised features: what happens is relevance times
-    the probability of a look, so the coefficients are those of relevance. Missing values count as the mean. Float64
-    (n_rows,), within 0 and the largest gain. Shapes: `gains` (n_rows,), `looked` (n_rows,), `queries` (n_rows,),
-    `features` (n_rows, n_features).
+    the probability of a look, so the coefficients are those of relevance. Missing values count as the mean.
     """
     mean = np.nan_to_num(np.nanmean(features, axis=0, dtype=np.float64)) if features.size else np.zeros(0)
     spread = np.nan_to_num(np.nanstd(features, axis=0, dtype=np.float64)) if features.size else np.zeros(0)
@@ -354,17 +317,14 @@ def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArra
 
 
 def estimated_labels(
-    gains: Floats,
+    gains: Floats,  # (n_rows,)
     rows: LogRows,
-    ranks: Codes,
+    ranks: Codes,  # (n_rows,)
     rule: Relevance,
     contract: Contract,
-    model: tuple[Codes, NDArray[np.float32]] | None = None,
+    model: tuple[Codes, NDArray[np.float32]] | None = None,  # (n_rows,)
 ) -> tuple[Floats, Floats | None]:
-    """Labels by the rule's estimator, and the weight of what happened; gains as they are under another rule.
-
-    Shapes: `gains` (n_rows,), `ranks` (n_rows,), `model` (n_rows,).
-    """
+    """Labels by the rule's estimator, and the weight of what happened; gains as they are under another rule."""
     if not rule.estimates or rule.propensity is None:
         return gains, None
     if not rule.propensity.column and not contract.check("never_shown", ranks < 1, rows.name):

@@ -7,29 +7,28 @@ same runs give the same bytes: no clock, no random identifiers.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import get_args
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison import saved
+from ltr_harness.comparison import tables
+from ltr_harness.config.experiment import SECTIONS as SECTIONS
 from ltr_harness.config.experiment import ReportConfig, ReportFormat
-from ltr_harness.config.report_sections import SECTIONS as SECTIONS
-from ltr_harness.config.report_sections import catalog as catalog
+from ltr_harness.config.experiment import section_catalog as catalog
 from ltr_harness.errors import UsageError
 from ltr_harness.files import stored_file, whole_files
-from ltr_harness.report.blocks import OURS, Chart, Report, Section, Text, code
+from ltr_harness.report.blocks import OURS, Report, Section, Text, code
+from ltr_harness.report.chart_engine import EngineError
 from ltr_harness.report.data import ReportData as ReportData
-from ltr_harness.report.engine import EngineError
 from ltr_harness.wording import count_of
 
 log = logging.getLogger(__name__)
 
 FORMATS: tuple[str, ...] = get_args(ReportFormat)
 DEFAULT_FORMATS = ReportConfig().formats
-_PICTURES = ("svg", "png")
 
 
 def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
@@ -38,14 +37,14 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
     What fails here fails again where it is needed, and is told there.
     """
     with suppress(Exception):
-        if any(name in formats for name in _PICTURES):
-            from ltr_harness.report import engine
+        if "svg" in formats or "png" in formats:
+            from ltr_harness.report import chart_engine
 
-            engine.warm_up()
+            chart_engine.warm_up()
         import pandas  # noqa: F401
         import pyarrow.parquet  # noqa: F401
 
-        from ltr_harness.report.numbers import other_tools
+        from ltr_harness.report.sections import conventions
 
         for name in () if _only_numbers(formats) else SECTIONS:
             catalog.load(name)
@@ -53,7 +52,7 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
             from ltr_harness.report import html
 
             html.warm_up()
-        other_tools.warm_up()
+        conventions.warm_up()
 
 
 def build_report(data: ReportData, made: Callable[[Section], None] | None = None) -> Report:
@@ -72,28 +71,18 @@ def build_report(data: ReportData, made: Callable[[Section], None] | None = None
 
 
 def _report(data: ReportData, sections: Sequence[Section]) -> Report:
-    return Report(
-        data.title,
-        _facts(data),
-        tuple(sections),
-        lambda: _json(data),
-        lambda: saved.to_parquet(data.comparison),
-    )
+    def document() -> str:
+        from ltr_harness.report import json_document
 
+        return json_document.render(data)
 
-def _json(data: ReportData) -> str:
-    from ltr_harness.report import json_document
-
-    return json_document.render(data)
-
-
-def _facts(data: ReportData) -> tuple[Text, ...]:
     facts: tuple[Text, ...] = (
         (code(data.primary),),
         f"{data.n_defined:,} of {count_of(data.n_queries, 'query')}",
         count_of(len(data.models), "model"),
+        *((f"baseline {data.baseline}",) if data.rivals else ()),
     )
-    return (*facts, f"baseline {data.baseline}") if data.rivals else facts
+    return Report(data.title, facts, tuple(sections), document, lambda: tables.to_parquet(data.comparison))
 
 
 def write_report(
@@ -101,12 +90,8 @@ def write_report(
 ) -> Path:
     """Write the report in the given formats; each file appears whole or not at all.
 
-    Returns:
-        The path of ``report.html``, or of the first file written when HTML is not asked for.
-
-    Raises:
-        UsageError: an unknown format, none at all, or a file where the folder should be.
-        OSError: the folder cannot be written; an earlier report is still there.
+    Returns the path of ``report.html``, or of the first file written when HTML is not asked for. If the folder cannot
+    be written, an earlier report is still there.
     """
     chosen = _checked_formats(formats)
     folder = Path(folder).expanduser()
@@ -126,15 +111,19 @@ def write_report(
 def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str | bytes]:
     """File name to content, in all these formats; charts that cannot be drawn are said, and left out."""
     files: dict[str, str | bytes] = {}
-    drawing: dict[tuple[str, str], Future[str | bytes]] = {}
+    drawing: dict[tuple[str, str], Future[str] | Future[bytes]] = {}
     undrawn: dict[str, str] = {}
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1) as pool, _given_up_together(pool):
 
         def draw(section: Section) -> None:
             """The chart engine is a process of its own: pictures are drawn while the rest is being made."""
-            for kind in (name for name in chosen if name in _PICTURES):
-                for chart in section.charts:
-                    drawing[chart.name, kind] = pool.submit(_picture, kind, chart)
+            from ltr_harness.report import charts
+
+            for chart in section.charts:
+                if "svg" in chosen:
+                    drawing[chart.name, "svg"] = pool.submit(charts.svg, chart)
+                if "png" in chosen:
+                    drawing[chart.name, "png"] = pool.submit(charts.png, chart)
 
         if isinstance(report, ReportData):
             built = _report(report, ()) if _only_numbers(chosen) else build_report(report, draw)
@@ -142,9 +131,18 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
             built = report
             for section in built.sections:
                 draw(section)
-        for name in chosen:
-            if name not in (*_PICTURES, "md"):
-                files.update(_render(built, name))
+        if "html" in chosen:  # renderers are imported here: a JSON report needs no template engine
+            from ltr_harness.report import html
+
+            files["report.html"] = html.render(built)
+        if "json" in chosen:
+            files["report.json"] = built.document()
+            if built.values is not None:
+                files[tables.FILE] = built.values()
+        if "tex" in chosen:
+            from ltr_harness.report import latex
+
+            files |= {f"tables/{table.name}.tex": latex.render(table) for table in built.tables}
         for (name, kind), drawn in drawing.items():
             try:
                 files[f"charts/{name}.{kind}"] = drawn.result()
@@ -162,6 +160,16 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
     return files
 
 
+@contextmanager
+def _given_up_together(pool: ThreadPoolExecutor) -> Iterator[None]:
+    """With what makes a report, the charts are given up that nobody has begun to draw: Ctrl-C waits for one at most."""
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+
+
 def _only_numbers(formats: Collection[str]) -> bool:
     """No section is asked for its blocks: JSON has the numbers themselves."""
     return set(formats) == {"json"}
@@ -175,30 +183,6 @@ def _checked_formats(formats: Collection[str]) -> Sequence[str]:
         if name not in FORMATS:
             raise UsageError(f"unknown report format {name!r}; {did_you_mean(name, FORMATS)}")
     return [name for name in FORMATS if name in asked]
-
-
-def _render(report: Report, format_name: str) -> Mapping[str, str | bytes]:
-    """File name to text. Renderers are imported here: a JSON report needs no template engine."""
-    if format_name == "html":
-        from ltr_harness.report import html
-
-        return {"report.html": html.render(report)}
-    if format_name == "json":
-        values = {} if report.values is None else {saved.FILE: report.values()}
-        return {"report.json": report.document(), **values}
-    from ltr_harness.report import latex
-
-    return {f"tables/{table.name}.tex": latex.render(table) for table in report.tables}
-
-
-def _picture(kind: str, chart: Chart) -> str | bytes:
-    if kind == "png":
-        from ltr_harness.report import png
-
-        return png.render(chart)
-    from ltr_harness.report import svg
-
-    return svg.render(chart)
 
 
 def _clear(folder: Path, suffix: str, keep: Collection[str]) -> None:

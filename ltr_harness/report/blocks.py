@@ -8,18 +8,18 @@ characters are shown as escapes from here on, because no format can hold all of 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
 from operator import is_
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
-from ltr_harness.numbers import none_if_undefined
-from ltr_harness.wording import printable
+from ltr_harness.wording import none_if_undefined, printable
 
 OURS = "written by ltr-harness report"
 """Stands in every table and picture, so that a later report may replace it."""
 
+T = TypeVar("T")
 Style = Literal["plain", "strong", "emphasis", "code"]
 Format = Literal[
     "text",
@@ -72,6 +72,17 @@ def strong(text: str) -> Span:
 # ---- cells ----------------------------------------------------------------------------------------------
 
 
+class Compared(Protocol):
+    """Two models on the same queries, or two means: whatever has a difference and its interval."""
+
+    @property
+    def difference(self) -> float: ...
+    @property
+    def ci_low(self) -> float: ...
+    @property
+    def ci_high(self) -> float: ...
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A number with its interval, and a mark that the table's notes explain."""
@@ -80,6 +91,11 @@ class Estimate:
     low: float | None = None
     high: float | None = None
     mark: Mark = ""
+
+    @classmethod
+    def of(cls, compared: Compared) -> Estimate:
+        """A difference with its interval."""
+        return cls(compared.difference, compared.ci_low, compared.ci_high)
 
 
 @dataclass(frozen=True)
@@ -152,21 +168,13 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Column:
-    """One column: what it holds and how its numbers are written.
-
-    Attributes:
-        label: the heading.
-        format: how cells are written; anything but text and code is aligned right.
-        group: columns of one group share a heading above theirs.
-        best: which end of the column is good; the best cell is set in bold.
-        hint: a sentence for those who wonder what the heading means.
-    """
+    """One column: what it holds and how its numbers are written."""
 
     label: str
-    format: Format = "text"
-    group: str = ""
-    best: Best | None = None
-    hint: str = ""
+    format: Format = "text"  # anything but text and code is aligned right
+    group: str = ""  # columns of one group share a heading above theirs
+    best: Best | None = None  # which end of the column is good; the best cell is set in bold
+    hint: str = ""  # a sentence for those who wonder what the heading means
 
     @property
     def numeric(self) -> bool:
@@ -175,23 +183,31 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under columns.
-
-    Attributes:
-        name: stable and unique in the report; names the file in ``tables/``.
-        caption: what the table shows, readable without the text around it.
-        footer: rows that stay at the bottom, such as the number of queries.
-        notes: explanations of marks and conventions, below the table.
-    """
+    """Rows of cells under columns."""
 
     kind: ClassVar[str] = "table"
-    name: str
-    caption: Text
+    name: str  # stable and unique in the report; names the file in ``tables/``
+    caption: Text  # what the table shows, readable without the text around it
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
-    footer: tuple[tuple[Cell, ...], ...] = ()
-    notes: tuple[Text, ...] = ()
+    footer: tuple[tuple[Cell, ...], ...] = ()  # rows that stay at the bottom, such as the number of queries
+    notes: tuple[Text, ...] = ()  # explanations of marks and conventions, below the table
     sortable: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        caption: Text,
+        items: Iterable[T],
+        columns: Mapping[Column, Callable[[T], Cell]],
+        *,
+        notes: tuple[Text, ...] = (),
+        sortable: bool = True,
+    ) -> Table:
+        """A row for each item; every column says what it takes from one."""
+        rows = tuple(tuple(cell(item) for cell in columns.values()) for item in items)
+        return cls(name, caption, tuple(columns), rows, notes=notes, sortable=sortable)
 
     def groups(self) -> list[tuple[str, int]]:
         """Neighbouring columns of one group: (group, number of columns)."""
@@ -229,49 +245,33 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """A Vega-Lite chart and the same in words.
-
-    Attributes:
-        name: stable and unique in the report; names the file in ``charts/``.
-        title: what is drawn.
-        spec: Vega-Lite, without colours of text, axes and background: they belong to the page's theme.
-        text: what a reader who cannot see the chart needs to know.
-    """
+    """A Vega-Lite chart and the same in words."""
 
     kind: ClassVar[str] = "chart"
-    name: str
-    title: Text
-    spec: Mapping[str, Any]
-    text: str
+    name: str  # stable and unique in the report; names the file in ``charts/``
+    title: Text  # what is drawn
+    spec: Mapping[str, Any]  # without colours of text, axes and background: they belong to the page's theme
+    text: str  # what a reader who cannot see the chart needs to know
 
 
 @dataclass(frozen=True)
 class Details:
-    """Blocks for the few who want them, folded away where the format allows it.
-
-    Attributes:
-        page_only: left out of formats that cannot fold, and of the files in ``tables/``.
-        open: not folded at first.
-    """
+    """Blocks for the few who want them, folded away where the format allows it."""
 
     kind: ClassVar[str] = "details"
     summary: str
     blocks: tuple[Block, ...]
-    page_only: bool = False
-    open: bool = False
+    page_only: bool = False  # left out of formats that cannot fold, and of the files in ``tables/``
+    open: bool = False  # not folded at first
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The same question answered for one of several things, of which a page shows the one that is chosen.
-
-    Attributes:
-        label: what is chosen.
-        options: each one's name and blocks; other formats have the first alone, and say so.
-    """
+    """The same question answered for one of several things, of which a page shows the one that is chosen."""
 
     kind: ClassVar[str] = "choice"
-    label: str
+    label: str  # what is chosen
+    # each one's name and blocks; other formats have the first alone, and say so
     options: tuple[tuple[str, tuple[Block, ...]], ...]
 
     @property
@@ -354,35 +354,15 @@ class Section:
         return tuple(block for block in walk(self.blocks) if isinstance(block, Chart))
 
 
-@dataclass(frozen=True)
-class Page:
-    """Sections under a title."""
-
-    title: str
-    sections: tuple[Section, ...]
-    charts: tuple[Chart, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "title", shown(self.title))
-
-
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A report without a look.
-
-    Attributes:
-        title: the page's heading.
-        facts: what stands below it, a few words each.
-        sections: in reading order.
-        document: writes the complete numbers as JSON text.
-        values: writes the per-query values behind them, for later comparisons; None where there are none to keep.
-    """
+    """A page of sections, without a look."""
 
     title: str
-    facts: tuple[Text, ...]
+    facts: tuple[Text, ...]  # what stands below the title, a few words each
     sections: tuple[Section, ...]
-    document: Callable[[], str]
-    values: Callable[[], bytes] | None = None
+    document: Callable[[], str] = str  # the complete numbers as JSON text; nothing for a page without
+    values: Callable[[], bytes] | None = None  # the per-query values behind them, for later comparisons
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", shown(self.title))

@@ -2,51 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, wraps
+from pathlib import Path
+from typing import Any, TypeVar
 
+from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparable import LABEL_FACTS
-from ltr_harness.comparison.result import Paired, Summary
+from ltr_harness.comparison.pairs import Entrant, Letters, Paired, Summary
+from ltr_harness.comparison.slices import SliceResult, slice_results
+from ltr_harness.config import Outline, read_outline
+from ltr_harness.config.experiment import Reference
+from ltr_harness.errors import DataError, HarnessError
+from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.report.blocks import ModelName
+from ltr_harness.rankers.adapters import BESIDE_THE_RESULT
+from ltr_harness.report.blocks import Best, ModelName
+from ltr_harness.report.test_rows import TestRows, read_test_rows
+from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.record import Record
+from ltr_harness.wording import count_of
 
-if TYPE_CHECKING:
-    from ltr_harness.comparison import Comparison
-    from ltr_harness.comparison.letters import Letters
-    from ltr_harness.comparison.result import Entrant
-    from ltr_harness.comparison.slices import SliceResult
-    from ltr_harness.config.references import Reference
-    from ltr_harness.metrics import TieAudit
-    from ltr_harness.report.numbers.other_tools import Recomputed
-    from ltr_harness.report.numbers.published import Published
-    from ltr_harness.report.numbers.test_rows import TestRows
-    from ltr_harness.runs import Run
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
-    """Everything a report may speak about.
+    """Everything a report may speak about."""
 
-    Attributes:
-        comparison: which models, how good, how sure.
-        runs: the finished runs behind it; empty when scores came from elsewhere.
-        failures: records of the runs that failed.
-        experiment_yaml: the resolved configuration, or None without one.
-        title: what the reader calls this comparison.
-        references: published figures of the models.
-        sections: names of those to show, in this order; None for all.
-    """
-
-    comparison: Comparison
-    runs: Sequence[Run]
+    comparison: Comparison  # which models, how good, how sure
+    runs: Sequence[Run]  # the finished ones behind it; empty when scores came from elsewhere
     failures: Sequence[Record]
-    experiment_yaml: str | None
-    title: str
-    references: tuple[Reference, ...] = ()
-    sections: tuple[str, ...] | None = None
+    experiment_yaml: str | None  # the resolved configuration
+    title: str  # what the reader calls this comparison
+    references: tuple[Reference, ...] = ()  # published figures of the models
+    sections: tuple[str, ...] | None = None  # names of those to show, in this order; None for all
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -103,6 +95,15 @@ class ReportData:
                 cutoffs.setdefault(base, {})[k] = metric
         return {base: dict(sorted(by_k.items())) for base, by_k in cutoffs.items()}
 
+    @cached_property
+    def own_metrics(self) -> dict[str, Metric]:
+        """Of `metrics` those that are ours, by their name; scores may come with numbers of a metric from outside."""
+        known = {}
+        for name in self.metrics:
+            with suppress(HarnessError):
+                known[name] = parse_metric(name)
+        return known
+
     def summary(self, model: str, metric: str) -> Summary:
         return self.comparison.summary(model, metric)
 
@@ -112,6 +113,14 @@ class ReportData:
 
     def higher_is_better(self, metric: str) -> bool:
         return self.comparison.higher_is_better[metric]
+
+    def best(self, metric: str) -> Best:
+        """Which end of a column of the metric is good."""
+        return "max" if self.higher_is_better(metric) else "min"
+
+    def mean(self, model: str) -> float:
+        """Of the primary metric."""
+        return self.summary(model, self.primary).mean
 
     def model_name(self, name: str) -> ModelName:
         return ModelName(name, self.colours[name], "baseline" if name == self.baseline else "")
@@ -148,17 +157,11 @@ class ReportData:
     @cached_property
     def rows(self) -> TestRows | None:
         """The test rows with every model's scores; None where the runs did not store them."""
-        from ltr_harness.report.numbers.test_rows import read_test_rows
-
         return read_test_rows([self.entrants[name] for name in self.models], self.runs_of)
-
-    # What several sections and the JSON say, computed once.
 
     @cached_property
     def slices(self) -> tuple[SliceResult, ...]:
         """Every model against the baseline on parts of the query set."""
-        from ltr_harness.comparison.slices import slice_results
-
         return slice_results(self.comparison)
 
     @cached_property
@@ -167,32 +170,9 @@ class ReportData:
         return self.comparison.letters()
 
     @cached_property
-    def other_tools(self) -> tuple[Recomputed, ...]:
-        """The metrics at the primary K under other tools' conventions."""
-        from ltr_harness.report.numbers.other_tools import recomputed
-
-        if self.rows is None:
-            return ()
-        k = MetricName.of(self.primary).k
-        at_k = [name for name in self.metrics if MetricName.of(name).k == k and name != self.primary]
-        return recomputed([self.primary, *at_k], self.models, self.rows)
-
-    @cached_property
-    def published(self) -> tuple[Published, ...]:
-        """Every printed figure beside what is measured here, by its source's conventions and by ours."""
-        from ltr_harness.report.numbers.published import beside_published
-
-        if not self.references:
-            return ()
-        comparison = self.comparison
-        return beside_published(self.references, self.models, self.rows, comparison.method, comparison.units)
-
-    @cached_property
-    def tie_audits(self) -> Mapping[str, TieAudit]:
-        """Model to what the order of equal scores decides."""
-        from ltr_harness.report.numbers.ties import tie_audits
-
-        return {} if self.rows is None else tie_audits(self.primary, self.models, self.rows)
+    def computed(self) -> dict[Callable[[ReportData], Any], Any]:
+        """What `computed_once` keeps."""
+        return {}
 
     @property
     def confidence_label(self) -> str:
@@ -216,3 +196,75 @@ class ReportData:
     @property
     def n_defined(self) -> int:
         return self.n_queries - self.n_undefined
+
+
+def computed_once(compute: Callable[[ReportData], T]) -> Callable[[ReportData], T]:
+    """A function whose value several sections and the JSON ask for: computed once for each report."""
+
+    @wraps(compute)
+    def value_of(data: ReportData) -> T:
+        if compute not in data.computed:
+            data.computed[compute] = compute(data)
+        value: T = data.computed[compute]
+        return value
+
+    return value_of
+
+
+def experiment_data(
+    experiment: Outline, runs_read: Sequence[Run], baseline: str | None = None
+) -> ReportData | None:
+    """The comparison that an experiment's `compare:` section describes; None if no run has finished."""
+    finished = {run.record.model for run in runs_read if run.record.status == "complete"}
+    if not finished:
+        return None
+    settings = experiment.compare
+    declared = baseline or settings.baseline
+    comparison = compare(
+        *runs_read,
+        # a name that is no model at all is left to `compare`, which lists those there are
+        baseline=None if declared in experiment.models and declared not in finished else declared,
+        **asdict(settings.method),
+    )
+    said = [settings.outdated] if settings.outdated else []
+    if comparison.baseline != declared:
+        said.append(f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it")
+    return replace(
+        _of_runs(comparison, runs_read, said),
+        experiment_yaml=experiment.text,
+        title=experiment.name,
+        references=experiment.references,
+        sections=experiment.sections,
+    )
+
+
+def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportData:
+    """The comparison of the runs in these folders, which must answer one question."""
+    runs_read = [run for folder in folders for run in find_runs(folder)]
+    if not any(run.record.status == "complete" for run in runs_read):
+        raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
+    configuration = folders[0] / "experiment.yaml"
+    if len(folders) == 1 and configuration.exists():
+        data = experiment_data(read_outline(configuration), runs_read, baseline)
+        assert data is not None
+        return data
+    return _of_runs(compare(*runs_read, baseline=baseline), runs_read)
+
+
+def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[str] = ()) -> ReportData:
+    """With what must stand beside the numbers and not in an appendix: suspicious data, a model that learned nothing."""
+    runs = [run for run in runs_read if run.record.status == "complete"]
+    findings = dict.fromkeys(finding for run in runs for finding in run.record.findings)
+    notes = [str(finding) for finding in findings if finding.severity != "note"]
+    noted: dict[str, list[Record]] = {}
+    for run in runs:
+        for note in run.record.notes:
+            if note.startswith(BESIDE_THE_RESULT):
+                noted.setdefault(note, []).append(run.record)
+    for note, records in noted.items():
+        models = ", ".join(dict.fromkeys(record.model for record in records))
+        one_run = f"{records[0].fold}, seed {records[0].seed}"
+        notes.append(f"{models}: {note} ({one_run if len(records) == 1 else count_of(len(records), 'run')})")
+    comparison = replace(comparison, notes=(*notes, *said, *comparison.notes))
+    failures = [run.record for run in runs_read if run.record.status == "failed"]
+    return ReportData(comparison, runs, failures, None, runs[0].record.experiment)

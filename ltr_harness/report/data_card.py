@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ltr_harness.files import write_whole
-from ltr_harness.inspection import DataCard, Finding, SplitCard
+from ltr_harness.inspection import DataCard, FeatureFacts, Finding, SplitCard
 from ltr_harness.report import html, markdown
-from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Page, Paragraph, Section, Table
+from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.wording import count_of, named, text_table
 
 FORMATS = ("html", "md")
 
 
-def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Page:
+def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report:
     """What is in the data, the worrying first."""
-    return Page(
+    return Report(
         title,
+        (),
         (
             Section("findings", _findings(findings)),
             Section("splits", (Heading("Splits"), _splits(card), _grades(card))),
@@ -28,15 +29,11 @@ def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Page:
     )
 
 
-def write_card(page: Page, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write ``data_card.html`` and ``data_card.md``.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
+def write_card(page: Report, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write ``data_card.html`` and ``data_card.md``."""
     written = []
     for form in formats:
-        text = html.render_page(page) if form == "html" else markdown.render(page)
+        text = html.render(page) if form == "html" else markdown.render(page)
         path = folder / f"data_card.{form}"
         write_whole(path, text)
         written.append(path)
@@ -75,61 +72,46 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
 def _findings(findings: Sequence[Finding]) -> tuple[Block, ...]:
     if not findings:
         return Heading("Findings"), Paragraph("Nothing suspicious was found.", "lead")
-    return (
-        Heading("Findings"),
-        Table(
-            name="findings",
-            caption="What to look at before believing numbers made from this data.",
-            columns=(Column("Severity"), Column("Where"), Column("Found"), Column("What to do")),
-            rows=tuple(
-                (Badge(f.severity, "bad" if f.severity != "note" else "neutral"), f.place, f.found, f.cure)
-                for f in findings
+    table = Table.of(
+        "findings",
+        "What to look at before believing numbers made from this data.",
+        findings,
+        {
+            Column("Severity"): lambda one: Badge(
+                one.severity, "bad" if one.severity != "note" else "neutral"
             ),
-        ),
+            Column("Where"): lambda one: one.place,
+            Column("Found"): lambda one: one.found,
+            Column("What to do"): lambda one: one.cure,
+        },
     )
+    return Heading("Findings"), table
 
 
 def _splits(card: DataCard) -> Table:
-    return Table(
-        name="splits",
-        caption="A query is the rows that are ranked against each other.",
-        columns=(
-            Column("Split"),
-            Column("Queries", "count"),
-            Column("Rows", "count"),
-            Column("Features", "count"),
-            Column("Rows per query: min", "count"),
-            Column("median", "number"),
-            Column("90 %", "number"),
-            Column("max", "count"),
-            Column("Queries without relevant document", "count"),
-            Column("with one grade", "count"),
-            Column("with one row", "count"),
-            Column("Repeated rows", "count", hint="an earlier row of the split has the same features"),
-            Column("Forced ties", "count", hint="same query, same features, another label"),
-            Column("NDCG@10 of random order", "metric"),
-            Column("Source", "code"),
-        ),
-        rows=tuple(
-            (
-                split.name,
-                split.n_queries,
-                split.n_rows,
-                split.n_features,
-                split.sizes[0],
-                split.sizes[2],
-                split.sizes[4],
-                split.sizes[5],
-                split.n_without_relevant,
-                split.n_one_grade,
-                split.n_single,
-                split.n_repeated_rows,
-                split.n_forced_ties,
-                split.random_ndcg,
-                split.source,
-            )
-            for split in card.splits
-        ),
+    repeated = Column("Repeated rows", "count", hint="an earlier row of the split has the same features")
+    ties = Column("Forced ties", "count", hint="same query, same features, another label")
+    return Table.of(
+        "splits",
+        "A query is the rows that are ranked against each other.",
+        card.splits,
+        {
+            Column("Split"): lambda split: split.name,
+            Column("Queries", "count"): lambda split: split.n_queries,
+            Column("Rows", "count"): lambda split: split.n_rows,
+            Column("Features", "count"): lambda split: split.n_features,
+            Column("Rows per query: min", "count"): lambda split: split.sizes[0],
+            Column("median", "number"): lambda split: split.sizes[2],
+            Column("90 %", "number"): lambda split: split.sizes[4],
+            Column("max", "count"): lambda split: split.sizes[5],
+            Column("Queries without relevant document", "count"): lambda split: split.n_without_relevant,
+            Column("with one grade", "count"): lambda split: split.n_one_grade,
+            Column("with one row", "count"): lambda split: split.n_single,
+            repeated: lambda split: split.n_repeated_rows,
+            ties: lambda split: split.n_forced_ties,
+            Column("NDCG@10 of random order", "metric"): lambda split: split.random_ndcg,
+            Column("Source", "code"): lambda split: split.source,
+        },
         notes=tuple(f"{split.name}: {note}" for split in card.splits for note in split.notes),
     )
 
@@ -137,81 +119,60 @@ def _splits(card: DataCard) -> Table:
 def _grades(card: DataCard) -> Table:
     grades = sorted({grade for split in card.splits for grade in split.grades})
     shown = grades if len(grades) <= 12 else [*grades[:6], *grades[-6:]]
-    rows: list[tuple[Cell, ...]] = []
-    for grade in shown:
-        row: list[Cell] = [f"{grade:g}"]
-        for split in card.splits:
+    columns = [Column("Grade")]
+    rows: list[list[Cell]] = [[f"{grade:g}"] for grade in shown]
+    for split in card.splits:
+        columns += [Column(f"Rows of {split.name}", "count"), Column("Share", "percent")]
+        for grade, row in zip(shown, rows, strict=True):
             n = split.grades.get(grade, 0)
             row += [n, n / split.n_rows]
-        rows.append(tuple(row))
+    extremes = f" The lowest and highest of {count_of(len(grades), 'grade')}."
     return Table(
         name="grades",
-        caption="Rows by grade."
-        + ("" if shown == grades else f" The lowest and highest of {count_of(len(grades), 'grade')}."),
-        columns=(
-            Column("Grade"),
-            *(
-                column
-                for split in card.splits
-                for column in (Column(f"Rows of {split.name}", "count"), Column("Share", "percent"))
-            ),
-        ),
-        rows=tuple(rows),
+        caption=f"Rows by grade.{'' if shown == grades else extremes}",
+        columns=tuple(columns),
+        rows=tuple(map(tuple, rows)),
     )
 
 
 def _overlaps(card: DataCard) -> tuple[Block, ...]:
     if not card.overlaps:
         return ()
-    return (
-        Heading("Overlap"),
-        Table(
-            name="overlaps",
-            caption="What two splits have in common.",
-            columns=(
-                Column("First"),
-                Column("Second"),
-                Column("Queries in both", "count"),
-                Column("of these with identical rows", "count"),
-                Column("Rows of the second whose features the first has", "count"),
-            ),
-            rows=tuple((o.first, o.second, o.n_queries, o.n_same_content, o.n_rows) for o in card.overlaps),
-        ),
+    table = Table.of(
+        "overlaps",
+        "What two splits have in common.",
+        card.overlaps,
+        {
+            Column("First"): lambda one: one.first,
+            Column("Second"): lambda one: one.second,
+            Column("Queries in both", "count"): lambda one: one.n_queries,
+            Column("of these with identical rows", "count"): lambda one: one.n_same_content,
+            Column("Rows of the second whose features the first has", "count"): lambda one: one.n_rows,
+        },
     )
+    return Heading("Overlap"), table
 
 
 def _features(split: SplitCard) -> Table:
-    return Table(
-        name=f"features-{split.name}".replace(" ", "-"),
-        caption=f"Features of {split.name}. NDCG@10: of ranking by the feature alone, in the better direction, over "
+    def remark(feature: FeatureFacts) -> str:
+        if feature.constant:
+            return "constant"
+        return f"same as {feature.duplicate_of}" if feature.duplicate_of else ""
+
+    return Table.of(
+        f"features-{split.name}".replace(" ", "-"),
+        f"Features of {split.name}. NDCG@10: of ranking by the feature alone, in the better direction, over "
         f"{count_of(split.n_sampled, 'query')} with relevant documents; random order gives {split.random_ndcg:.4f}.",
-        columns=(
-            Column("Feature", "code"),
-            Column("NDCG@10", "metric"),
-            Column("Order"),
-            Column("Lowest", "number"),
-            Column("Mean", "number"),
-            Column("Highest", "number"),
-            Column("Missing", "percent"),
-            Column("Zero", "percent"),
-            Column("Remarks"),
-        ),
-        rows=tuple(
-            (
-                feature.name,
-                feature.ndcg,
-                "descending" if feature.descending else "ascending",
-                feature.low,
-                feature.mean,
-                feature.high,
-                feature.n_missing / split.n_rows,
-                feature.n_zero / split.n_rows,
-                "constant"
-                if feature.constant
-                else f"same as {feature.duplicate_of}"
-                if feature.duplicate_of
-                else "",
-            )
-            for feature in split.features
-        ),
+        split.features,
+        {
+            Column("Feature", "code"): lambda feature: feature.name,
+            Column("NDCG@10", "metric"): lambda feature: feature.ndcg,
+            Column("Order"): lambda feature: "descending" if feature.descending else "ascending",
+            Column("Lowest", "number"): lambda feature: feature.low,
+            Column("Mean", "number"): lambda feature: feature.mean,
+            Column("Highest", "number"): lambda feature: feature.high,
+            Column("Missing", "percent"): lambda feature: feature.n_missing / split.n_rows,
+            Column("Zero", "percent"): lambda feature: feature.n_zero / split.n_rows,
+            Column("Remarks"): remark,
+        },
     )

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
-from ltr_harness.comparison.data_sets import AcrossDataSets
-from ltr_harness.numbers import json_value
+from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel
 from ltr_harness.report.blocks import (
     Block,
     Bullets,
-    Cell,
     Column,
     Estimate,
     Heading,
@@ -18,6 +14,7 @@ from ltr_harness.report.blocks import (
     Section,
     Table,
 )
+from ltr_harness.wording import json_text
 
 
 def report(across: AcrossDataSets) -> Report:
@@ -30,29 +27,13 @@ def report(across: AcrossDataSets) -> Report:
         *(Paragraph(note, "note") for note in across.notes),
     )
     facts = (f"{len(across.data_sets)} data sets", f"baseline {across.baseline}")
-    return Report("Several data sets", facts, (Section("verdict", blocks),), lambda: document(across))
-
-
-def document(across: AcrossDataSets) -> str:
-    """All numbers as JSON."""
-    return json.dumps(json_value(across), indent=2)
+    return Report("Several data sets", facts, (Section("verdict", blocks),), lambda: json_text(across))
 
 
 def _table(across: AcrossDataSets) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for one in across.models:
-        own = one.average
-        rows.append(
-            (
-                one.model,
-                *one.means,
-                one.mean,
-                "baseline" if own is None else Estimate(own.difference, own.ci_low, own.ci_high),
-                f"{one.first_rank}"
-                if one.first_rank == one.last_rank
-                else f"{one.first_rank} to {one.last_rank}",
-            )
-        )
+    def rank(one: AcrossModel) -> str:
+        return f"{one.first_rank}" + (f" to {one.last_rank}" if one.last_rank != one.first_rank else "")
+
     weights = ", ".join(
         f"{name} {weight:.0%} ({n:,} queries)"
         for name, weight, n in zip(across.data_sets, across.weights, across.n_queries, strict=True)
@@ -66,7 +47,16 @@ def _table(across: AcrossDataSets) -> Table:
             *(Column(name, "metric") for name in across.data_sets),
             Column("average", "metric"),
             Column("change", "difference"),
-            Column("rank", "text"),
+            Column("rank"),
         ),
-        rows=tuple(rows),
+        rows=tuple(
+            (
+                one.model,
+                *one.means,
+                one.mean,
+                "baseline" if one.average is None else Estimate.of(one.average),
+                rank(one),
+            )
+            for one in across.models
+        ),
     )

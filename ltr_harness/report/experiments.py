@@ -13,67 +13,67 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from pydantic import BaseModel
 
 from ltr_harness.errors import DataError
 from ltr_harness.files import UNFINISHED
+from ltr_harness.report import charts, formats
+from ltr_harness.report.blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Chart,
+    Column,
+    Estimate,
+    Heading,
+    Link,
+    Report,
+    Section,
+    Table,
+    code,
+)
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import RECORD, encoded
 from ltr_harness.runs.record import Record
 from ltr_harness.runs.run import PLAN, planned_runs
 from ltr_harness.stored import read_stored
+from ltr_harness.wording import count_of, four_decimals, json_text
 
 _LAST_SECOND = 253402300799  # of the year 9999: a file's time may be anything
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment's folder as far as its records tell.
+    """An experiment's folder as far as its records tell."""
 
-    Attributes:
-        folder: its name in the folder of experiments.
-        name: as configured.
-        written: when its last run was, by its file; ISO 8601, UTC.
-        data: the test data's source.
-        test: digest of the judgments of all test folds; only where it is equal are two experiments compared.
-        metric: the primary one, with its definition and K.
-        definition: what else fixes that metric: the digest of the user's file that defines it.
-        higher_is_better: which end of the metric is good.
-        models, seeds, folds: how many of each.
-        best: the model with the best mean among those with a value for every fold; None without one.
-        mean: its mean, over queries and seeds.
-        low, high: interval of the mean in the report of these runs; None where there is no such report.
-        previous: the folder of the experiment before it with the same test data and metric; None if it is the first.
-        change: `mean` less that of the previous one.
-        complete, failed, missing: runs of the plan by what became of them.
-        size: bytes of the folder.
-        report: whether it has a page.
-    """
-
-    folder: str
-    name: str
-    written: str
-    data: str
-    test: str
-    metric: str
-    definition: str
+    folder: str  # its name in the folder of experiments
+    name: str  # as configured
+    written: str  # when its last run was, by its file; ISO 8601, UTC
+    data: str  # the test data's source
+    test: (
+        str  # digest of the judgments of all test folds; only where it is equal are two experiments compared
+    )
+    metric: str  # the primary one, with its definition and K
+    definition: str  # what else fixes that metric: the digest of the user's file that defines it
     higher_is_better: bool
     models: int
     seeds: int
     folds: int
-    best: str | None
-    mean: float | None
-    low: float | None
+    best: str | None  # the model with the best mean among those with a value for every fold
+    mean: float | None  # its mean, over queries and seeds
+    low: float | None  # interval of the mean, where these runs have a report that says it
     high: float | None
-    previous: str | None
-    change: float | None
-    complete: int
+    previous: str | None  # folder of the experiment before it with the same test data and metric
+    change: float | None  # `mean` less that of the previous one
+    complete: int  # runs of the plan by what became of them
     failed: int
     missing: int
-    size: int
-    report: bool
+    size: int  # bytes of the folder
+    report: bool  # whether it has a page
 
     @property
     def title(self) -> str:
@@ -88,25 +88,15 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Experiments:
-    """All experiments of a folder, oldest first.
+    """All experiments of a folder, oldest first."""
 
-    Attributes:
-        folder: that holds their folders.
-        experiments: those that could be read.
-        left_out: a line for each thing in the folder that is no experiment, or a run that cannot be read.
-    """
-
-    folder: str
+    folder: str  # that holds their folders
     experiments: tuple[Experiment, ...]
-    left_out: tuple[str, ...]
+    left_out: tuple[str, ...]  # a line for each thing that is no experiment, or a run that cannot be read
 
 
 def read_experiments(folder: Path) -> Experiments:
-    """Every experiment in a folder, or the one that the folder is.
-
-    Raises:
-        DataError: no such folder, or no experiment in it.
-    """
+    """Every experiment in a folder, or the one that the folder is."""
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; expected a folder of experiments, such as runs")
     own = (folder / PLAN).is_file() or next(folder.glob(f"*/{RECORD}"), None) is not None
@@ -166,12 +156,13 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
     means = _means(records, len(tests))
     higher = next((m.higher_is_better for r in records if (m := r.metrics.get(r.primary))), True)
     best = (max if higher else min)(means, key=means.__getitem__) if means else None
-    low, high = (None, None) if best is None else _interval(path, records, best, first.primary)
+    low, high = (None, None) if best is None else _reported_interval(path, records, best, first.primary)
+    last = min(max(0, *((run.path / RECORD).stat().st_mtime for run in runs)), _LAST_SECOND)
     sources = list(dict.fromkeys(test.source for test in tests.values()))
     return Experiment(
         folder=path.name or str(path),
         name=first.experiment,
-        written=_written(runs),
+        written=datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds"),
         data=sources[0] + (f" and {len(sources) - 1} more" if sources[1:] else "") if sources else "",
         test=_digest({fold: test.judgments_fingerprint for fold, test in tests.items()}),
         metric=first.primary,
@@ -215,25 +206,14 @@ def _means(records: Sequence[Record], n_folds: int) -> dict[str, float]:
     }
 
 
-class _Summary(BaseModel):
-    model: str
-    metric: str
-    ci_low: float | None
-    ci_high: float | None
-
-
-class _ReportedRun(BaseModel):
-    evaluation_identity: str
-
-
 class _Report(BaseModel):
     """What is read of ``report.json``."""
 
-    summaries: list[_Summary]
-    runs: list[_ReportedRun]
+    summaries: list[dict[str, Any]]
+    runs: list[dict[str, Any]]
 
 
-def _interval(
+def _reported_interval(
     path: Path, records: Sequence[Record], model: str, metric: str
 ) -> tuple[float | None, float | None]:
     """Of a model's mean, as the report has it, where it is a report of these very runs."""
@@ -242,11 +222,12 @@ def _interval(
     except (OSError, ValueError):
         return None, None
     complete = sorted(record.evaluation_identity for record in records if record.status == "complete")
-    if sorted(run.evaluation_identity for run in report.runs) != complete:
+    if sorted(str(run.get("evaluation_identity")) for run in report.runs) != complete:
         return None, None
-    ends = ((s.ci_low, s.ci_high) for s in report.summaries if (s.model, s.metric) == (model, metric))
-    low, high = next(ends, (None, None))
-    known = low is not None and high is not None and math.isfinite(high - low)
+    own = (one for one in report.summaries if (one.get("model"), one.get("metric")) == (model, metric))
+    summary = next(own, {})
+    low, high = summary.get("ci_low"), summary.get("ci_high")
+    known = isinstance(low, float | int) and isinstance(high, float | int) and math.isfinite(high - low)
     return (low, high) if known else (None, None)
 
 
@@ -272,11 +253,6 @@ def _digest(folds: Mapping[str, str]) -> str:
     ).hexdigest()
 
 
-def _written(runs: Sequence[Run]) -> str:
-    last = max((run.path / RECORD).stat().st_mtime for run in runs)
-    return datetime.fromtimestamp(min(max(last, 0), _LAST_SECOND), UTC).isoformat(timespec="seconds")
-
-
 def _sizes(path: Path) -> Iterator[int]:
     """Of all files below; what vanishes meanwhile or cannot be entered is left out."""
     for folder, _, names in os.walk(path):
@@ -285,3 +261,120 @@ def _sizes(path: Path) -> Iterator[int]:
                 yield os.lstat(os.path.join(folder, name)).st_size
             except OSError:
                 continue
+
+
+SHORT = 8
+"""Hex digits of a fingerprint that are shown."""
+
+
+def report(listed: Experiments, page: Path | None = None) -> Report:
+    """The page, with everything in its JSON."""
+    series: dict[tuple[str, str, str], list[Experiment]] = {}
+    for one in listed.experiments:
+        if one.mean is not None:
+            series.setdefault(one.question, []).append(one)
+    charts = [_chart(group, at) for at, group in enumerate(series.values()) if len(group) > 1]
+    sections = [Section("experiments", (Heading("Experiments"), _table(listed, page)))]
+    if charts:
+        sections.append(Section("over_time", (Heading("Over time"), *charts)))
+    if listed.left_out:
+        blocks: tuple[Block, ...] = (Heading("Not read"), Bullets(listed.left_out))
+        sections.append(Section("not_read", blocks))
+    runs = sum(one.complete + one.failed for one in listed.experiments)
+    facts = (count_of(len(listed.experiments), "experiment"), count_of(runs, "run"))
+    return Report(f"Experiments of {listed.folder}", facts, tuple(sections), lambda: json_text(listed))
+
+
+def _table(listed: Experiments, page: Path | None) -> Table:
+    titles = {one.folder: one.title for one in listed.experiments}
+    judged = "Its source, and the digest of its judgments: queries, labels and weights."
+
+    def title(one: Experiment) -> Cell:
+        return (
+            one.title
+            if page is None or not one.report
+            else Link(one.title, _address(one, listed.folder, page))
+        )
+
+    def runs(one: Experiment) -> str:
+        counts = ((one.complete, "complete"), (one.failed, "failed"), (one.missing, "missing"))
+        return ", ".join(f"{number} {word}" for number, word in counts if number)
+
+    return Table.of(
+        "experiments",
+        "Oldest first: the best model's mean with the interval of its report, and the difference from the "
+        "experiment before with the same test data and metric, and from no other.",
+        listed.experiments,
+        {
+            Column("Experiment"): title,
+            Column("Metric"): lambda one: one.metric,
+            Column("Best model"): lambda one: one.best or "none with a value",
+            Column("Mean", "metric"): lambda one: (
+                None if one.mean is None else Estimate(one.mean, one.low, one.high)
+            ),
+            Column("Difference", "difference"): lambda one: one.change,
+            Column("From"): lambda one: "first of its kind" if one.previous is None else titles[one.previous],
+            Column("Test data", hint=judged): lambda one: f"{one.data} {one.test[:SHORT]}",
+            Column("Written (UTC)", "tally"): lambda one: one.written[:16].replace("T", " "),
+            Column("Models x seeds x folds", "tally"): lambda one: (
+                f"{one.models} x {one.seeds} x {one.folds}"
+            ),
+            Column("Runs"): runs,
+            Column("MB", "number"): lambda one: one.size / 1e6,
+        },
+        notes=(
+            "Means of other test data or another metric answer another question: nothing is subtracted there.",
+        ),
+    )
+
+
+def _address(one: Experiment, folder: str, page: Path) -> str:
+    """Of the experiment's report, relative to the page; bytes of a name that are no text are kept."""
+    target = Path(folder) / one.folder / "report" / "report.html"
+    return quote(os.fsencode(os.path.relpath(target, page.parent).replace(os.sep, "/")))
+
+
+def _chart(group: list[Experiment], at: int) -> Chart:
+    """One metric on one set of judgments; names stand in data alone, as in every chart."""
+    rows = [
+        {
+            "experiment": one.title,
+            "model": one.best,
+            "at": one.written,
+            "mean": one.mean,
+            "low": one.low,
+            "high": one.high,
+        }
+        for one in group
+    ]
+    x = {
+        "field": "at",
+        "type": "temporal",
+        "title": "written (UTC)",
+        "scale": {"type": "utc", "padding": 24},
+        "axis": {"tickCount": 6},
+    }
+    y = charts.quantitative("mean", title="mean", scale={"zero": False}, axis={"format": ".3f"})
+    told = charts.tooltip("experiment", "model", mean=".4f", low=".4f", high=".4f")
+    look = {"color": charts.colour_of(at), "clip": True}
+    ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    layers = [
+        {"params": [charts.ZOOM_X], **charts.layer({**look, "type": "line", "opacity": 0.4}, x=x, y=y)},
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            **charts.layer({**look, "type": "rule", "strokeWidth": 2}, x=x, **ends, tooltip=told),
+        },
+        charts.layer({**look, "type": "point", "filled": True, "size": 70}, x=x, y=y, tooltip=told),
+    ]
+    first = group[0]
+    words = (
+        f"{one.title}, {one.written[:10]}: {one.best} {four_decimals(one.mean)} "
+        f"{formats.interval(one.low, one.high)}".rstrip()
+        for one in group
+    )
+    return Chart(
+        name=f"over_time_{at + 1}",
+        title=("Best mean ", code(first.metric), f" on {first.data}, digest ", code(first.test[:SHORT])),
+        spec=charts.spec({"width": "container", "height": 200, "data": {"values": rows}, "layer": layers}),
+        text=". ".join(words) + ".",
+    )

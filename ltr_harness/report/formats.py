@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
-from ltr_harness.comparison.sentence import p_text
-from ltr_harness.numbers import four_decimals
 from ltr_harness.report.blocks import Badge, Cell, Estimate, Format, Link, ModelName
+from ltr_harness.wording import four_decimals, p_text
 
 MISSING = four_decimals(None)
+
+_WRITERS: dict[Format, Callable[[float], str]] = {
+    "metric": four_decimals,
+    "difference": lambda value: "0.0000" if value == 0 else f"{value:+.4f}",
+    "p": p_text,
+    "count": lambda value: f"{int(value):,}",
+    "percent": lambda value: f"{100 * value:.1f} %",
+    "relative": lambda value: f"{100 * value:+.1f} %",
+    "number": lambda value: f"{value:z.2f}",
+    "seconds": lambda value: (
+        f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    ),
+}
+
+
+def value_text(value: float | None, form: Format) -> str:
+    """A number in a column's format; a difference has a sign unless it is exactly zero, a p-value is never zero.
+
+    Example:
+        >>> value_text(0.0123, "difference"), value_text(0.0, "difference"), value_text(1e-7, "p")
+        ('+0.0123', '0.0000', '<0.0001')
+    """
+    if value is None or math.isnan(value):
+        return MISSING
+    return _WRITERS.get(form, "{:g}".format)(value)
 
 
 metric = four_decimals
@@ -16,55 +41,15 @@ metric = four_decimals
 
 
 def difference(value: float | None) -> str:
-    """A difference: signed, four decimals; a sign on zero only when it is not exactly zero.
-
-    Example:
-        >>> difference(0.0123), difference(-0.0123), difference(0.0)
-        ('+0.0123', '-0.0123', '0.0000')
-    """
-    if value is None or math.isnan(value):
-        return MISSING
-    return "0.0000" if value == 0 else f"{value:+.4f}"
+    return value_text(value, "difference")
 
 
 def p_value(value: float | None) -> str:
-    """A p-value: never zero, because no test can say so.
-
-    Example:
-        >>> p_value(0.03), p_value(1e-7)
-        ('0.0300', '<0.0001')
-    """
-    return MISSING if value is None or math.isnan(value) else p_text(value)
-
-
-def count(value: float | None) -> str:
-    """An integer with thousands separated: ``1,984``."""
-    return MISSING if value is None or math.isnan(value) else f"{int(value):,}"
+    return value_text(value, "p")
 
 
 def percent(value: float | None) -> str:
-    """A share of one as per cent: ``28.1 %``."""
-    return MISSING if value is None or math.isnan(value) else f"{100 * value:.1f} %"
-
-
-def relative(value: float | None) -> str:
-    """A signed share: ``+2.5 %``."""
-    return MISSING if value is None or math.isnan(value) else f"{100 * value:+.1f} %"
-
-
-def number(value: float | None) -> str:
-    """A quantity without a natural scale, such as an effect size: two decimals."""
-    if value is None or math.isnan(value):
-        return MISSING
-    text = f"{value:.2f}"
-    return "0.00" if text == "-0.00" else text
-
-
-def seconds(value: float | None) -> str:
-    """Seconds with three significant digits at most, and never more than two decimals."""
-    if value is None or math.isnan(value):
-        return MISSING
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return value_text(value, "percent")
 
 
 def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
@@ -78,26 +63,6 @@ def interval(low: float | None, high: float | None, *, signed: bool = False) -> 
         return ""
     write = difference if signed else metric
     return f"[{write(low)}, {write(high)}]"
-
-
-_WRITERS = {
-    "metric": metric,
-    "difference": difference,
-    "p": p_value,
-    "count": count,
-    "percent": percent,
-    "relative": relative,
-    "number": number,
-    "seconds": seconds,
-}
-
-
-def value_text(value: float | None, form: Format) -> str:
-    """A number in a column's format."""
-    writer = _WRITERS.get(form)
-    if writer is None:
-        return MISSING if value is None or math.isnan(value) else f"{value:g}"
-    return writer(value)
 
 
 def cell_text(cell: Cell, form: Format) -> str:
@@ -116,3 +81,18 @@ def cell_text(cell: Cell, form: Format) -> str:
             return cell
         case _:
             return value_text(cell, form)
+
+
+def file_names(metrics: Sequence[str]) -> dict[str, str]:
+    """A part of a file name for each metric; numbered where two would share one.
+
+    Example:
+        >>> file_names(["ndcg@10", "my metric", "my-metric"])
+        {'ndcg@10': 'ndcg_10', 'my metric': 'my_metric', 'my-metric': 'my_metric-2'}
+    """
+    names: dict[str, str] = {}
+    for metric in metrics:
+        slug = "".join(c if c.isascii() and c.isalnum() else "_" for c in metric)[:60]
+        taken = sum(1 for known in names.values() if known == slug or known.startswith(f"{slug}-"))
+        names[metric] = f"{slug}-{taken + 1}" if taken else slug
+    return names

@@ -17,28 +17,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ltr_harness.report.blocks import (
-    Badge,
-    Cell,
-    Chart,
-    Estimate,
-    Link,
-    ModelName,
-    Table,
-    plain,
-    sort_value,
-    spans,
-    walk,
-)
+from ltr_harness.report import blocks, formats
+from ltr_harness.report.chart_engine import EngineError, vega_bundle
 from ltr_harness.report.charts import colour_of, page_theme
-from ltr_harness.report.engine import EngineError
-from ltr_harness.report.formats import cell_text, interval, value_text
-from ltr_harness.report.vega import vega_bundle
 
 if TYPE_CHECKING:
     import jinja2
 
-    from ltr_harness.report.blocks import Page, Report
 
 log = logging.getLogger(__name__)
 
@@ -67,11 +52,11 @@ class CellView(NamedTuple):
         return self.kind == "value" and not (self.around or self.mark or self.best or self.code)
 
 
-def render(report: Report) -> str:
+def render(report: blocks.Report) -> str:
     """The page's text."""
-    blocks = (block for section in report.sections for block in walk(section.blocks, page=True))
-    charts = {block.name: block.spec for block in blocks if isinstance(block, Chart)}
-    scripts = [_page_script()]
+    shown = (block for section in report.sections for block in blocks.walk(section.blocks, page=True))
+    charts = {block.name: block.spec for block in shown if isinstance(block, blocks.Chart)}
+    scripts = [_file("copy.js") + _file("report.js")]
     undrawn = ""
     if charts:
         try:
@@ -79,9 +64,10 @@ def render(report: Report) -> str:
         except EngineError as problem:
             undrawn = str(problem)
             log.warning("report.html has descriptions in place of its charts: %s", undrawn)
+    template = "report.html.jinja" if report.facts else "page.html.jinja"
     return (
         _environment()
-        .get_template("report.html.jinja")
+        .get_template(template)
         .render(
             report=report,
             css=_file("report.css"),
@@ -90,16 +76,6 @@ def render(report: Report) -> str:
             policy=content_security_policy(scripts),
             charts_json=safe_json({"specs": charts, "theme": page_theme()}),
         )
-    )
-
-
-def render_page(page: Page) -> str:
-    """A page of sections without runs behind it, in the same look."""
-    scripts = [_page_script()]
-    return (
-        _environment()
-        .get_template("page.html.jinja")
-        .render(page=page, css=_file("report.css"), scripts=scripts, policy=content_security_policy(scripts))
     )
 
 
@@ -122,55 +98,45 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(spans=spans, plain=plain, cells=table_views, footer_cells=footer_views)
+    environment.filters.update(
+        spans=blocks.spans, plain=blocks.plain, cells=table_views, footer_cells=footer_views
+    )
     return environment
 
 
 # ---- tables ---------------------------------------------------------------------------------------------
 
 
-def table_views(table: Table) -> list[list[CellView]]:
+def table_views(table: blocks.Table) -> list[list[CellView]]:
     return [
         [_view(cell, table, at, table.is_best(number, at)) for at, cell in enumerate(row)]
         for number, row in enumerate(table.rows)
     ]
 
 
-def footer_views(table: Table) -> list[list[str]]:
-    return [[cell_text(cell, "count") for cell in row] for row in table.footer]
+def footer_views(table: blocks.Table) -> list[list[str]]:
+    return [[formats.cell_text(cell, "count") for cell in row] for row in table.footer]
 
 
-def _view(cell: Cell, table: Table, at: int, best: bool) -> CellView:
+def _view(cell: blocks.Cell, table: blocks.Table, at: int, best: bool) -> CellView:
     column = table.columns[at]
-    numeric, value = column.numeric, sort_value(cell)
-    sort = "" if value is None else str(value)
+    by = blocks.sort_value(cell)
+    view = CellView("value", "", sort="" if by is None else str(by), numeric=column.numeric)
     match cell:
-        case ModelName(name=name, colour=colour, note=note):
-            colour_text = colour_of(colour)
-            return CellView(
-                "model", name, sort=sort, best=best, colour=colour_text, note=note, numeric=numeric
-            )
-        case Badge(text=text, tone=tone):
-            return CellView("badge", text, sort=sort, tone=tone, numeric=numeric)
-        case Link(text=text, href=href):
-            return CellView("link", text, sort=sort, href=href, numeric=numeric)
-        case Estimate():
-            signed = column.format == "difference"
-            return CellView(
-                "value",
-                _minus(value_text(cell.value, column.format)),
-                around=_minus(interval(cell.low, cell.high, signed=signed)),
-                mark=cell.mark,
-                sort=sort,
-                best=best,
-                numeric=numeric,
-            )
+        case blocks.ModelName(name=name, colour=colour, note=note):
+            return view._replace(kind="model", text=name, best=best, colour=colour_of(colour), note=note)
+        case blocks.Badge(text=text, tone=tone):
+            return view._replace(kind="badge", text=text, tone=tone)
+        case blocks.Link(text=text, href=href):
+            return view._replace(kind="link", text=text, href=href)
+        case blocks.Estimate(value=value, low=low, high=high, mark=mark):
+            around = formats.interval(low, high, signed=column.format == "difference")
+            text = formats.value_text(value, column.format)
+            return view._replace(text=_minus(text), around=_minus(around), mark=mark, best=best)
         case _:
-            text = cell_text(cell, column.format)
-            shown = _minus(text) if numeric else text
-            return CellView(
-                "value", shown, sort=sort, best=best, code=column.format == "code", numeric=numeric
-            )
+            text = formats.cell_text(cell, column.format)
+            shown = _minus(text) if column.numeric else text
+            return view._replace(text=shown, best=best, code=column.format == "code")
 
 
 def _minus(text: str) -> str:
@@ -184,10 +150,6 @@ def _minus(text: str) -> str:
 @cache
 def _file(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _page_script() -> str:
-    return _file("copy.js") + _file("report.js")
 
 
 def content_security_policy(scripts: list[str]) -> str:

@@ -10,15 +10,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from ltr_harness.comparison.result import Paired, Summary
+from ltr_harness.comparison.pairs import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.numbers.serving import list_times
-from ltr_harness.report.sections.conventions import means
-from ltr_harness.report.sections.cost import cost, front
-from ltr_harness.report.sections.features import importance
+from ltr_harness.report.sections.conventions import Convention, means, other_tools
+from ltr_harness.report.sections.cost import Cost, FirstRounds, Serving, cost, front, serving
+from ltr_harness.report.sections.features import Importance, importance
 from ltr_harness.report.sections.provenance import config_digest
-from ltr_harness.report.sections.queries import changes
+from ltr_harness.report.sections.published import PublishedFigure, published
+from ltr_harness.report.sections.queries import ChangedQuery, changes
+from ltr_harness.report.sections.ties import tie_audits
 from ltr_harness.runs.record import Record
 from ltr_harness.wording import printable
 
@@ -29,68 +30,6 @@ class _Row(BaseModel):
     model_config = ConfigDict(extra="forbid", from_attributes=True)
 
 
-class ChangedQuery(_Row):
-    """A query that a model serves better or worse than the baseline does."""
-
-    model: str
-    query: str
-    baseline_value: float
-    value: float
-    difference: float
-    rows: int | None
-    relevant: int | None
-
-
-class Convention(_Row):
-    """A model's mean by each rule for queries without relevant documents, and their share."""
-
-    model: str
-    metric: str
-    skip: float
-    one: float
-    zero: float
-    share: float
-
-
-class Importance(_Row):
-    """A feature's share of a model."""
-
-    model: str
-    feature: str
-    gain: float
-    split: float
-
-
-class Cost(_Row):
-    """What a model's training and scoring cost."""
-
-    model: str
-    fit_seconds: float | None
-    trees: int | None
-    leaves: int | None
-    microseconds_per_row: float | None
-    threads: int
-
-
-class Serving(_Row):
-    """Microseconds of one call that scores a list of documents, on one thread."""
-
-    model: str
-    documents: int
-    p50: float
-    p99: float | None
-
-
-class FirstRounds(_Row):
-    """A model's first rounds alone: the primary metric's mean, microseconds for 100 documents."""
-
-    model: str
-    rounds: int
-    mean: float
-    p50: float
-    on_front: bool
-
-
 class OtherTool(_Row):
     """A metric's mean under another tool's conventions."""
 
@@ -99,25 +38,6 @@ class OtherTool(_Row):
     names: list[str] = Field(serialization_alias="as")
     in_full: str
     mean: float
-
-
-class PublishedFigure(_Row):
-    """A published figure beside ours, by its source's conventions and by our definition."""
-
-    source: str
-    data: str | None
-    model: str
-    metric: str
-    published: float
-    mean: float | None
-    difference: float | None
-    ci_low: float | None
-    ci_high: float | None
-    own_metric: str
-    own_mean: float | None
-    share_empty: float | None
-    published_without_empty: float | None
-    reason: str
 
 
 class Ties(_Row):
@@ -215,9 +135,9 @@ def document(data: ReportData) -> dict[str, Any]:
         pairs=list(comparison.pairs),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
         slices=list(data.slices),
-        changed_queries=_changed_queries(data),
+        changed_queries=[one for model in data.rivals for kind in changes(data, model) for one in kind],
         conventions=[
-            Convention(model=model, metric=metric, **known._asdict())
+            known
             for model in data.models
             for metric in data.metrics
             if (known := means(data, model, metric)) is not None
@@ -226,25 +146,19 @@ def document(data: ReportData) -> dict[str, Any]:
             OtherTool(
                 model=model, metric=one.metric, names=list(way.names), in_full=str(way.metric), mean=mean
             )
-            for one in data.other_tools
+            for one in other_tools(data)
             for model, values in one.means.items()
             for way, mean in zip(one.conventions, values, strict=True)
         ],
-        published=_published(data),
+        published=list(published(data)),
         ties=[
             Ties(model=model, **{name: getattr(audit, name) for name in Ties.model_fields if name != "model"})
-            for model, audit in data.tie_audits.items()
+            for model, audit in tie_audits(data).items()
         ],
-        importance=[
-            Importance(model=model, feature=feature, **share._asdict())
-            for model in data.models
-            for feature, share in importance(data.runs_of(model)).items()
-        ],
-        cost=_costs(data),
-        serving=_serving(data),
-        first_rounds=[
-            FirstRounds(model=one.model, on_front=one.on_front, **one.cut._asdict()) for one in front(data)
-        ],
+        importance=[one for model in data.models for one in importance(model, data.runs_of(model)).values()],
+        cost=[cost(model, records) for model in data.models if (records := data.records_of(model))],
+        serving=[one for model in data.models for one in serving(model, data.records_of(model))],
+        first_rounds=front(data),
         runs=[RunRecord(**{**run.record.model_dump(), "folder": run.path.name}) for run in data.ordered_runs],
         failures=list(data.failures),
         config_sha256=config_digest(data),
@@ -252,42 +166,6 @@ def document(data: ReportData) -> dict[str, Any]:
     # as text, where NaN is null
     read: dict[str, Any] = json.loads(body.model_dump_json(by_alias=True, fallback=_plain, warnings="none"))
     return read
-
-
-def _costs(data: ReportData) -> list[Cost]:
-    return [
-        Cost(model=model, **cost(records)._asdict())
-        for model in data.models
-        if (records := data.records_of(model))
-    ]
-
-
-def _serving(data: ReportData) -> list[Serving]:
-    return [
-        Serving(model=model, **one._asdict())
-        for model in data.models
-        for one in list_times(data.records_of(model))
-    ]
-
-
-def _published(data: ReportData) -> list[PublishedFigure]:
-    return [
-        PublishedFigure(
-            source=data.references[row.reference].source,
-            data=data.references[row.reference].data,
-            **{name: value for name, value in row._asdict().items() if name != "reference"},
-        )
-        for row in data.published
-    ]
-
-
-def _changed_queries(data: ReportData) -> list[ChangedQuery]:
-    return [
-        ChangedQuery(**change._asdict(), difference=change.difference)
-        for model in data.rivals
-        for kind in changes(data, model)
-        for change in kind
-    ]
 
 
 def schema() -> dict[str, Any]:

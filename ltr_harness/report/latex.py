@@ -4,19 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ltr_harness.report.blocks import (
-    OURS,
-    Badge,
-    Cell,
-    Column,
-    Estimate,
-    ModelName,
-    Table,
-    Text,
-    plain,
-    spans,
-)
-from ltr_harness.report.formats import cell_text, interval, value_text
+from ltr_harness.report import blocks, formats
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -58,13 +46,13 @@ def escape(text: str) -> str:
     return "".join(_SPECIAL.get(character, character) for character in one_line)
 
 
-def render(table: Table) -> str:
+def render(table: blocks.Table) -> str:
     """A ``table`` environment; needs the packages booktabs and amssymb (for the marks)."""
     columns = "".join("r" if column.numeric else "l" for column in table.columns)
     notes = " ".join(_inline(note) for note in table.notes)
     caption = f"{_inline(table.caption)} {notes}".strip()
     lines = [
-        rf"% {OURS}; needs \usepackage{{booktabs,amssymb}}, amssymb for the significance marks",
+        rf"% {blocks.OURS}; needs \usepackage{{booktabs,amssymb}}, amssymb for the significance marks",
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{caption}}}",
@@ -85,7 +73,7 @@ def render(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _headings(table: Table) -> list[str]:
+def _headings(table: blocks.Table) -> list[str]:
     heads = " & ".join(escape(column.label) for column in table.columns) + r" \\"
     if not table.grouped:
         return [heads]
@@ -100,14 +88,14 @@ def _headings(table: Table) -> list[str]:
     return [" & ".join(cells) + r" \\", "".join(rules), heads]
 
 
-def _cell(cell: Cell, column: Column, best: bool) -> str:
-    if isinstance(cell, Estimate):
-        value = _number(value_text(cell.value, column.format))
+def _cell(cell: blocks.Cell, column: blocks.Column, best: bool) -> str:
+    if isinstance(cell, blocks.Estimate):
+        value = _number(formats.value_text(cell.value, column.format))
         value = rf"\textbf{{{value}}}" if best else value
-        around = _number(interval(cell.low, cell.high, signed=column.format == "difference"))
+        around = _number(formats.interval(cell.low, cell.high, signed=column.format == "difference"))
         tail = rf" {{\scriptsize {around}}}" if around else ""
         return value + MARKS[cell.mark] + tail
-    text = cell_text(cell, column.format)
+    text = formats.cell_text(cell, column.format)
     if column.numeric:
         written = _number(text)
     elif column.format == "code":
@@ -116,15 +104,15 @@ def _cell(cell: Cell, column: Column, best: bool) -> str:
         written = escape(text)
     if best:
         written = rf"\textbf{{{written}}}"
-    if isinstance(cell, ModelName) and cell.note:
+    if isinstance(cell, blocks.ModelName) and cell.note:
         written += f" ({escape(cell.note)})"
     return written
 
 
-def _footer_cell(cell: Cell) -> str:
-    if isinstance(cell, str | Badge | ModelName):
-        return rf"\emph{{{escape(cell_text(cell, 'text'))}}}"
-    return _number(cell_text(cell, "count"))
+def _footer_cell(cell: blocks.Cell) -> str:
+    if isinstance(cell, str | blocks.Badge | blocks.ModelName):
+        return rf"\emph{{{escape(formats.cell_text(cell, 'text'))}}}"
+    return _number(formats.cell_text(cell, "count"))
 
 
 def _number(text: str) -> str:
@@ -133,11 +121,11 @@ def _number(text: str) -> str:
     return re.sub(r"(?<!-)-(?=\d)", "$-$", signs)
 
 
-def _inline(text: Text) -> str:
+def _inline(text: blocks.Text) -> str:
     if isinstance(text, str):
-        return escape(plain(text))
+        return escape(blocks.plain(text))
     written = []
-    for span in spans(text):
+    for span in blocks.spans(text):
         lead = " " if span.text[:1].isspace() else ""
         tail = " " if span.text[-1:].isspace() and span.text.strip() else ""
         body = escape(span.text)

@@ -4,36 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from ltr_harness.report.blocks import (
-    Block,
-    Bullets,
-    Cell,
-    Chart,
-    Choice,
-    Code,
-    Column,
-    Definitions,
-    Details,
-    Estimate,
-    Heading,
-    ModelName,
-    Paragraph,
-    Table,
-    Text,
-    spans,
-)
-from ltr_harness.report.formats import cell_text
-
-if TYPE_CHECKING:
-    from ltr_harness.report.blocks import Page, Report
+from ltr_harness.report import blocks, formats
 
 MARKS = {"": "", "better": " ▲", "worse": " ▼"}
 
 
 def render(
-    report: Report | Page, *, with_charts: bool = True, undrawn: Mapping[str, str] | None = None
+    report: blocks.Report, *, with_charts: bool = True, undrawn: Mapping[str, str] | None = None
 ) -> str:
     """Markdown text; charts refer to the files in ``charts/``."""
     parts = [f"# {escape(report.title)}"]
@@ -66,9 +44,9 @@ def code_span(text: str) -> str:
     return f"{fence}{pad}{one_line}{pad}{fence}"
 
 
-def inline(text: Text) -> str:
+def inline(text: blocks.Text) -> str:
     written = []
-    for span in spans(text):
+    for span in blocks.spans(text):
         match span.style:
             case "code":
                 written.append(code_span(span.text))
@@ -88,44 +66,44 @@ def _keeping_ends(text: str) -> str:
     return f"{lead}{escape(text)}{tail}"
 
 
-def _block(block: Block, with_charts: bool, undrawn: Mapping[str, str]) -> str:
+def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -> str:
     match block:
-        case Heading(text=text, level=level):
+        case blocks.Heading(text=text, level=level):
             return f"{'#' * level} {escape(text)}"
-        case Paragraph(text=text, tone=tone):
+        case blocks.Paragraph(text=text, tone=tone):
             if tone == "lead":
                 return f"**{inline(text).strip()}**"
             return f"> {inline(text)}" if tone == "warning" else inline(text)
-        case Bullets(items=items):
+        case blocks.Bullets(items=items):
             return "\n".join(f"- {inline(item)}" for item in items)
-        case Table():
+        case blocks.Table():
             return _table(block)
-        case Chart() if block.name in undrawn:
+        case blocks.Chart() if block.name in undrawn:
             why = escape(undrawn[block.name])
             return f"*{inline(block.title).strip()}*\n\n> Not drawn: {why}. {escape(block.text)}"
-        case Chart():
+        case blocks.Chart():
             picture = f"![{escape(block.text)}](charts/{block.name}.svg)\n\n" if with_charts else ""
             return f"{picture}*{inline(block.title).strip()}*"
-        case Details(page_only=True):
+        case blocks.Details(page_only=True):
             return ""
-        case Details(summary=summary, blocks=blocks):
-            inner = "\n\n".join(_block(inside, with_charts, undrawn) for inside in blocks)
+        case blocks.Details(summary=summary, blocks=folded):
+            inner = "\n\n".join(_block(inside, with_charts, undrawn) for inside in folded)
             return f"<details><summary>{escape(summary)}</summary>\n\n{inner}\n\n</details>"
-        case Choice(options=options):
+        case blocks.Choice(options=options):
             first = [_block(inside, with_charts, undrawn) for inside in options[0][1]]
             return "\n\n".join([*first, escape(block.elsewhere)])
-        case Definitions(items=terms):
+        case blocks.Definitions(items=terms):
             return "\n\n".join(
                 f"**{code_span(term)}** " + "\n\n".join(inline(text) for text in texts)
                 for term, texts in terms
             )
-        case Code(text=text, language=language):
+        case blocks.Code(text=text, language=language):
             longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
             fence = "`" * (longest + 1)
             return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
-def _table(table: Table) -> str:
+def _table(table: blocks.Table) -> str:
     heads = [_heading(column) for column in table.columns]
     rules = ["---:" if column.numeric else ":---" for column in table.columns]
     body = [
@@ -139,27 +117,27 @@ def _table(table: Table) -> str:
     return f"{inline(table.caption)}\n\n{text}{notes}"
 
 
-def _heading(column: Column) -> str:
+def _heading(column: blocks.Column) -> str:
     space = "" if column.label.startswith("@") else " "  # ndcg@10 is one name
     return escape(f"{column.group}{space}{column.label}" if column.group else column.label)
 
 
-def _plain_cell(table: Table, at: int, cell: Cell) -> str:
+def _plain_cell(table: blocks.Table, at: int, cell: blocks.Cell) -> str:
     form = table.columns[at].format if not isinstance(cell, int) else "count"
-    return escape(cell_text(cell, form)) if not isinstance(cell, str) or at else f"*{escape(cell)}*"
+    return escape(formats.cell_text(cell, form)) if not isinstance(cell, str) or at else f"*{escape(cell)}*"
 
 
-def _cell(table: Table, row: int, at: int, cell: Cell) -> str:
+def _cell(table: blocks.Table, row: int, at: int, cell: blocks.Cell) -> str:
     column = table.columns[at]
-    text = cell_text(cell, column.format)
+    text = formats.cell_text(cell, column.format)
     if isinstance(cell, str) and column.format == "code":
         return code_span(text).replace("|", "\\|") if text.strip() else ""
     written = escape(text) if not column.numeric else text
     if table.is_best(row, at):
         head, _, tail = written.partition(" ")
         written = f"**{head}** {tail}".rstrip()
-    if isinstance(cell, Estimate):
+    if isinstance(cell, blocks.Estimate):
         written += MARKS[cell.mark]
-    if isinstance(cell, ModelName) and cell.note:
+    if isinstance(cell, blocks.ModelName) and cell.note:
         written += f" *({escape(cell.note)})*"
     return written

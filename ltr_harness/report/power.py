@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from ltr_harness.comparison.power import ModelPlan, PowerPlan
-from ltr_harness.numbers import json_value
+from ltr_harness.report import charts
 from ltr_harness.report.blocks import (
     Block,
     Bullets,
@@ -19,7 +18,7 @@ from ltr_harness.report.blocks import (
     Section,
     Table,
 )
-from ltr_harness.report.charts import colour_of, small_multiples
+from ltr_harness.wording import json_text
 
 SHOWN = 5
 """Models whose curves are shown; all are in the JSON."""
@@ -46,13 +45,8 @@ def sections(planned: PowerPlan) -> tuple[Section, ...]:
 def report(planned: PowerPlan) -> Report:
     """The page, with everything in its JSON."""
     return Report(
-        "Power", (f"difference {planned.difference:+g}",), sections(planned), lambda: document(planned)
+        "Power", (f"difference {planned.difference:+g}",), sections(planned), lambda: json_text(planned)
     )
-
-
-def document(planned: PowerPlan) -> str:
-    """All numbers as JSON; null where no number finds the difference, or none is at hand."""
-    return json.dumps(json_value(planned), indent=2)
 
 
 def _needs(planned: PowerPlan) -> Table:
@@ -107,42 +101,31 @@ def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> Chart:
         for point in plan.curve
         for at, need in enumerate(plan.needs)
     ]
-    x = {
-        "field": "n",
-        "type": "quantitative",
-        "title": "n",
-        "scale": {"type": "log"},
-        "axis": {"tickCount": 4},
-    }
-    y = {"field": "detectable", "type": "quantitative", "title": None, "scale": {"type": "log"}}
+    x = charts.quantitative("n", title="n", scale={"type": "log"}, axis={"tickCount": 4})
+    y = charts.quantitative("detectable", title=None, scale={"type": "log"})
     colour = {
         "field": "power",
         "type": "nominal",
         "title": None,
-        "scale": {"range": [colour_of(at) for at in range(len(plans[0].needs))]},
+        "scale": {"range": [charts.colour_of(at) for at in range(len(plans[0].needs))]},
         "legend": {"orient": "top", "direction": "horizontal"},
     }
     panel = {
         "layer": [
-            {
-                "mark": {"type": "line", "strokeWidth": 1.75, "point": True},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": colour,
-                    "tooltip": [{"field": "n"}, {"field": "detectable"}],
-                },
-            },
-            {
-                "mark": {"type": "rule", "strokeDash": [4, 3]},
-                "encoding": {"y": {"datum": abs(planned.difference)}},
-            },
+            charts.layer(
+                {"type": "line", "strokeWidth": 1.75, "point": True},
+                x=x,
+                y=y,
+                color=colour,
+                tooltip=charts.tooltip("n", "detectable"),
+            ),
+            charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": abs(planned.difference)}),
         ]
     }
     return Chart(
         name="power",
         title=f"The smallest difference that n {planned.drawn()} show; the dashed line is the one asked for",
-        spec=small_multiples([plan.model for plan in plans], rows, panel),
+        spec=charts.small_multiples([plan.model for plan in plans], rows, panel),
         text=" ".join(
             f"{plan.model}: "
             + ", ".join(f"{point.detectable[0]:.4f} at {point.n:,}" for point in plan.curve)

@@ -67,11 +67,7 @@ def finish(folder: Path, target: Path, record: Record) -> Path:
 
 
 def receive(files: Mapping[str, bytes], target: Path) -> Path:
-    """Turn the files of a run that was made elsewhere into a run here.
-
-    Raises:
-        TrainingError: they are not what their record says.
-    """
+    """Turn the files of a run that was made elsewhere into a run here."""
     with unfinished(target.parent) as folder:
         for name, content in files.items():
             (folder / name).write_bytes(content)

@@ -7,9 +7,8 @@ import json
 import platform
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata, version
+from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata
 from pathlib import Path
 from typing import Any
 
@@ -24,37 +23,23 @@ from ltr_harness.wording import printable
 # Raise this when the harness itself starts to train differently from the same inputs.
 TRAINING_REVISION = 1
 
-_COUNTING = (
-    "ltr-harness",
-    "lightgbm",
-    "xgboost",
-    "catboost",
-    "numpy",
-    "numba",
-    "llvmlite",
-    "scipy",
-    "pandas",
-    "pyarrow",
-)
+_BOOSTERS = ("lightgbm", "xgboost", "catboost")
+_COUNTING = ("ltr-harness", *_BOOSTERS, "numpy", "numba", "llvmlite", "scipy", "pandas", "pyarrow")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingInputs:
-    """Everything that can move a tree."""
-
-    ranker: Mapping[str, Any]  # name and every field, defaults included
-    seed: int | None  # None where the seed cannot matter
-    rounds: int | None  # boosting rounds where nothing stops training earlier
-    stopping: Mapping[str, Any] | None  # the stopping rule, with its metric's canonical name
-    train: str  # fingerprint of the training split
-    valid: str | None  # fingerprint of the validation split, None if it is not used
-    packages: Mapping[str, str]  # versions of the libraries that grow the trees
-    threads: int | None  # None where the number of threads cannot matter
-
-    @property
-    def identity(self) -> str:
-        """64 hex digits over all of it."""
-        return _digest({"revision": TRAINING_REVISION, **vars(self)})
+def training_identity(
+    *,
+    ranker: Mapping[str, Any],  # name and every field, defaults included
+    seed: int | None,  # None where the seed cannot matter
+    rounds: int | None,  # boosting rounds where nothing stops training earlier
+    stopping: Mapping[str, Any] | None,  # the stopping rule, with its metric's canonical name
+    train: str,  # fingerprint of the training split
+    valid: str | None,  # fingerprint of the validation split, None if it is not used
+    packages: Mapping[str, str],  # versions of the libraries that grow the trees
+    threads: int | None,  # None where the number of threads cannot matter
+) -> str:
+    """64 hex digits over everything that can move a tree."""
+    return _digest({"revision": TRAINING_REVISION, **locals()})
 
 
 def evaluation_identity(identity: str, metrics: Sequence[str], test: str) -> str:
@@ -81,8 +66,7 @@ def environment() -> dict[str, str]:
 
 def package_versions(names: Sequence[str]) -> dict[str, str]:
     """Installed versions; a package that is not installed is left out (xgboost-cpu answers for xgboost)."""
-    versions = {name: _installed(name) or _installed(f"{name}-cpu") for name in names}
-    return {name: version_ for name, version_ in versions.items() if version_ is not None}
+    return {name: package["Version"] for name in names if (package := _metadata(name)) is not None}
 
 
 def _processor() -> str:
@@ -93,14 +77,6 @@ def _processor() -> str:
         lines = []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(named, "") or platform.processor() or "unknown"
-
-
-@cache
-def _installed(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
 
 
 def _digest(value: Mapping[str, Any]) -> str:
@@ -139,21 +115,12 @@ def installed_requirements(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def requirements(runs: Sequence[Run]) -> str:
-    """A requirements file: every package that the runs used, pinned to its version; no address of an index.
-
-    Raises:
-        DataError: the runs used different versions, or a record is too old to say.
-    """
+    """A requirements file: every package that the runs used, pinned to its version; no address of an index."""
     wanted: dict[str, dict[str, str]] = {}  # package -> version -> the first run with it
     for run in runs:
         if not run.record.packages:
-            raise DataError(
-                Problem(
-                    str(run.path),
-                    "its record does not list packages",
-                    cure="it was made by an older version; its `environment` names the libraries that count",
-                )
-            )
+            cure = "it was made by an older version; its `environment` names the libraries that count"
+            raise DataError(Problem(str(run.path), "its record does not list packages", cure=cure))
         for name, number in run.record.packages.items():
             _check(run, name, number)
             wanted.setdefault(name, {}).setdefault(number, run.path.name)
@@ -174,11 +141,7 @@ def requirements(runs: Sequence[Run]) -> str:
 
 
 def pins(run: Run, names: Iterable[str]) -> list[str]:
-    """Some of the packages that a run used, pinned to their versions; ``name-cpu`` answers for ``name``.
-
-    Raises:
-        DataError: the record lists what is no package and its version.
-    """
+    """Some of the packages that a run used, pinned to their versions; ``name-cpu`` answers for ``name``."""
     used = run.record.packages
     wanted = [one for name in names for one in (name, f"{name}-cpu") if one in used]
     for name in wanted:
@@ -187,11 +150,7 @@ def pins(run: Run, names: Iterable[str]) -> list[str]:
 
 
 def _check(run: Run, name: str, version: str) -> None:
-    """Refuses what pip would take for an option, an address or another line.
-
-    Raises:
-        DataError: not the name of a package, or not a version.
-    """
+    """Refuses what pip would take for an option, an address or another line."""
     try:
         canonicalize_name(name, validate=True)
         Version(version)
@@ -201,14 +160,9 @@ def _check(run: Run, name: str, version: str) -> None:
 
 
 def _heading(runs: Sequence[Run]) -> Iterable[str]:
-    made = {
-        ", ".join(
-            f"{name} {run.record.environment[name]}"
-            for name in ("python", "platform", "machine")
-            if name in run.record.environment
-        )
-        for run in runs
-    }
+    facts = ("python", "platform", "machine")
+    environments = [run.record.environment for run in runs]
+    made = {", ".join(f"{fact} {one[fact]}" for fact in facts if fact in one) for one in environments}
     names = ", ".join(run.path.name for run in runs[:3]) + (f" and {len(runs) - 3} more" if runs[3:] else "")
     return (f"# {names}", *(f"# made with {where}" for where in sorted(made)))
 

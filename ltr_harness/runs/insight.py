@@ -1,25 +1,27 @@
-"""Inspection of a model: permutation importance, reasons for an order, quality by number of trees.
-
-Functions of a model and labelled rows; nothing is trained. The rows should be ones that the model was not trained
-on: the test split, or new ones.
-"""
+"""Inspection of a model on rows it was not trained on: feature importance, reasons, quality by trees, latency."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import math
+import re
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError
+from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.runs.record import Latency
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
+from ltr_harness.wording import none_if_undefined
 
 _POINTS = 40
 
@@ -28,9 +30,7 @@ class FeatureEffect(NamedTuple):
     """What a metric loses when a feature says nothing any more."""
 
     feature: str
-    # mean over queries of the metric's value less its value with the feature shuffled; 0 for a feature that the
-    # model does not use
-    loss: float
+    loss: float  # mean over queries, by shuffling its values; 0 for a feature that the model does not use
     low: float  # low, high: interval of the mean over queries
     high: float
 
@@ -46,17 +46,12 @@ def permutation_importance(
 ) -> list[FeatureEffect]:
     """The loss of a metric when one feature's values are shuffled among all rows, the largest first.
 
-    Features that say the same thing stand in for each other, so that each alone seems to matter little. The intervals
-    are over queries, of the mean over `repeats` shuffles.
+    Features that say the same thing stand in for each other, so that each alone seems to matter little.
     """
     binding = bind([metric], split.judgments)
     better = 1.0 if metric.higher_is_better else -1.0
     before = binding.per_query(model.score(split.features))[0]
-    used = (
-        model.importance("split") > 0
-        if isinstance(model, TreeModel)
-        else np.ones(split.n_features, dtype=bool)
-    )
+    used = model.importance("split") > 0 if isinstance(model, TreeModel) else np.ones(split.n_features, bool)
     features = np.array(split.features)
     losses = np.zeros((split.n_queries, split.n_features))
     for column in np.flatnonzero(used).tolist():
@@ -67,13 +62,8 @@ def permutation_importance(
             losses[:, column] += better * (before - binding.per_query(model.score(features))[0]) / repeats
         features[:, column] = kept
     sample = Contributions.of(losses)
-    ends = mean_intervals(sample, Method(confidence=confidence))
-    effects = [
-        FeatureEffect(name, *facts)
-        for name, *facts in zip(
-            split.feature_names, *(part.tolist() for part in (sample.mean, *ends)), strict=True
-        )
-    ]
+    numbers = [sample.mean, *mean_intervals(sample, Method(confidence=confidence))]
+    effects = map(FeatureEffect, split.feature_names, *(part.tolist() for part in numbers))
     return sorted(effects, key=lambda effect: -effect.loss)
 
 
@@ -89,21 +79,16 @@ class Reason(NamedTuple):
 def why(
     model: FittedModel, split: RankingDataset, query: str, a: int, b: int
 ) -> tuple[float, float, list[Reason]]:
-    """Both scores of documents a and b of a query, and what each feature adds to their difference, the largest first.
+    """Both scores of documents a and b (from 0) of a query, and what each feature adds to their difference.
 
-    The differences are those of SHAP values (`TreeModel.contributions`) and sum to the difference of the scores;
-    features that make no difference are left out. Documents are numbered from 0 in their query.
-
-    Raises:
-        DataError: the model has no trees, or there is no such query or row.
+    The largest part comes first; they are those of SHAP values (`TreeModel.contributions`) and sum to the difference.
     """
     if not isinstance(model, TreeModel):
         raise DataError("only models of trees divide their scores among features; expected a boosted ranker")
     places = np.flatnonzero(split.groups.ids.astype(str) == str(query))
     if not places.size:
-        raise DataError(
-            f"there is no query {query!r} among the {split.n_queries:,} of {split.source or 'the data'}"
-        )
+        known = f"the {split.n_queries:,} of {split.source or 'the data'}"
+        raise DataError(f"there is no query {query!r} among {known}")
     first, size = int(split.groups.boundaries[places[0]]), int(split.groups.sizes[places[0]])
     for row in (a, b):
         if not 0 <= row < size:
@@ -133,13 +118,7 @@ def quality_by_trees(
     metrics: Sequence[Metric],
     rounds: Sequence[int] | None = None,
 ) -> list[FirstRounds]:
-    """The metrics' means of the first trees alone.
-
-    Unless given, 40 numbers of rounds, evenly spaced on a logarithmic scale; all where there are no more.
-
-    Raises:
-        DataError: the model has no trees.
-    """
+    """The metrics' means of the first trees alone: at 40 numbers of rounds, evenly spaced by factors, unless given."""
     if not isinstance(model, TreeModel) or not model.best_round:
         raise DataError("only models of trees can be cut; expected a boosted ranker")
     if rounds is None:
@@ -155,11 +134,143 @@ def quality_by_trees(
 
 def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repeats: int = 3) -> float:
     """Time to score a row on this machine: the fastest of a few passes over all rows (n_rows, n_features)."""
-    import time
-
     seconds = []
     for _ in range(repeats):
         started = time.perf_counter()
         model.score(features)
         seconds.append(time.perf_counter() - started)
     return 1e6 * min(seconds) / max(len(features), 1)
+
+
+Score = Callable[[NDArray[Any]], Any]
+
+DOCUMENTS = (10, 100, 1000)  # lengths of the lists that are looked at
+TYPICAL = 100  # the length that first rounds and budgets go by
+ENOUGH = 100  # calls below which nothing is said of one call in a hundred
+
+_STEP = 4  # between the rounds at which a training's record cuts: all cost a third of scoring the split once
+_SHARE = 0.01  # of a training's seconds that its latencies may take
+_LONGEST = 0.5  # seconds, however long the training was
+_LEAST = 4  # calls, however little time there is; the first warms up
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that at least `percent` of the values do not exceed (nearest rank).
+
+    Example:
+        >>> percentile([40.0, 10.0, 20.0, 30.0], 50), percentile([40.0, 10.0, 20.0, 30.0], 51)
+        (20.0, 30.0)
+    """
+    return sorted(values)[max(math.ceil(len(values) * percent / 100), 1) - 1]
+
+
+def latency(
+    score: Score,
+    features: NDArray[np.float32],
+    documents: int = TYPICAL,
+    *,
+    calls: int = 500,
+    seconds: float = 1.0,
+    least: int = _LEAST,
+    budget: float = math.inf,
+) -> Latency:
+    """Time calls one by one, each with another list drawn from rows (n_rows, n_features); a twentieth more warm up.
+
+    No more calls once `seconds` are over, but always the `least`. Timing ends when so many calls were slower than the
+    budget in microseconds that p99 cannot be within.
+    """
+    draw = np.random.Generator(np.random.Philox(documents))
+    warm_up = max(calls // 20, 1)
+    taken: list[float] = []
+    too_slow = 0
+    started = time.perf_counter()
+    for call in range(calls + warm_up):
+        rows = features[draw.integers(len(features), size=documents)]
+        before = time.perf_counter_ns()
+        score(rows)
+        taken.append((time.perf_counter_ns() - before) / 1000)
+        too_slow += call >= warm_up and taken[-1] > budget
+        if too_slow > calls // 100 or (call + 1 >= least and time.perf_counter() - started > seconds):
+            break
+    timed = taken[min(warm_up, len(taken) // _LEAST) :]
+    p99 = percentile(timed, 99) if len(timed) >= ENOUGH else None
+    return Latency(documents=documents, calls=len(timed), p50=percentile(timed, 50), p99=p99)
+
+
+def first_rounds(model: FittedModel, rounds: int | None) -> Score:
+    """The score function of a model's first rounds; of the whole model where `rounds` is None."""
+    if rounds is None or not isinstance(model, TreeModel):
+        return model.score
+    return partial(model.score_after, rounds=rounds)
+
+
+def of_training(
+    model: TreeModel, alone: TreeModel, split: RankingDataset, metric: Metric, mean: float, seconds: float
+) -> list[Latency]:
+    """The latencies in a record: every length by the whole model on one thread, the typical by its first rounds too."""
+    last = model.best_round or 0
+    if not last:
+        return []
+    cuts = [last // _STEP**n for n in range(1, last.bit_length()) if last // _STEP**n]
+    first = quality_by_trees(model, split, [metric], cuts)
+    listed = [(last, documents, mean) for documents in DOCUMENTS]
+    listed += [(cut.rounds, TYPICAL, cut.means[0]) for cut in first]
+    each = min(_SHARE * seconds, _LONGEST) / len(listed)
+    latencies = []
+    for rounds, documents, value in listed:
+        taken = latency(partial(alone.score_after, rounds=rounds), split.features, documents, seconds=each)
+        latencies.append(taken.model_copy(update={"rounds": rounds, "mean": none_if_undefined(value)}))
+    return latencies
+
+
+_MICROSECONDS = {"us": 1.0, "µs": 1.0, "μs": 1.0, "ms": 1000.0, "s": 1_000_000.0}
+_NUMBER = r"[0-9]+\.?[0-9]*|\.[0-9]+"
+_BUDGET = re.compile(rf"({_NUMBER}) ?({'|'.join(_MICROSECONDS)})")
+
+
+class Candidate(NamedTuple):
+    """A model, or its first rounds alone."""
+
+    run: int  # its place among the runs
+    rounds: int | None  # how many; None for a model without rounds
+    mean: float  # of the metric that decides
+
+
+def parse_budget(text: str) -> float:
+    """Microseconds, from a number with its unit.
+
+    Example:
+        >>> parse_budget("800us"), parse_budget("5ms"), parse_budget("0.2 s")
+        (800.0, 5000.0, 200000.0)
+    """
+    match = _BUDGET.fullmatch(text.strip())
+    if match is None or not (budget := float(match[1]) * _MICROSECONDS[match[2]]):
+        found = "has no unit" if re.fullmatch(_NUMBER, text.strip()) else "is not a budget"
+        expected = "a time above 0 in us, ms or s, such as 800us, 5ms or 0.2s"
+        raise UsageError(Problem(f"--budget {text}", found, expected))
+    return budget
+
+
+def best_first(candidates: Sequence[Candidate], higher_is_better: bool) -> list[Candidate]:
+    """The candidates with a mean, the best first; of equal ones that with fewer rounds."""
+    sign = -1.0 if higher_is_better else 1.0
+    defined = [one for one in candidates if not math.isnan(one.mean)]
+    return sorted(defined, key=lambda one: (sign * one.mean, one.rounds or 0, one.run))
+
+
+def best_within(
+    ordered: Sequence[Candidate], timed: Callable[[Candidate], Latency], budget: float
+) -> Candidate | None:
+    """The first of ordered candidates whose p99 is within the budget in microseconds; None where there is none.
+
+    More rounds of a model take longer: those of which fewer were too slow are not timed.
+    """
+    too_slow: dict[int, int] = {}
+    for one in ordered:
+        rounds = one.rounds or 0
+        if rounds < too_slow.get(one.run, rounds + 1):
+            found = timed(one)
+            if found.p99 is not None and found.p99 <= budget:
+                return one
+            too_slow[one.run] = rounds
+    return None

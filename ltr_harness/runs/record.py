@@ -24,8 +24,6 @@ def _no_file(name: str) -> str:
 
 
 MetricName = Annotated[str, AfterValidator(_no_file)]
-
-
 Position = Annotated[str, Field(pattern=r"^-?[0-9]{1,18}$")]
 Biases = (
     dict[Literal["bias_factor"], dict[Position, tuple[float | None]]]
@@ -40,6 +38,21 @@ def _with_biases(learned: dict[str, Any]) -> dict[str, Any]:
     except ValidationError:
         raise ValueError("position_bias is not one or two numbers for each position") from None
     return learned
+
+
+def _readable(reading: dict[str, Any]) -> dict[str, Any]:
+    """The options of a reader may be anything; grades and the rule of relevance are shown in reports."""
+    from ltr_harness.readers.reader import Grades
+    from ltr_harness.relevance.rule import Relevance
+
+    kinds: dict[str, Any] = {"grades": Grades, "relevance": Relevance}
+    for option, kind in kinds.items():
+        if reading.get(option):
+            try:
+                TypeAdapter(kind).validate_python(reading[option])
+            except ValidationError as error:
+                raise ValueError(f"{option}: {error.errors()[0]['msg']}") from None
+    return reading
 
 
 class SplitFacts(Stored):
@@ -133,7 +146,9 @@ class Record(Stored):
     config: dict[str, Any]  # this model's part of the resolved experiment
     rounds: Count | None = None  # as configured, where no stopping rule decides
     point: SweepPoint | None = None  # of a sweep: the model that was swept, and the options that differ
-    reading: dict[str, Any] = Field(default_factory=dict)  # the configuration's `data`, without its root
+    reading: Annotated[dict[str, Any], AfterValidator(_readable)] = Field(
+        default_factory=dict
+    )  # `data` but root
     tuning: TuningFacts | None = None  # None where the options are as they were written
     threads: int = Field(ge=1, le=4096)
     data: dict[str, SplitFacts]  # "train", "valid", "test"
@@ -141,25 +156,18 @@ class Record(Stored):
 
     metrics: dict[MetricName, MetricSummary]  # canonical name -> summary on test
     primary: MetricName
-    own_metrics: dict[MetricName, OwnMetric] = Field(
-        default_factory=dict
-    )  # canonical name -> where it comes from
+    own_metrics: dict[MetricName, OwnMetric] = Field(default_factory=dict)  # by canonical name
     stopping: StoppingFacts | None
     best_round: Count | None  # 1-based; the stored model has exactly this many rounds
     rounds_trained: Count | None
 
-    features: list[str] = Field(
-        default_factory=list, max_length=1_000_000
-    )  # the columns that the model scores, in its order
+    features: list[str] = Field(default_factory=list, max_length=1_000_000)  # the model's columns, in order
     categories: dict[str, list[str]] = Field(default_factory=dict)  # categorical feature -> text of each code
     n_leaves: Count | None = None  # of all trees together: what scoring a row can cost at most
-    learned: Annotated[dict[str, Any], AfterValidator(_with_biases)] = Field(
-        default_factory=dict
-    )  # besides the model: biases of display positions
+    # besides the model: biases of display positions
+    learned: Annotated[dict[str, Any], AfterValidator(_with_biases)] = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)  # file in the run folder -> SHA-256
-    notes: list[str] = Field(
-        default_factory=list
-    )  # what the reader must know: regrouped rows, constant model …
+    notes: list[str] = Field(default_factory=list)  # caveats: regrouped rows, constant model …
     seconds: dict[str, Amount]  # "fit", "score", "evaluate"
     latency: list[Latency] = Field(default_factory=list)  # of models of trees with the first of the seeds
     environment: dict[str, str]  # python, platform, processor, versions of what can move a number
@@ -199,10 +207,11 @@ class StudyRecord(Stored):
     inner_folds: Count | None
     seed: Count
     trials: list[Trial]
-    importance: dict[str, float] = Field(
-        default_factory=dict
-    )  # option -> its share of what decides the value
+    importance: dict[str, float] = Field(default_factory=dict)  # option -> share of what decides the value
     environment: dict[str, str]  # versions of what searches
+
+    def __str__(self) -> str:
+        return self.model if self.fold == "all" else f"{self.model}, {self.fold}"
 
     def within(self, trials: int | None, minutes: float | None) -> Sequence[Trial]:
         """The trials that a budget pays for: the first of them, until either is used up."""

@@ -17,8 +17,9 @@ from ltr_harness.cores import available_cores
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import file_digest, stored_file, write_stored
+from ltr_harness.logs.columns import coded
 from ltr_harness.own_files import admitted
-from ltr_harness.readers.align import check_alignment, coded, recoded, with_categories, with_columns
+from ltr_harness.readers.rows import check_alignment, recoded, with_categories, with_columns
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
 from ltr_harness.stored import Stored, read_stored
@@ -35,6 +36,8 @@ TEST_SCORES = "test_scores.parquet"
 HISTORY = "history.parquet"
 IMPORTANCE = "importance.parquet"
 PLAN = "plan.json"
+
+_RESTORE = "run the experiment again to restore it"
 
 _NEEDED = {
     PER_QUERY: ("query_id",),
@@ -70,10 +73,8 @@ class Run:
         table = self._table(PER_QUERY)
         lacking = [name for name in self.record.metrics if name not in table.columns]
         if lacking:
-            raise DataError(
-                f"{self.path}: {RECORD} names {', '.join(lacking)}, of which {PER_QUERY} has no column; remove the "
-                "folder and run the experiment again"
-            )
+            found = f"{RECORD} names {', '.join(lacking)}, of which {PER_QUERY} has no column"
+            raise DataError(f"{self.path}: {found}; remove the folder and run the experiment again")
         return table
 
     @cached_property
@@ -102,10 +103,8 @@ class Run:
         table = self._table(IMPORTANCE)
         numbers = table[["gain", "split"]].to_numpy(np.float64)
         if not ((numbers >= 0) & (numbers < 1e300)).all():
-            raise DataError(
-                f"{self.path / IMPORTANCE}: has a gain or a split that is not a finite number from 0 on; run the "
-                "experiment again to restore it"
-            )
+            found = "has a gain or a split that is not a finite number from 0 on"
+            raise DataError(f"{self.path / IMPORTANCE}: {found}; {_RESTORE}")
         return table
 
     @cached_property
@@ -162,13 +161,11 @@ class Run:
 
         codes = {}
         for name, texts in self._categories.items():
-            coding = (
-                coded(pyarrow.array(features[name], from_pandas=True)) if name in features.columns else None
-            )
+            texts_of = pyarrow.array(features[name], from_pandas=True) if name in features.columns else None
+            coding = None if texts_of is None else coded(texts_of)
             if coding is None:
-                raise DataError(
-                    f"the frame has no column {name!r} of texts, which {self.record.model} was trained on"
-                )
+                found = f"the frame has no column {name!r} of texts"
+                raise DataError(f"{found}, which {self.record.model} was trained on")
             codes[name] = recoded(*coding, texts)
         return features.assign(**codes)
 
@@ -200,9 +197,7 @@ class Run:
         categories = self._categories
         if not names or (split.feature_names == names and split.categories == categories):
             return split
-        if (
-            not split.sparse
-        ):  # tables name their columns: those that the model does not know are not its business
+        if not split.sparse:  # tables name their columns: those that the model does not know are left out
             known = [name for name in split.feature_names if name in set(names)]
             split = with_columns(split, tuple(known))
         none = np.empty((0, len(names)), np.float32)
@@ -234,48 +229,35 @@ class Run:
                     raise ValueError(f"its column {column} holds {kind}, not numbers")
             if lacking := {*_NEEDED[name]} - {*fields}:
                 raise ValueError(f"it has no column {min(lacking)}")
+            wanted = None if columns is None else [one for one in columns if one in fields]
             # a run's files are small and many: threads and the search for a data set in a folder cost more than reading
-            table = file.read(
-                columns=None if columns is None else [one for one in columns if one in fields],
-                use_threads=False,
-            )
-            if (
-                "query_id" in table.column_names
-                and compute.any(compute.is_null(table["query_id"], nan_is_null=True)).as_py()
-            ):
+            table = file.read(columns=wanted, use_threads=False)
+            ids = table["query_id"] if "query_id" in table.column_names else None
+            if ids is not None and compute.any(compute.is_null(ids, nan_is_null=True)).as_py():
                 raise ValueError("its column query_id has an empty place")
             return table
         except (ValueError, OSError, pa.ArrowException) as problem:
             reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-            raise DataError(
-                f"{self.path / name}: cannot be read ({reason}); run the experiment again to restore it"
-            ) from None
+            raise DataError(f"{self.path / name}: cannot be read ({reason}); {_RESTORE}") from None
 
     def _intact(self, name: str) -> None:
         path = self.path / name
         try:
             digest = file_digest(stored_file(self.path, name))
         except OSError as problem:
-            raise DataError(f"{path}: {problem.strerror}; run the experiment again to restore it") from None
+            raise DataError(f"{path}: {problem.strerror}; {_RESTORE}") from None
         if digest != self.record.files.get(name):
-            raise DataError(
-                f"{path}: not the file its {RECORD} describes (changed or cut short); run the experiment again "
-                "to restore it"
-            )
+            raise DataError(f"{path}: not the file its {RECORD} describes (changed or cut short); {_RESTORE}")
 
     def __repr__(self) -> str:
         return f"Run({self.record.model!r}, fold={self.record.fold!r}, seed={self.record.seed}, {self.path})"
 
     def _repr_html_(self) -> str:
         record = self.record
-        rows = [
-            [
-                name,
-                "undefined" if m.mean is None else f"{m.mean:.4f}",
-                f"{m.n_queries - m.n_undefined:,} of {m.n_queries:,}",
-            ]
-            for name, m in record.metrics.items()
-        ]
+        rows = []
+        for name, m in record.metrics.items():
+            mean = "undefined" if m.mean is None else f"{m.mean:.4f}"
+            rows.append([name, mean, f"{m.n_queries - m.n_undefined:,} of {m.n_queries:,}"])
         title = f"{record.model}, fold {record.fold}, seed {record.seed}: {record.status}"
         return html_table(["metric", "mean", "queries"], rows, title)
 
@@ -303,14 +285,7 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
 
 
 def find_runs(folder: Path) -> list[Run]:
-    """The runs a folder stands for: itself, if it is a run; an experiment's folder stands for its last plan.
-
-    Runs of earlier configurations stay on disk without being part of the experiment. A folder without a plan
-    stands for every run in it, in order of name.
-
-    Raises:
-        DataError: no such folder, or a record in it cannot be read.
-    """
+    """The runs a folder stands for: itself; those of an experiment's last plan; or all in it, in order of name."""
     if (folder / RECORD).exists():
         return [load_run(folder)]
     if not folder.is_dir():

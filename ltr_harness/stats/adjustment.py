@@ -1,45 +1,34 @@
-"""Values less what is known beforehand of their queries: the same difference, with less of the queries' chance in it.
-
-What a baseline's queries have to do with their values is learned there alone. Then a change in production moves no
-slope, and a query's own value never predicts itself.
-"""
+"""Adjustment for the mix: values less what the baseline's queries tell of them, and a difference by its causes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
 
-from ltr_harness.stats.between_windows import variance_between
 from ltr_harness.stats.drift import bin_edges
 from ltr_harness.stats.moments import Floats
-from ltr_harness.stats.two_samples import Codes, Sample
+from ltr_harness.stats.several_samples import variance_between
+from ltr_harness.stats.two_samples import Codes, Estimate, Influence, Sample, between, missing
 
 _SMALLEST = 1e-8  # relative size of a direction in which covariates do not differ
 
 
 @dataclass(frozen=True, eq=False)
 class Regression:
-    """Least squares of values on covariates that are centred at their means.
+    """Least squares of values on covariates that are centred at their means."""
 
-    Attributes:
-        slopes: float64 (p,), 0 in directions in which the covariates do not differ.
-        precision: float64 (p, p), inverse of the covariates' covariance.
-        mean: of the values.
-        residuals: float64 (n,), with the spread that new values would have around the true slopes: widened by
-            sqrt(n / (n - p)).
-    """
-
-    slopes: Floats
-    precision: Floats
-    mean: float
-    residuals: Floats
+    slopes: Floats  # (p,), 0 in directions in which the covariates do not differ
+    precision: Floats  # (p, p), inverse of the covariates' covariance
+    mean: float  # of the values
+    residuals: Floats  # (n,), widened by sqrt(n / (n - p)) to the spread of new values around the true slopes
 
     @classmethod
     def of(cls, values: Floats, covariates: Floats) -> Regression:
-        """The fit.
-
-        Shapes: `values` (n,), `covariates` (n, p).
+        """The fit of (n,) values on (n, p) covariates.
 
         Example:
             >>> x = np.array([[-1.0], [0.0], [0.0], [1.0]])
@@ -58,24 +47,15 @@ class Regression:
 
 @dataclass(frozen=True, eq=False)
 class KeyEffects:
-    """What values of one key (a query's text) have in common, as far as a baseline tells.
+    """What values of one key (a query's text) have in common, as far as a baseline tells."""
 
-    Attributes:
-        effects: float64 (n_keys,), each key's mean beyond the overall one, shrunk by how much keys differ; 0 of
-            unknown keys.
-        of_others: float64 (n,), for each of the baseline's values the effect as its key's other values tell it.
-        noise: float64 (n_keys,), variance of the effects' estimates.
-    """
-
-    effects: Floats
-    of_others: Floats
-    noise: Floats
+    effects: Floats  # (n_keys,), each key's mean beyond the overall one, shrunk; 0 of unknown keys
+    of_others: Floats  # (n,), for each of the baseline's values the effect as its key's other values tell it
+    noise: Floats  # (n_keys,), variance of the effects' estimates
 
     @classmethod
     def of(cls, values: Floats, keys: Codes, size: int) -> KeyEffects:
-        """Best linear predictions.
-
-        Shapes: `values` (n,), `keys` (n,).
+        """Best linear predictions from (n,) values and the codes of their keys.
 
         Example:
             Keys that differ, and whose values do not: each is believed at once. The fourth is unknown.
@@ -103,13 +83,7 @@ class KeyEffects:
 
 
 def dummies(codes: Codes, kept: Codes, shares: Floats) -> Floats:
-    """Columns of 1 and 0, less the baseline's shares; cells that are not kept are as the baseline is on average.
-
-    Shapes: `codes` (n,), `kept` (p,), `shares` (p,).
-
-    Returns:
-        float64 (n, p).
-    """
+    """(n, p) columns of 1 and 0, less the baseline's shares; cells that are not kept are as the baseline on average."""
     columns: Floats = (codes[:, np.newaxis] == kept).astype(np.float64)
     known = columns.any(axis=1)
     columns[known] -= shares
@@ -117,13 +91,7 @@ def dummies(codes: Codes, kept: Codes, shares: Floats) -> Floats:
 
 
 def hinges(values: Floats, reference: Floats, bins: int) -> Floats:
-    """Columns whose sums are the lines that break at the reference's quantiles, less the reference's means.
-
-    Shapes: `values` (n,), `reference` (m,).
-
-    Returns:
-        float64 (n, 1 + breaks).
-    """
+    """(n, 1 + breaks) columns whose sums are the lines that break at the reference's quantiles, less its means."""
     breaks = bin_edges(reference, bins)
     scale = reference.max() - reference.min()
 
@@ -134,3 +102,145 @@ def hinges(values: Floats, reference: Floats, bins: int) -> Floats:
     columns = np.zeros((values.size, 1 + breaks.size))
     columns[inside] = lines(values[inside]) - lines(reference).mean(axis=0)
     return columns
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """A difference of means over cells (segments, or bins of a feature), one sample against another."""
+
+    total: Estimate  # difference of the means; within + mix + unmatched exactly
+    within: Estimate  # what comes from changes inside the cells that both sides have
+    mix: Estimate  # what comes from changed shares of these cells
+    unmatched: Estimate  # what comes from cells that one side lacks or that were set apart
+    # p-values: how often the parts would be as large if the values had been shuffled among the queries of each side
+    mix_chance: float
+    unmatched_chance: float
+    lacking: float  # share of `one` in cells that are unmatched
+    adjusted: float  # the mean that `one` would have in the common cells with the shares of `other`
+    counts: Floats  # (2, cells) queries of one and other
+    means: Floats  # (2, cells), NaN where a cell is empty
+
+
+def decompose(
+    one: Sample,
+    one_cells: Codes,
+    other: Sample,
+    other_cells: Codes,
+    confidence: float = 0.95,
+    apart: NDArray[np.bool_] | None = None,
+) -> Decomposition:
+    """Split a difference into within, mix and what cannot be matched.
+
+    Over the cells that both sides have, with their shares w and means m: mix = sum (w1 - w0) (m0 + m1) / 2. A cell that
+    one side lacks, or that is set `apart`, is no mix: nobody knows what the lacking side's mean would be there.
+
+    Example:
+        Shares .7/.3 become .4/.6 at means .85/.65: all of the drop is mix.
+
+        >>> values = lambda shares: Sample(np.repeat([0.85, 0.65], shares))
+        >>> cells = lambda shares: np.repeat([0, 1], shares)
+        >>> d = decompose(values([40, 60]), cells([40, 60]), values([70, 30]), cells([70, 30]))
+        >>> round(d.total.value, 4), round(d.mix.value, 4), abs(round(d.within.value, 4))
+        (-0.06, -0.06, 0.0)
+    """
+    codes, samples = (one_cells, other_cells), (one, other)
+    counts, means = _by_cell(codes, samples)
+    n = one.values.size + other.values.size
+    total = one.plain[0] - other.plain[0]
+    all_influence = [sample.values - sample.plain[0] for sample in samples]
+
+    def estimate(value: float, influences: list[Floats]) -> Estimate:
+        # `between` subtracts the other side
+        a, b = (Influence.of(i, s.clusters) for i, s in zip(influences, samples, strict=True))
+        return between(value, a, b, confidence=confidence, n=n)
+
+    common: NDArray[np.bool_] = np.all(counts > 0, axis=0)
+    if apart is not None:
+        common[: apart.size] &= ~apart[: common.size]
+    if not common.any():
+        nothing = missing(n)
+        return Decomposition(
+            estimate(total, all_influence), nothing, nothing, nothing, 1.0, 1.0, 1.0, float("nan"), counts, means
+        )  # fmt: skip
+    counted, at = np.where(common, counts, 0.0), np.where(common, means, 0.0)
+    known = counted.sum(axis=1)
+    shares = counted / known[:, np.newaxis]
+    moved = shares[0] - shares[1]
+    matched = _Matched(common, counted, at, shares, moved)
+    sides = [matched.side(side, codes[side], samples[side].values) for side in (0, 1)]
+    mix = float((moved * at.mean(axis=0)).sum())
+    centre = (shares * at).sum(axis=1)
+    between_common = float(centre[0] - centre[1])
+    unmatched = total - between_common
+    return Decomposition(
+        total=estimate(total, all_influence),
+        within=estimate(between_common - mix, [side.common - side.mix for side in sides]),
+        mix=estimate(mix, [side.mix for side in sides]),
+        unmatched=estimate(unmatched, [i - s.common for i, s in zip(all_influence, sides, strict=True)]),
+        mix_chance=_chance(mix, [side.mix_weight for side in sides], samples),
+        unmatched_chance=_chance(unmatched, [side.rest_weight for side in sides], samples),
+        lacking=float(1 - known[0] / one.values.size),
+        adjusted=float((shares[1] * at[0]).sum()),
+        counts=counts,
+        means=means,
+    )
+
+
+class _Side(NamedTuple):
+    """What each query of a side adds: influences on the common cells' mean and on the mix; weights in mix and rest."""
+
+    common: Floats
+    mix: Floats
+    mix_weight: Floats
+    rest_weight: Floats
+
+
+class _Matched(NamedTuple):
+    """The cells that both sides have: counts, means and shares (2, cells), 0 in others; moved: how shares differ."""
+
+    cells: NDArray[np.bool_]
+    counts: Floats
+    means: Floats
+    shares: Floats
+    moved: Floats
+
+    def side(self, side: int, codes: Codes, values: Floats) -> _Side:
+        sign = 1.0 if side == 0 else -1.0
+        here: NDArray[np.bool_] = self.cells[codes]
+        shares, means, middle = self.shares[side], self.means[side], self.means.mean(axis=0)
+        known = self.counts[side].sum()
+        scale = values.size / known  # queries of common cells stand for all of them
+        by_share = middle - float((shares * middle).sum())
+        by_mean = sign * self.moved / 2 / np.where(shares > 0, shares, 1.0)
+        return _Side(
+            scale * here * (values - (shares * means).sum()),
+            scale * here * (by_share[codes] + by_mean[codes] * (values - means[codes])),
+            here * self.moved[codes] / 2 / np.maximum(self.counts[side], 1.0)[codes],
+            sign * (np.where(here, -(values.size - known) / known, 1.0) / values.size),
+        )
+
+
+def _by_cell(cells: tuple[Codes, Codes], samples: tuple[Sample, Sample]) -> tuple[Floats, Floats]:
+    """How many queries each side has in each cell, and their mean; NaN where it has none."""
+    size = int(max(codes.max(initial=0) for codes in cells)) + 1
+    counts = np.array([np.bincount(c, minlength=size) for c in cells], dtype=np.float64)
+    sums = np.array([np.bincount(c, s.values, minlength=size) for c, s in zip(cells, samples, strict=True)])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return counts, sums / counts
+
+
+def _chance(value: float, weights: list[Floats], samples: tuple[Sample, Sample]) -> float:
+    """How often sum(weights * values) would be as large in shuffled data or with clusters' signs flipped, if more."""
+    expected = variance = 0.0
+    for weight, sample in zip(weights, samples, strict=True):
+        off = sample.values - sample.plain[0]
+        uneven = weight - weight.mean()
+        expected += float(weight.sum()) * sample.plain[0]
+        shuffled = float((uneven**2).sum() * (off**2).sum()) / max(off.size - 1, 1)
+        flipped = 0.0
+        if sample.clusters is not None:
+            flipped = float((np.bincount(sample.clusters, uneven * off) ** 2).sum())
+        variance += max(shuffled, flipped)
+    if variance <= 0:
+        return 1.0 if abs(value - expected) <= 1e-12 else 0.0
+    return float(2 * ndtr(-abs(value - expected) / np.sqrt(variance)))

@@ -1,11 +1,7 @@
 """Means of bounded values, strictly: bets that hold in every world and at every n.
 
-For each candidate mean m somebody bets against it on one value after the other and never stakes more than he has. If m
-is the mean, his capital exceeds 1 / alpha at any time with probability alpha at most (Ville's inequality), whatever the
-distribution within its bounds. The interval is every m against which no bettor became so rich.
-
-Source: I. Waudby-Smith, A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86 (2024): the
-hedged capital process with predictable plug-in bets.
+Who bets against a mean that is the true one grows rich by no more than chance (Ville's inequality); the interval is
+every mean against which no bettor became rich. Source: I. Waudby-Smith, A. Ramdas, JRSS B 86 (2024).
 """
 
 from __future__ import annotations
@@ -14,27 +10,20 @@ import numpy as np
 
 from ltr_harness.compiled import compiled
 from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.moments import SMALLEST_P, Floats
 
-_SMALLEST_P = float(np.finfo(np.float64).tiny)
 _STEPS = 50  # of the bisection: 2**-50 of the range
 
 
 def bounded_means(
-    sample: Contributions, lowest: Floats, highest: Floats, alpha: float, seed: int, margin: float = 0.0
+    sample: Contributions,  # m columns whose units have one value each
+    lowest: Floats,  # (m,) bounds of the values, as the highest
+    highest: Floats,
+    alpha: float,  # of each interval
+    seed: int,  # of the order in which values are bet on, which must not carry a trend
+    margin: float = 0.0,
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """p-values of a mean of 0 and of one beyond the margin, and intervals, of columns of independent values.
-
-    Args:
-        sample: m columns whose units have one value each.
-        lowest: (m,) bounds of the values.
-        highest: (m,)
-        alpha: of each interval.
-        seed: of the order in which values are bet on, which must not carry a trend.
-        margin: the p-value against "at least so far from 0"; 1 without one.
-
-    Returns:
-        (m,) p, p of equivalence, lower and upper ends.
+    """(m,) p-values of a mean of 0 and of one at least the margin from 0 (1 without one), lower and upper ends.
 
     Example:
         >>> d = Contributions.of(np.full((400, 1), 0.1))
@@ -69,8 +58,8 @@ def bounded_means(
 def _p(x: Floats, bets: Floats, m: float, below: bool) -> float:
     """Two-sided p-value of a mean of m by bets on one above it, or below."""
     if not 0 <= m <= 1:
-        return _SMALLEST_P
-    return float(np.clip(2 * np.exp(-_log_capital(x, bets, m, below)), _SMALLEST_P, 1.0))
+        return SMALLEST_P
+    return float(np.clip(2 * np.exp(-_log_capital(x, bets, m, below)), SMALLEST_P, 1.0))
 
 
 def _bets(x: Floats, alpha: float) -> Floats:

@@ -1,8 +1,7 @@
 """Independent units and what each adds to a mean: the one form in which every comparison is tested.
 
-A unit is what chance draws as a whole: a query, a user with all his queries, a day, a session. With S_g the sum of a
-unit's values and n_g their number, the estimate is the mean of all values, sum S_g / sum n_g, and its error comes from
-what the units add: r_g = S_g - mean n_g. Where every query is its own unit, that is the usual mean and its error.
+A unit is what chance draws as a whole: a query, a user with all his queries, a day. With S_g the sum of its n_g values,
+the mean is sum S_g / sum n_g, and its error comes from what the units add: r_g = S_g - mean n_g.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.moments import SMALLEST_P, Floats
 
 Codes = NDArray[np.integer]
 
@@ -26,11 +25,6 @@ _ROUNDING = 1e-13  # of a value: what means of equal values may differ by
 class Contributions:
     """What G independent units add to the means of m columns.
 
-    Attributes:
-        sums: (G, m) sum of a unit's values; 0 where it has none.
-        counts: (G, m) how many values those are.
-        squares: (m,) sum of all squared values, from which the correlation within units is estimated.
-
     Example:
         Two users who agree with themselves: two numbers, however many queries.
 
@@ -40,9 +34,9 @@ class Contributions:
         ([0.5], [0.5], [1.0], [3.0])
     """
 
-    sums: Floats
-    counts: Floats
-    squares: Floats
+    sums: Floats  # (G, m) sum of a unit's values; 0 where it has none
+    counts: Floats  # (G, m) how many values those are
+    squares: Floats  # (m,) sum of all squared values, from which the correlation within units is estimated
 
     @classmethod
     def of(cls, values: Floats, units: Codes | None = None) -> Contributions:
@@ -97,10 +91,8 @@ class Contributions:
         off = self.sums - self.counts * np.nan_to_num(self.mean)
         with np.errstate(invalid="ignore", divide="ignore"):
             own = np.where(self.counts > 0, self.sums / self.counts, np.nan)
-        highest, lowest = (
-            np.fmax.reduce(own, axis=0, initial=-np.inf),
-            np.fmin.reduce(own, axis=0, initial=np.inf),
-        )
+        highest = np.fmax.reduce(own, axis=0, initial=-np.inf)
+        lowest = np.fmin.reduce(own, axis=0, initial=np.inf)
         with np.errstate(invalid="ignore"):
             off[:, highest - lowest <= _ROUNDING * np.abs(highest)] = 0.0
         return off
@@ -113,10 +105,7 @@ class Contributions:
 
     @cached_property
     def error(self) -> Floats:
-        """(m,): standard error of the mean, sqrt(sum r_g**2 / (1 - n_g / n)) / n; NaN with fewer than two units.
-
-        Source: R. Bell, D. McCaffrey, Survey Methodology 28 (2002).
-        """
+        """(m,): standard error of the mean (Bell & McCaffrey 2002); NaN with fewer than two units."""
         with np.errstate(invalid="ignore", divide="ignore"):
             error = np.sqrt((self.weights * self.off * self.off).sum(axis=0)) / self.n
         return np.where(self.units > 1, error, np.nan)
@@ -135,13 +124,16 @@ class Contributions:
 
     @cached_property
     def freedom(self) -> Floats:
-        """(m,): degrees of freedom of the error: units - 1, or Satterthwaite's where units are of unlike size.
-
-        Source: G. Imbens, M. Kolesar, Review of Economics and Statistics 98 (2016).
-        """
+        """(m,): of the error: units - 1, or Satterthwaite's where units are of unlike size."""
         if self.even:
             return np.asarray(np.maximum(self.units - 1.0, 1.0))
-        return np.array([self._freedom(j) for j in range(self.sums.shape[1])], dtype=np.float64)
+        freedom = np.ones(self.sums.shape[1])
+        for j in np.flatnonzero(self.units > 1):
+            there = self.counts[:, j] > 0
+            sizes = self.counts[there, j]
+            alike = correlation_within(self.off[there, j], float(self._spread[j]), sizes)
+            freedom[j] = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
+        return freedom
 
     @cached_property
     def freedom_of_sizes(self) -> Floats:
@@ -153,11 +145,8 @@ class Contributions:
 
     @cached_property
     def t_p(self) -> Floats:
-        """(m,): two-sided p-values of Student's t test against 0, never 0."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            t = np.where(self.mean == 0, 0.0, np.abs(self.mean) / self.error)
-        p = np.maximum(2 * stdtr(self.freedom, -t), np.finfo(np.float64).tiny)
-        return np.where(self.units > 1, p, np.nan)
+        """(m,): two-sided p-values of Student's t test against 0."""
+        return np.where(self.units > 1, student_p(self.mean, self.error, self.freedom), np.nan)
 
     @cached_property
     def design_effect(self) -> Floats:
@@ -165,19 +154,17 @@ class Contributions:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.error**2 / (self._spread / (self.n - 1) / self.n))
 
-    @property
+    @cached_property
     def _spread(self) -> Floats:
         """(m,): sum of squared values about the mean."""
         return np.maximum(self.squares - self.n * np.nan_to_num(self.mean) ** 2, 0.0)
 
-    def _freedom(self, j: int) -> float:
-        there = self.counts[:, j] > 0
-        sizes, off = self.counts[there, j], self.off[there, j]
-        total = float(self._spread[j])
-        if sizes.size < 2:
-            return 1.0
-        alike = correlation_within(off, total, sizes)
-        return satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
+
+def student_p(mean: Floats, error: Floats, freedom: Floats) -> Floats:
+    """(m,): two-sided p-values of means against 0, never 0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        t = np.where(mean == 0, 0.0, np.abs(mean) / error)
+    return np.asarray(np.maximum(2 * stdtr(freedom, -t), SMALLEST_P))
 
 
 def lean_of(variance: Floats, third: Floats) -> Floats:
@@ -190,10 +177,6 @@ def lean_of(variance: Floats, third: Floats) -> Floats:
 class WeightedSum:
     """A weighted sum of the means of independent samples: a single mean, data sets, one arm less the other.
 
-    Attributes:
-        parts: the samples, with the same columns.
-        factors: by which their means are multiplied.
-
     Example:
         >>> low, high = (Contributions.of(np.array([[v], [v + 0.2]])) for v in (0.1, 0.5))
         >>> apart = WeightedSum((high, low), (1.0, -1.0))
@@ -201,8 +184,8 @@ class WeightedSum:
         ([0.4], [0.141421])
     """
 
-    parts: tuple[Contributions, ...]
-    factors: tuple[float, ...] = (1.0,)
+    parts: tuple[Contributions, ...]  # with the same columns
+    factors: tuple[float, ...] = (1.0,)  # by which their means are multiplied
 
     def columns(self, which: NDArray[np.integer] | slice) -> WeightedSum:
         """Some of the columns."""

@@ -37,12 +37,7 @@ def binned(values: Floats, edges: Floats) -> NDArray[np.int64]:
 
 
 def psi(one: Floats, other: Floats) -> float:
-    """Population stability index of two sets of counts per bin: sum (p - q) ln(p / q).
-
-    Example:
-        >>> round(psi(np.array([50.0, 50.0]), np.array([50.0, 50.0])), 6)
-        0.0
-    """
+    """Population stability index of two sets of counts per bin: sum (p - q) ln(p / q)."""
     p, q = (np.maximum(counts / max(counts.sum(), 1.0), _FLOOR) for counts in (one, other))
     return float(((p - q) * np.log(p / q)).sum())
 
@@ -51,8 +46,6 @@ def worth(codes: NDArray[np.int64], size: int, clusters: Codes | None) -> float:
     """How many independent values these are worth: fewer where those of one cluster (a user) are alike.
 
     n over the design effect, the mean over all thresholds of var(share below it, by cluster) / var(share below it).
-
-    Shapes: `codes` (n,), `clusters` (n,).
 
     Example:
         Four users of five queries each, all alike, are worth three values.
@@ -85,8 +78,7 @@ def worth(codes: NDArray[np.int64], size: int, clusters: Codes | None) -> float:
 def psi_threshold(n: float, m: float, bins: int, alpha: float, floor: float = 0.1) -> float:
     """From which PSI on there is drift: a size that matters *and* that chance would not produce.
 
-    Without drift PSI is about chi-square with bins - 1 degrees of freedom times (1/n + 1/m): for 100 queries
-    against 100 it exceeds the customary 0.1 in 84 % of cases. So: max(floor, quantile * (1/n + 1/m)).
+    Without drift PSI is about chi-square times (1/n + 1/m): of 100 queries against 100, above 0.1 in 84 % of cases.
     """
     if min(n, m) == 0 or bins < 2:
         return float("inf")
@@ -105,20 +97,10 @@ def jensen_shannon(one: Floats, other: Floats) -> float:
     return (relative(p) + relative(q)) / 2
 
 
-def kolmogorov_smirnov(one: Floats, other: Floats) -> tuple[float, float]:
-    """Largest distance between the two distribution functions, and its asymptotic p; NaN left out."""
-    return distances(one, other)[:2]
-
-
 def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) -> tuple[float, float, float]:
-    """How far two distributions are apart; NaN left out.
+    """Kolmogorov-Smirnov distance of (n,) and (m,) values, its asymptotic p, and Wasserstein distance; NaN left out.
 
-    Shapes: `one` (n,), `other` (m,).
-
-    Returns:
-        The Kolmogorov-Smirnov distance (largest difference of the distribution functions), its asymptotic p, and
-        the Wasserstein distance (area between them): how far the mass has to be carried, in the values' units;
-        infinite where not equally much of both is infinite.
+    The last is how far the mass has to be carried; infinite where not equally much of both is infinite.
 
     Example:
         >>> ks, p, carried = distances(np.array([0.0, 1.0, 2.0]), np.array([0.5, 1.5, 2.5]))
@@ -138,8 +120,7 @@ def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) 
     )
     n, m = a.size * shares[0], b.size * shares[1]
     effective = np.sqrt(n * m / (n + m))
-    steps = (everywhere[1:] > everywhere[:-1]) & (
-        apart[:-1] > 0
-    )  # infinities have no distance to their equals
+    # infinities have no distance to their equals
+    steps = (everywhere[1:] > everywhere[:-1]) & (apart[:-1] > 0)
     carried = float(apart[:-1][steps] @ (everywhere[1:][steps] - everywhere[:-1][steps]))
     return float(apart.max()), float(kolmogorov(effective * apart.max())), carried

@@ -1,24 +1,24 @@
 """Families of comparisons: p-values, intervals and verdicts of several differences at once, all from the same draws.
 
-The draws keep the largest statistic of the whole family. A p-value is the share of draws in which it reaches the
-observed one, and the interval is every mean that these draws do not reject: p < alpha, "0 lies outside the interval"
-and the verdict are one fact (single-step max: P. Westfall, S. Young, Resampling-Based Multiple Testing, 1993).
+The draws keep the largest statistic of the family (single-step max), so p < alpha, "0 lies outside the interval" and
+the verdict are one fact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import Contributions, WeightedSum
+from ltr_harness.stats.contributions import Contributions, WeightedSum, student_p
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.moments import SMALLEST_P, Floats
 from ltr_harness.stats.reference import (
+    EXACT_UP_TO,
     Flips,
     Resamples,
     criticals,
@@ -28,62 +28,42 @@ from ltr_harness.stats.reference import (
     tail,
     unhall,
 )
-from ltr_harness.stats.resampling import EXACT_UP_TO
 from ltr_harness.stats.seeds import MethodDifference
-
-SMALLEST_P = float(np.finfo(np.float64).tiny)
-"""A p-value of 0 claims more than any sample can."""
 
 _POWER = float(ndtri(0.8))
 _ENDLESS = 1e50  # standard errors: resamples of a few units may have no spread
 _AT_ONCE = 64  # columns looked at one by one whose draws are kept, 5 MB for 10,000 of them
 
 
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """Every difference of every family, (m,) each; NaN where fewer than two units have a value.
+class Outcome(NamedTuple):
+    """Every difference of every family, (m,) each; NaN where fewer than two units have a value."""
 
-    Attributes:
-        p: of each difference by itself.
-        p_corrected: within its family.
-        p_equivalence: of lying within the margin, within its family; NaN without a margin.
-        low, high: the interval; it holds 0 exactly where `p_corrected` is not below the level.
-        detectable: the true difference that is found with 80 % probability.
-    """
-
-    p: Floats
-    p_corrected: Floats
-    p_equivalence: Floats
-    low: Floats
+    p: Floats  # of each difference by itself
+    p_corrected: Floats  # within its family
+    p_equivalence: Floats  # of lying within the margin, within its family; NaN without a margin
+    low: Floats  # of the interval, which holds 0 exactly where `p_corrected` is not below the level
     high: Floats
-    detectable: Floats
+    detectable: Floats  # the true difference that is found with 80 % probability
 
     @classmethod
     def unknown(cls, m: int) -> Outcome:
-        return cls(*(np.full(m, np.nan) for _ in range(6)))
+        return cls(*np.full((6, m), np.nan))
 
     def put(self, which: NDArray[np.integer], other: Outcome) -> None:
         """Writes the outcomes of some columns into their places."""
-        for name in self.__dataclass_fields__:
-            getattr(self, name)[which] = getattr(other, name)
+        for own, values in zip(self, other, strict=True):
+            own[which] = values
 
 
 def outcomes(
-    estimate: WeightedSum | Contributions,
+    estimate: WeightedSum | Contributions,  # m columns
     method: Method,
     *,
-    families: Sequence[slice] | None = None,
-    seeds: Sequence[MethodDifference | None] = (),
-    ranges: Floats | None = None,
+    families: Sequence[slice] | None = None,  # which columns are tested together; None: all of them
+    seeds: Sequence[MethodDifference | None] = (),  # (m,) what other trainings add to a difference
+    ranges: Floats | None = None,  # (m,) how far apart two values of the metric can be; `bounded` needs it
 ) -> Outcome:
     """Tests all differences, family by family.
-
-    Args:
-        estimate: the differences, m columns; a single sample, or a weighted sum of independent ones.
-        method: test, correction, confidence, margin.
-        families: which columns are tested together; None: all of them.
-        seeds: (m,) what other trainings add to a difference; None where nothing is known of them.
-        ranges: (m,) how far apart two values of the metric can be; `bounded` needs it.
 
     Example:
         Gains on four queries of fifty, small losses on the others: the sign is open.
@@ -97,39 +77,38 @@ def outcomes(
         estimate = WeightedSum((estimate,))
     m = estimate.mean.size
     found = Outcome.unknown(m)
-    together = [np.arange(m)[part] for part in families or (slice(None),)]
-    usable = estimate.units > 1
-    for family in together:
-        tested = family[usable[family]]
+    widths = np.full(m, np.inf) if ranges is None else ranges
+    joint = method.correction == "joint"
+    for part in families or (slice(None),):
+        family = np.arange(m)[part]
+        tested = family[estimate.units[family] > 1]
         if not tested.size:
             continue
-        if method.correction == "none":
-            found.put(tested, _each(estimate.columns(tested), method, _taken(ranges, tested)))
-        else:
-            found.put(tested, _joint(estimate.columns(tested), method, _taken(ranges, tested)))
+        size = tested.size if joint else 1
+        drawn = method.test not in ("t", "bounded")
+        for which in tested[:, None] if drawn and not joint else (tested,):
+            own = estimate.columns(which)
+            if drawn:
+                found.put(which, _by_draws(own, method))
+            elif method.test == "t":
+                found.put(which, _by_t(own, method, size))
+            else:
+                found.put(which, _by_bets(own, method, widths[which], size))
         if any(seeds):
-            own = found_at(found, tested)
-            found.put(tested, _with_seeds(own, [seeds[j] for j in tested], method))
+            trained = Outcome(*(values[tested] for values in found))
+            found.put(tested, _with_seeds(trained, [seeds[j] for j in tested], method))
     return found
 
 
-def found_at(outcome: Outcome, which: NDArray[np.integer]) -> Outcome:
-    """The outcomes of some columns."""
-    return Outcome(*(getattr(outcome, name)[which] for name in outcome.__dataclass_fields__))
-
-
 def mean_intervals(
-    sample: Contributions, method: Method, bounds: Sequence[tuple[float, float]] = ()
+    sample: Contributions,  # m columns
+    method: Method,
+    bounds: Sequence[tuple[float, float]] = (),  # (m,) of the metrics' values; infinite where there are none
 ) -> tuple[Floats, Floats]:
     """Ends of the intervals of the means, each by itself.
 
     The draws flip the units' contributions about their own mean. Where all values are equal, the interval is that of
     the values that a part of the units, small enough to be absent from these, could have within the metric's bounds.
-
-    Args:
-        sample: m columns.
-        method: test, confidence, draws.
-        bounds: (m,) lowest and highest value of the metrics; infinite where there is none.
     """
     low, high = np.full((2, sample.mean.size), np.nan)
     tested = np.flatnonzero(sample.units > 1)
@@ -147,7 +126,7 @@ def mean_intervals(
         lean = np.zeros_like(own.mean)
     else:
         skewness = method.test == "skew-adjusted"
-        _, critical = _criticals(WeightedSum((own.centred(),)), method, skewness)
+        critical = _criticals(WeightedSum((own.centred(),)), method, skewness)
         reach, lean = t_of_normal(critical, own.freedom_of_sizes), own.lean * skewness
     low[tested], high[tested] = _ends(own.mean, own.error, lean, reach)
     for at, j in enumerate(tested.tolist()):
@@ -168,8 +147,53 @@ def rare_share(units: int, alpha: float) -> float:
     return float(1 - alpha ** (1 / units))
 
 
-def _taken(ranges: Floats | None, which: NDArray[np.integer]) -> Floats:
-    return np.full(which.size, np.inf) if ranges is None else ranges[which]
+def rare_kind(
+    n: int,  # queries, or units of `method.unit`
+    room: float,  # by how much the mean would have to move
+    width: float,  # how far apart two values of the metric can be; infinite where it has no bounds
+    method: Method,
+    then: str = "the verdict changes",
+    family: int = 1,  # comparisons that share the level
+) -> str:
+    """The line about a kind of query, or unit, that may be absent from these; "" where none could matter.
+
+    n queries hold none of a kind whose share is below 1 - level**(1/n) with a probability above the level.
+
+    Example:
+        >>> print(rare_kind(50, 0.03, 1.0, Method()).replace(". ", ".\\n"))
+        A kind of query that makes up less than 1 in 17 of the traffic can be absent from these 50 queries.
+        If there is one and it differs by 0.52 in the other direction, the verdict changes.
+        >>> rare_kind(5000, 0.03, 1.0, Method())
+        ''
+    """
+    if method.test == "bounded" or not n or room != room:
+        return ""
+    kind, these = (
+        ("query", f"{n:,} queries") if method.unit is None else (method.unit, f"{n:,} of {method.unit}")
+    )
+    share = rare_share(n, method.level(family))
+    least = room / share
+    if least >= width:
+        return ""
+    part = f"less than 1 in {1 / share:,.0f} of the traffic"
+    head = f"A kind of {kind} that makes up {part} can be absent from these {these}"
+    if np.isinf(width):
+        return f"{head}. The metric has no known bounds, so whether {then} if there is one cannot be told."
+    return f"{head}. If there is one and it differs by {least:.2g} in the other direction, {then}."
+
+
+def rare_training(seeds: int, room: float, width: float, method: Method) -> str:
+    """The line about a kind of training that may be absent from these seeds; "" where none could matter.
+
+    Example:
+        >>> rare_training(3, 0.03, 1.0, Method())
+        'A kind of training, such as one that collapses, can be absent from 3 seeds if it is rarer than 63%.'
+    """
+    share = rare_share(seeds, method.alpha)
+    if room / share >= width:
+        return ""
+    head = f"A kind of training, such as one that collapses, can be absent from {seeds} seeds"
+    return f"{head} if it is rarer than {share:.0%}."
 
 
 def _ends(mean: Floats, error: Floats, lean: Floats, reach: Floats) -> tuple[Floats, Floats]:
@@ -180,13 +204,9 @@ def _ends(mean: Floats, error: Floats, lean: Floats, reach: Floats) -> tuple[Flo
         return mean - np.where(error > 0, above * error, 0.0), mean - np.where(error > 0, below * error, 0.0)
 
 
-def _joint(estimate: WeightedSum, method: Method, ranges: Floats) -> Outcome:
-    """All columns as one family."""
-    m = estimate.mean.size
-    if method.test == "t":
-        return _by_t(estimate, method, m)
-    if method.test == "bounded":
-        return _by_bets(estimate, method, ranges, m)
+def _by_draws(estimate: WeightedSum, method: Method) -> Outcome:
+    """All columns as one family, by flips or resamples."""
+    mean, error, m = estimate.mean, estimate.error, estimate.mean.size
     skewness = method.test == "skew-adjusted"
     drawn = Resamples(estimate.parts[0]) if method.test == "bootstrap" else Flips(estimate, skewness=skewness)
     found = tail(drawn, method.draws, method.seed)
@@ -197,7 +217,22 @@ def _joint(estimate: WeightedSum, method: Method, ranges: Floats) -> Outcome:
         critical = max(most * (1 + 1e-9), float(ndtri(1 - method.alpha / (2 * m))))
         share = _of_few(critical, method.alpha, m)
     p_corrected = found.together(drawn.observed)
-    return _from_critical(estimate, method, skewness, found.alone, p_corrected, np.full(m, critical), share)
+    lean = estimate.lean * skewness
+    reach = t_of_normal(np.full(m, critical), estimate.freedom_of_sizes)
+    low, high = _ends(mean, error, lean, reach)
+    open_ = p_corrected >= method.alpha
+    low, high = np.where(open_, np.minimum(low, 0.0), low), np.where(open_, np.maximum(high, 0.0), high)
+    p_equivalence = np.full(m, np.nan)
+    if method.margin is not None:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            above = hall((mean + method.margin) / error, lean)
+            below = -hall((mean - method.margin) / error, lean)
+        nearest = np.fmin(above, below)
+        statistic = normal_of_t(np.clip(np.nan_to_num(nearest), 0.0, 1e100), estimate.freedom_of_sizes)
+        p_equivalence = np.where(nearest > 0, share(statistic), 1.0)
+        p_equivalence = _of_constants(p_equivalence, mean, error, method.margin)
+    detectable = (reach + _POWER) * np.where(error > 0, error, np.nan)
+    return Outcome(found.alone, p_corrected, p_equivalence, low, high, np.where(error == 0, 0.0, detectable))
 
 
 def _of_few(critical: float, alpha: float, family: int) -> Callable[[Floats], Floats]:
@@ -210,58 +245,17 @@ def _of_few(critical: float, alpha: float, family: int) -> Callable[[Floats], Fl
     return share
 
 
-def _each(estimate: WeightedSum, method: Method, ranges: Floats) -> Outcome:
-    """Each column as a family of its own."""
-    if method.test == "t":
-        return _by_t(estimate, method, 1)
-    if method.test == "bounded":
-        return _by_bets(estimate, method, ranges, 1)
-    parts = [_joint(estimate.columns(np.array([j])), method, ranges[[j]]) for j in range(estimate.mean.size)]
-    return Outcome(
-        *(np.concatenate([getattr(one, name) for one in parts]) for name in Outcome.__dataclass_fields__)
-    )
-
-
-def _criticals(estimate: WeightedSum, method: Method, skewness: bool) -> tuple[Floats, Floats]:
-    """p-values and critical values of columns looked at one by one, finite always."""
-    m = estimate.mean.size
-    p, critical = np.ones(m), np.zeros(m)
+def _criticals(estimate: WeightedSum, method: Method, skewness: bool) -> Floats:
+    """(m,) critical values of columns looked at one by one, finite always."""
+    critical = np.zeros(estimate.mean.size)
     differing = sum(np.count_nonzero(part.sums, axis=0) for part in estimate.parts)
     few = np.flatnonzero(differing <= EXACT_UP_TO)
     many = np.flatnonzero(differing > EXACT_UP_TO)
     for block in (*few[:, None], *(many[at : at + _AT_ONCE] for at in range(0, many.size, _AT_ONCE))):
         drawn = Flips(estimate.columns(block), skewness=skewness)
-        p[block], critical[block] = criticals(drawn, method.draws, method.seed, method.alpha)
+        critical[block] = criticals(drawn, method.draws, method.seed, method.alpha)
     least = float(ndtri(1 - method.alpha / 2))
-    return p, np.where(np.isinf(critical), least, np.where(differing > 0, critical, least))
-
-
-def _from_critical(
-    estimate: WeightedSum,
-    method: Method,
-    skewness: bool,
-    p: Floats,
-    p_corrected: Floats,
-    critical: Floats,
-    share: Callable[[Floats], Floats],
-) -> Outcome:
-    """Intervals, equivalence and detectable differences that go with critical values of the statistic."""
-    mean, error = estimate.mean, estimate.error
-    lean = estimate.lean * skewness
-    reach = t_of_normal(critical, estimate.freedom_of_sizes)
-    low, high = _ends(mean, error, lean, reach)
-    open_ = p_corrected >= method.alpha
-    low, high = np.where(open_, np.minimum(low, 0.0), low), np.where(open_, np.maximum(high, 0.0), high)
-    p_equivalence = np.full_like(p, np.nan)
-    if method.margin is not None:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            above = hall((mean + method.margin) / error, lean)
-            below = -hall((mean - method.margin) / error, lean)
-        nearest = np.fmin(above, below)
-        statistic = normal_of_t(np.clip(np.nan_to_num(nearest), 0.0, 1e100), estimate.freedom_of_sizes)
-        p_equivalence = np.where(nearest > 0, share(statistic), 1.0)
-        p_equivalence = _of_constants(p_equivalence, mean, error, method.margin)
-    return Outcome(p, p_corrected, p_equivalence, low, high, (reach + _POWER) * error)
+    return np.where(np.isinf(critical) | (differing == 0), least, critical)
 
 
 def _of_constants(p: Floats, mean: Floats, error: Floats, margin: float) -> Floats:
@@ -272,9 +266,7 @@ def _of_constants(p: Floats, mean: Floats, error: Floats, margin: float) -> Floa
 def _by_t(estimate: WeightedSum, method: Method, family: int) -> Outcome:
     """Student's t of each column; of a family by Bonferroni."""
     mean, error, freedom = estimate.mean, estimate.error, estimate.freedom
-    with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(mean == 0, 0.0, np.abs(mean) / error)
-    p = np.maximum(2 * stdtr(freedom, -t), SMALLEST_P)
+    p = student_p(mean, error, freedom)
     reach = stdtrit(freedom, 1 - method.alpha / (2 * family))
     low, high = mean - reach * error, mean + reach * error
     p_equivalence = np.full_like(p, np.nan)
@@ -303,30 +295,28 @@ def _by_bets(estimate: WeightedSum, method: Method, ranges: Floats, family: int)
 def _with_seeds(trained: Outcome, seeds: Sequence[MethodDifference | None], method: Method) -> Outcome:
     """What holds for other queries and other trainings.
 
-    A difference of methods has to be one of the trained models, too: of two p-values the larger counts, and of two
-    intervals the hull. Over trainings the family's correction is Bonferroni's.
+    A difference of methods has to be one of the trained models, too. Over trainings the correction is Bonferroni's.
     """
     family = 1 if method.correction == "none" else len(seeds)
-    known = np.array([one is not None for one in seeds])
-
-    def of(value: Callable[[MethodDifference], float]) -> Floats:
-        return np.array([np.nan if one is None else value(one) for one in seeds])
-
-    ends = np.array(
-        [(np.nan, np.nan) if one is None else one.interval(1 - method.alpha / family) for one in seeds]
-    ).reshape(-1, 2)
-    own = of(lambda one: one.p())
-    p_equivalence = trained.p_equivalence
-    if method.margin is not None:
-        margin = method.margin
-        sides = of(lambda one: one.p_equivalence(margin))
-        p_equivalence = np.fmax(p_equivalence, np.minimum(2 * family * sides, 1.0))
-    return replace(
-        trained,
-        p=np.where(known, np.fmax(trained.p, own), trained.p),
-        p_corrected=np.fmax(trained.p_corrected, np.minimum(family * own, 1.0)),
-        p_equivalence=p_equivalence,
-        low=np.fmin(trained.low, ends[:, 0]),
-        high=np.fmax(trained.high, ends[:, 1]),
-        detectable=np.fmax(trained.detectable, of(lambda one: one.detectable(method.alpha / family))),
+    level = method.alpha / family
+    nan = float("nan")
+    rows = [
+        (nan,) * 5
+        if one is None
+        else (
+            one.p(),
+            nan if method.margin is None else one.p_equivalence(method.margin),
+            *one.interval(1 - level),
+            one.detectable(level),
+        )
+        for one in seeds
+    ]
+    p, sides, low, high, detectable = np.array(rows).T
+    return Outcome(
+        p=np.fmax(trained.p, p),
+        p_corrected=np.fmax(trained.p_corrected, np.minimum(family * p, 1.0)),
+        p_equivalence=np.fmax(trained.p_equivalence, np.minimum(2 * family * sides, 1.0)),
+        low=np.fmin(trained.low, low),
+        high=np.fmax(trained.high, high),
+        detectable=np.fmax(trained.detectable, detectable),
     )

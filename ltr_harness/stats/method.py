@@ -1,13 +1,12 @@
-"""How two models are compared: which test, which correction, how sure, and how that is said in words.
+"""How two models are compared, and how that is said in words: the fields of `Method` are the one declaration.
 
-The fields of `Method` are the one declaration of these options: the section ``compare:`` of an experiment, the options
-of the command and the keywords of `compare` are made from them.
+The section ``compare:`` of an experiment, the command's options and the keywords of `compare` are made from them.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -72,12 +71,7 @@ def successors(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def method_of(options: Mapping[str, Any]) -> Method:
-    """The method that keywords of `compare` describe.
-
-    Raises:
-        ConfigError: a choice that does not exist, or was retired.
-        UsageError: a keyword that does not exist.
-    """
+    """The method that keywords of `compare` describe; a choice or keyword that does not exist is refused."""
     known = [option.name for option in fields(Method)]
     for name in options.keys() - set(known):
         if problem := refusal(name, options[name]):
@@ -86,20 +80,15 @@ def method_of(options: Mapping[str, Any]) -> Method:
     return Method(**options)
 
 
-_COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
-    "ge": operator.ge,
-    "gt": operator.gt,
-    "le": operator.le,
-    "lt": operator.lt,
-}
+_BOUNDS = {"ge", "gt", "le", "lt"}
 
 
-def _said(description: str, expected: str = "", **bounds: float) -> dict[str, Any]:
-    """What editors, help texts and errors say of an option; bounds are ``ge``, ``gt``, ``le`` and ``lt``.
+def _option(default: Any, description: str, expected: str = "", **bounds: float) -> Any:
+    """A field with what editors, help texts and errors say of it.
 
-    ``min_length`` is that of an option which is a text.
+    Bounds are ``ge``, ``gt``, ``le`` and ``lt``, or the ``min_length`` of a text.
     """
-    return {"description": description, "expected": expected, **bounds}
+    return field(default=default, metadata={"description": description, "expected": expected, **bounds})
 
 
 def _within(value: object, option: Field[Any]) -> bool:
@@ -110,7 +99,7 @@ def _within(value: object, option: Field[Any]) -> bool:
     return (
         not isinstance(value, bool)
         and isinstance(value, kind)
-        and all(_COMPARED[bound](value, bounds[bound]) for bound in _COMPARED.keys() & bounds.keys())
+        and all(getattr(operator, bound)(value, bounds[bound]) for bound in _BOUNDS & bounds.keys())
     )
 
 
@@ -118,79 +107,56 @@ def _within(value: object, option: Field[Any]) -> bool:
 class Method:
     """The choices behind every number of a comparison.
 
-    Attributes:
-        test: what the p-value is: a key of `TESTS`.
-        correction: for several models: a key of `CORRECTIONS`.
-        confidence: of the intervals; 1 - confidence is the level of the tests.
-        margin: the largest difference that does not matter, in the metric's unit; None for none.
-        draws: random sign patterns or resamples.
-        seed: of those draws.
-        unit: the query attribute that says which queries belong together, such as a user; None where every query
-            is its own.
-
     Raises:
         ConfigError: a choice that does not exist, or two that contradict each other; all of them at once.
     """
 
-    test: Test = field(
-        default="skew-adjusted",
-        metadata=_said(
-            "Paired test over queries, which the intervals belong to: `skew-adjusted` flips the signs of differences "
-            "and allows for their skewness, `permutation` flips signs alone, `bounded` holds in every world and asks "
-            "for thousands of queries."
-        ),
+    test: Test = _option(  # noqa: RUF009  # makes a field
+        "skew-adjusted",
+        "Paired test over queries, which the intervals belong to: `skew-adjusted` flips the signs of differences "
+        "and allows for their skewness, `permutation` flips signs alone, `bounded` holds in every world and asks "
+        "for thousands of queries.",
     )
-    correction: Correction = field(
-        default="joint",
-        metadata=_said(
-            "`joint`: p-values and intervals hold for all comparisons of a family at once; or `none`."
-        ),
+    correction: Correction = _option(  # noqa: RUF009
+        "joint",
+        "`joint`: p-values and intervals hold for all comparisons of a family at once; or `none`.",
     )
-    confidence: float = field(
-        default=0.95,
-        metadata=_said(
-            "Confidence level of intervals; tests use one minus it.",
-            "a number in [0.5, 1), such as 0.95",
-            ge=0.5,
-            lt=1,
-        ),
+    confidence: float = _option(
+        0.95,
+        "Confidence level of intervals; tests use one minus it.",
+        "a number in [0.5, 1), such as 0.95",
+        ge=0.5,
+        lt=1,
     )
-    margin: float | None = field(
-        default=None,
-        metadata=_said(
-            "The largest difference that does not matter, in the metric's unit; adds the verdict `equivalent`.",
-            "a difference above 0, in the metric's unit",
-            gt=0,
-        ),
+    margin: float | None = _option(
+        None,
+        "The largest difference that does not matter, in the metric's unit; adds the verdict `equivalent`.",
+        "a difference above 0, in the metric's unit",
+        gt=0,
     )
-    draws: int = field(
-        default=10_000,
-        metadata=_said(
-            "Random sign patterns or resamples.",
-            "an integer from 100 to 10,000,000; 10,000 is usual",
-            ge=100,
-            le=10_000_000,
-        ),
+    draws: int = _option(
+        10_000,
+        "Random sign patterns or resamples.",
+        "an integer from 100 to 10,000,000; 10,000 is usual",
+        ge=100,
+        le=10_000_000,
     )
-    seed: int = field(
-        default=0,
-        metadata=_said(
-            "Seed of sign flips and resampling.", "an integer from 0 to 2,147,483,647", ge=0, lt=2**31
-        ),
+    seed: int = _option(
+        0,
+        "Seed of sign flips and resampling.",
+        "an integer from 0 to 2,147,483,647",
+        ge=0,
+        lt=2**31,
     )
-
-    unit: str | None = field(
-        default=None,
-        metadata=_said(
-            "The query attribute, such as user_id, whose queries belong together: tests and intervals go by it.",
-            "the name of a query attribute, such as user_id",
-            min_length=1,
-        ),
+    unit: str | None = _option(
+        None,
+        "The query attribute, such as user_id, whose queries belong together: tests and intervals go by it.",
+        "the name of a query attribute, such as user_id",
+        min_length=1,
     )
 
     def __post_init__(self) -> None:
-        problems = [*self._problems(), *self._without_units()]
-        if problems:
+        if problems := list(self._problems()):
             raise ConfigError(problems)
 
     def _problems(self) -> Iterator[Problem]:
@@ -204,13 +170,10 @@ class Method:
                     )
             elif not ((value is None and option.default is None) or _within(value, option)):
                 yield Problem(option.name, f"{value!r}", option.metadata["expected"])
-
-    def _without_units(self) -> Iterator[Problem]:
-        """What cannot be said of units of unlike size."""
+        # not known for units of unlike size
         if self.unit is not None and self.test in ("bootstrap", "bounded"):
-            yield Problem(
-                "test", f"{self.test} with unit {self.unit!r}", "test skew-adjusted, permutation or t"
-            )
+            found = f"{self.test} with unit {self.unit!r}"
+            yield Problem("test", found, "test skew-adjusted, permutation or t")
 
     @property
     def alpha(self) -> float:

@@ -1,4 +1,4 @@
-"""How many, how large, how spread, how lopsided: the moments of columns with undefined entries."""
+"""Moments of columns with undefined entries: n, mean, sd, skewness; paired differences: ties, wins, effect size."""
 
 from __future__ import annotations
 
@@ -6,31 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtr
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Moments of the defined values of each column.
+    """Moments of the defined values of each column."""
 
-    Attributes:
-        n: how many values are defined.
-        mean: NaN where none is.
-        sd: standard deviation with n - 1 below the line; NaN where fewer than two are defined.
-        skewness: third standardised moment (no small-sample factor); 0 for a constant column, NaN for n < 2.
-    """
-
-    n: NDArray[np.int64]
-    mean: Floats
-    sd: Floats
-    skewness: Floats
-
-    @property
-    def standard_error(self) -> Floats:
-        """sd / sqrt(n), of the mean."""
-        error: Floats = self.sd / np.sqrt(self.n)
-        return error
+    n: NDArray[np.int64]  # how many values are defined
+    mean: Floats  # NaN where none is
+    sd: Floats  # with n - 1 below the line; NaN where fewer than two are defined
+    skewness: Floats  # third standardised moment; 0 for a constant column, NaN for n < 2
 
 
 def moments(values: Floats) -> Moments:
@@ -61,3 +49,44 @@ def moments(values: Floats) -> Moments:
         cubes = np.multiply(squares, off, out=squares)
         skewness = np.where(square > 0, (cubes.sum(axis=0) / n) / (square / n) ** 1.5, 0.0)
     return Moments(n, mean, sd, np.where(n > 1, skewness, np.nan))
+
+
+TIE = 1e-9  # metric values this close are equal: 1/3 + 1/3 must not lose to 2/3
+SMALLEST_P = float(np.finfo(np.float64).tiny)  # a p-value of 0 claims more than any sample can
+
+
+def paired_differences(one: Floats, other: Floats, tolerance: float = TIE) -> Floats:
+    """``one - other`` per query, (n,), with exactly 0 within the tolerance: rounding noise must not be significant."""
+    d: Floats = one - other
+    return np.where(np.abs(d) <= tolerance, 0.0, d)
+
+
+def sign_test_p(d: Floats, *, tolerance: float = TIE) -> Floats:
+    """Sign test, exact, ties left out: p in (0, 1]; 1 where all are ties, NaN where no difference is defined."""
+    wins, ties, losses = win_tie_loss(d, tolerance)
+    decided = wins + losses
+    fewer = np.minimum(wins, losses)
+    p = np.clip(2 * bdtr(fewer.astype(np.float64), np.maximum(decided, 1), 0.5), SMALLEST_P, 1.0)
+    return np.where(decided > 0, p, np.where(ties > 0, 1.0, np.nan))
+
+
+def win_tie_loss(
+    d: Floats, tolerance: float = TIE
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """How many differences are above, within and below the tolerance; undefined ones are in none.
+
+    Example:
+        >>> tuple(int(count) for count in win_tie_loss(np.array([0.5, 0.0, 1e-12, -0.1, np.nan])))
+        (1, 2, 1)
+    """
+    wins, losses = d > tolerance, d < -tolerance
+    ties = np.abs(d) <= tolerance
+    return tuple(np.asarray(part.sum(axis=0), dtype=np.int64) for part in (wins, ties, losses))  # type: ignore[return-value]
+
+
+def effect_size(d: Floats) -> Floats:
+    """d_z, mean / sd of the differences: 0 where all are 0, infinite where all are equal, NaN for n < 2."""
+    sample = moments(d)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        size = np.where((sample.mean == 0) & (sample.n > 1), 0.0, sample.mean / sample.sd)
+    return np.asarray(size)

@@ -1,15 +1,11 @@
-"""What chance alone makes of a studentised mean: one statistic, and the draws that it is set beside.
+"""Reference: what chance alone makes of a studentised mean: one statistic, and the seeded draws that it is set beside.
 
-The statistic is z = W(h(T)): T = mean / error; h is Hall's transformation, which takes the skewness of the sample out;
-W turns a t of few units into a normal deviate, so that columns of few and of many units share one critical value.
+The statistic is W(h(mean / error)), with `hall` and `normal_of_t`. The draws flip each unit's contribution, less the
+mean that it has under the hypothesis: of a weighted sum of samples, the closest to what was seen that makes the sum 0.
 
-The draws flip signs: each unit's contribution, less the mean that it has under the hypothesis, is as likely with the
-other sign. Of one sample that mean is 0, and the test is exact where signs are exchangeable. Of a weighted sum of
-samples (data sets, two arms) it is the closest to what was seen among those that make the sum 0.
-
-Sources: P. Hall, "On the removal of skewness by transformation", JRSS B 54 (1992); D. Wallace, "Bounds on normal
-approximations to Student's and the chi-square distributions", Annals of Mathematical Statistics 30 (1959);
-R. Davidson, E. Flachaire, "The wild bootstrap, tamed at last", Journal of Econometrics 146 (2008).
+A p-value depends on its seed and its own data alone, on any machine and number of threads: draws are whole 64-bit words
+of PCG64's stream, and values are put on a grid of whole multiples of a power of two, so fine that it matters nowhere,
+so coarse that every sum is an integer below 2**53: without rounding error in whatever order, and ties are ties.
 """
 
 from __future__ import annotations
@@ -23,17 +19,120 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.stats.contributions import Contributions, WeightedSum
 from ltr_harness.stats.moments import Floats
-from ltr_harness.stats.resampling import (
-    EXACT_UP_TO,
-    SAME_SUM,
-    flipped_sums,
-    half_of_flipped_sums,
-    on_grid,
-    resample_counts,
-)
 
-_CONSTANT = 1e-12  # variance as a share of the mean square, below which all that differs is rounding
+EXACT_UP_TO = 16  # non-zero differences: 65,536 sign patterns, no more work than drawing 10,000
+_BLOCK_VALUES = 1 << 22  # of a block of draws: 32 MB as float64
+_BLOCK_SIGNS = 1 << 25  # of a block of draws: 4 MB as bits
+_BYTES_AT_ONCE = 32  # of a draw: a table of what every byte adds, 256 kB for four columns, stays in the cache
+_MANTISSA = 52
 _CURVED = 0.01  # sd of skewness under flips, from which on it is computed draw by draw
+
+# Sums closer than this, relative to the sum of absolute values, are the same: the inputs' own last digits
+# (metric values carry about 1e-16) must not decide whether a random sum "reaches" the observed one.
+SAME_SUM = 1e-9
+
+
+def on_grid(values: Floats) -> tuple[Floats, Floats]:
+    """Integers (n, m) in proportion to (n, m) values (NaN becomes 0), whose sums stay below 2**52, and (m,) units."""
+    filled = np.where(np.isnan(values), 0.0, values)
+    bits = _MANTISSA - int(np.ceil(np.log2(max(len(values), 2))))
+    _, exponent = np.frexp(np.abs(filled).max(axis=0, initial=0.0))
+    grid: Floats = np.rint(np.ldexp(filled, bits - exponent))
+    unit: Floats = np.ldexp(1.0, exponent - bits)
+    return grid, unit
+
+
+def flipped_sums(grid: Floats, draws: int, seed: int) -> Iterator[Floats]:
+    """Column sums under random sign patterns, one pattern for all columns, in blocks (block, m) of draws."""
+    n = len(grid)
+    words = -(-n // 64)
+    generator = np.random.PCG64(seed)
+    values = np.ascontiguousarray(grid.T)
+    size = min(_BLOCK_SIGNS // n, _BLOCK_VALUES // max(len(values), 1))
+    for block in _blocks(size, draws):
+        raw = generator.random_raw(block * words).astype("<u8", copy=False).view(np.uint8)
+        sums = np.zeros((len(values), block))
+        _add_flipped(raw.reshape(block, words * 8), values, sums)
+        yield sums.T
+
+
+@compiled
+def _add_flipped(signs: NDArray[np.uint8], values: Floats, sums: Floats) -> None:
+    """Adds (m, n) values to (m, block) sums under (block, n / 8) signs, eight at a time by the byte of their signs."""
+    m, n = values.shape
+    table = np.zeros((_BYTES_AT_ONCE, 256, 4))
+    for first in range(0, m, 4):
+        width = min(4, m - first)
+        for start in range(0, -(-n // 8), _BYTES_AT_ONCE):
+            stop = min(start + _BYTES_AT_ONCE, -(-n // 8))
+            for place in range(start, stop):
+                for column in range(width):
+                    own = values[first + column, 8 * place : 8 * place + 8]
+                    table[place - start, 0, column] = 0.0
+                    for value in own:  # not `own.sum()`, whose code has numba import SciPy's linear algebra
+                        table[place - start, 0, column] -= value
+                    for bit in range(8):
+                        value = own[7 - bit] if 7 - bit < len(own) else 0.0
+                        for byte in range(1 << bit):
+                            table[place - start, byte + (1 << bit), column] = (
+                                table[place - start, byte, column] + 2 * value
+                            )
+            for draw in range(len(signs)):
+                one = two = three = four = 0.0
+                for place in range(stop - start):
+                    byte = signs[draw, start + place]
+                    one += table[place, byte, 0]
+                    two += table[place, byte, 1]
+                    three += table[place, byte, 2]
+                    four += table[place, byte, 3]
+                sums[first, draw] += one
+                if width > 1:
+                    sums[first + 1, draw] += two
+                if width > 2:
+                    sums[first + 2, draw] += three
+                if width > 3:
+                    sums[first + 3, draw] += four
+
+
+def all_flipped_sums(grid: Floats) -> Floats:
+    """Column sums under every one of the 2**n sign patterns: (2**n, m); for n up to `EXACT_UP_TO`."""
+    sums = np.empty((grid.shape[1], 1 << len(grid)))
+    sums[:, 0] = -grid.sum(axis=0)
+    for at, values in enumerate(2 * grid):  # each pattern so far, once more with another sign
+        done = 1 << at
+        np.add(sums[:, :done], values[:, None], out=sums[:, done : 2 * done])
+    return sums.T
+
+
+def half_of_flipped_sums(grid: Floats) -> Floats:
+    """Those of `all_flipped_sums` of which no two are opposites: (2**(n - 1), m); (1, m) where n is 0."""
+    return all_flipped_sums(grid[:-1]) + (grid[-1] if len(grid) else 0.0)
+
+
+def resample_counts(n: int, draws: int, seed: int) -> Iterator[Floats]:
+    """How often each of n queries occurs in each resample: float64 (block, n)."""
+    generator = np.random.PCG64(seed)
+    for block in _blocks(_BLOCK_VALUES // n, draws):
+        cells = uniform_below(generator, n, block, n)
+        cells += np.arange(block)[:, None] * n
+        yield np.bincount(cells.ravel(), minlength=block * n).reshape(block, n).astype(np.float64)
+
+
+def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -> NDArray[np.int64]:
+    """(rows, columns) random integers in 0..n-1; each row takes a whole number of the stream's words."""
+    words = -(-columns // 2)
+    raw = generator.random_raw(rows * words).astype("<u8", copy=False).view("<u4")
+    # The high half of a 32-bit number times n is uniform up to n / 2**32.
+    scaled = raw.reshape(rows, 2 * words)[:, :columns].astype(np.uint64)
+    scaled *= np.uint64(n)  # in place: these are the largest arrays of a comparison
+    scaled >>= np.uint64(32)
+    return scaled.view(np.int64)
+
+
+def _blocks(size: int, draws: int) -> Iterator[int]:
+    """Sizes of blocks of at most `size` draws, if that is one or more, that together make `draws`."""
+    for start in range(0, draws, max(1, size)):
+        yield min(max(1, size), draws - start)
 
 
 def hall(t: Floats, lean: Floats) -> Floats:
@@ -43,24 +142,14 @@ def hall(t: Floats, lean: Floats) -> Floats:
 
 
 def unhall(h: Floats, lean: Floats) -> Floats:
-    """The t that `hall` turns into h; it is unique.
-
-    Example:
-        >>> float(unhall(hall(np.array(2.5), np.array(0.3)), np.array(0.3)).round(12))
-        2.5
-    """
+    """The t that `hall` turns into h; it is unique."""
     straight = np.abs(lean) < 1e-7  # as straight as numbers can tell
     bent = np.where(straight, 1.0, lean)
     return np.asarray(np.where(straight, h, 3 / bent * (np.cbrt(1 + bent * (h - bent / 6)) - 1)))
 
 
 def normal_of_t(t: Floats, freedom: Floats) -> Floats:
-    """The normal deviate of a t with these degrees of freedom, its size (Wallace's approximation).
-
-    Example:
-        >>> normal_of_t(np.array([2.571, 1.96]), np.array([5.0, 1e9])).round(2).tolist()
-        [1.96, 1.96]
-    """
+    """The normal deviate of a t with these degrees of freedom, its size (Wallace's approximation)."""
     return (8 * freedom + 1) / (8 * freedom + 3) * np.sqrt(freedom * np.log1p(t**2 / freedom))
 
 
@@ -71,11 +160,7 @@ def t_of_normal(z: Floats, freedom: Floats) -> Floats:
 
 
 class Flips:
-    """Statistics of some columns under sign patterns: all of them where few units differ, else random ones.
-
-    Attributes:
-        observed: (m,) without a flip.
-    """
+    """Statistics of some columns under sign patterns: all of them where few units differ, else random ones."""
 
     def __init__(self, estimate: WeightedSum, *, skewness: bool = True) -> None:
         self._freedom = estimate.freedom_of_sizes
@@ -141,11 +226,8 @@ def _part(
 ) -> tuple[Floats, Floats, NDArray[np.int64]]:
     """What of a sample is flipped, and what the statistic needs beside.
 
-    Returns:
-        facts: (m, 8), see `_studentise`.
-        flipped: (G, columns).
-        at: (m, 4), which columns of `flipped` are the sums of a column, of w n S, n**2 S and S**3; -1 where there is
-            none: in even samples the second and third follow from the first; without skewness the last is not used.
+    Facts (m, 8), see `_studentise`; the flipped columns (G, columns); and (m, 4) which of these are the sums of a
+    column, of w n S, n**2 S and S**3; -1 where there is none: in even samples two follow from the first.
     """
     m = sums.shape[1]
     n, units, w = part.n, part.units.astype(np.float64), part.weights
@@ -185,19 +267,16 @@ def _part(
 
 @compiled
 def _studentise(
-    sums: Floats, unit: Floats, facts: Floats, at: NDArray[np.int64], freedom: Floats, out: Floats
+    sums: Floats,  # (columns, block) flipped sums in whole units
+    unit: Floats,  # (columns,) the size of one
+    # (parts, m, 8): n, sum w S**2, sum w n**2, sum n S**2, sum n**3, the factors of the third cumulant and of the
+    # sample, and of an even sample w
+    facts: Floats,
+    at: NDArray[np.int64],  # (parts, m, 4), see `_part`
+    freedom: Floats,  # (m,)
+    out: Floats,  # (m, block), written
 ) -> None:
-    """The statistic of each column under each pattern.
-
-    Args:
-        sums: (columns, block) flipped sums in whole units.
-        unit: (columns,) the size of one.
-        facts: (parts, m, 8): n, sum w S**2, sum w n**2, sum n S**2, sum n**3, the factor of the third cumulant, that of
-            the sample, and of an even sample w.
-        at: (parts, m, 4), see `_part`.
-        freedom: (m,) degrees of freedom.
-        out: (m, block), written.
-    """
+    """The statistic of each column under each pattern."""
     parts, m = at.shape[0], at.shape[1]
     for j in range(m):
         bent = False
@@ -242,11 +321,7 @@ def _studentise(
 
 
 class Resamples:
-    """Studentised means of resampled units about the observed mean, for the bootstrap test.
-
-    Attributes:
-        observed: (m,).
-    """
+    """Studentised means of resampled units about the observed mean, for the bootstrap test."""
 
     exact = False
 
@@ -275,19 +350,12 @@ class Resamples:
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """Where the statistics of some columns stand among those of the draws.
+    """Where the statistics of some columns stand among those of the draws."""
 
-    Attributes:
-        alone: (m,) share of draws in which a column's own statistic is reached.
-        largest: sorted, of each draw the largest statistic of all columns.
-        times: how often each counts.
-        added: 1 where the observed pattern is not among the draws.
-    """
-
-    alone: Floats
-    largest: Floats
-    times: int
-    added: int
+    alone: Floats  # (m,) share of draws in which a column's own statistic is reached
+    largest: Floats  # sorted, of each draw the largest statistic of all columns
+    times: int  # how often each counts
+    added: int  # 1 where the observed pattern is not among the draws
 
     def together(self, statistics: Floats) -> Floats:
         """Share of draws whose largest statistic reaches each of these: p-values within the family."""
@@ -314,19 +382,15 @@ def tail(drawn: Flips | Resamples, draws: int, seed: int) -> Tail:
     return Tail((times * reached + added) / (times * largest.size + added), largest, times, added)
 
 
-def criticals(drawn: Flips | Resamples, draws: int, seed: int, alpha: float) -> tuple[Floats, Floats]:
-    """(m,) p-values and critical values of columns that are looked at one by one; see `Tail`."""
+def criticals(drawn: Flips | Resamples, draws: int, seed: int, alpha: float) -> Floats:
+    """(m,) critical values of columns that are looked at one by one; see `Tail`."""
     every = np.concatenate(list(drawn.blocks(draws, seed)), axis=1)
     times, added = (2, 0) if drawn.exact else (1, 1)
-    least = drawn.observed * (1 - SAME_SUM)
-    reached = np.count_nonzero(every >= least[:, None], axis=1)
     allowed = _allowed(alpha, every.shape[1], times, added)
     if allowed < 0:
-        critical = np.full(least.size, np.inf)
-    else:
-        at = every.shape[1] - 1 - allowed
-        critical = np.partition(every, at, axis=1)[:, at] / (1 - SAME_SUM)
-    return (times * reached + added) / (times * every.shape[1] + added), critical
+        return np.full(len(every), np.inf)
+    at = every.shape[1] - 1 - allowed
+    return np.partition(every, at, axis=1)[:, at] / (1 - SAME_SUM)
 
 
 def _allowed(alpha: float, draws: int, times: int, added: int) -> int:

@@ -9,49 +9,37 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.moments import Floats, moments
-from ltr_harness.stats.paired import SMALLEST_P, TIE, paired_differences
+from ltr_harness.stats.moments import SMALLEST_P, TIE, Floats, moments, paired_differences
 
 
-def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:
+def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:  # (seeds, n_queries) each
     """Of all pairs (a seed of one, a seed of the other), the share whose mean difference has the overall sign.
 
-    1 means the winner never depended on the seeds drawn, 0.5 that they decided. Queries undefined in either
-    are left out.
-
-    Args:
-        one: (seeds, n_queries) per-query values.
-        other: (seeds, n_queries), with its own number of seeds.
-        tolerance: mean differences up to this size have no sign; they agree with an overall difference of 0.
-
-    Returns:
-        Share in [0, 1]; NaN where there is only one pair, or no common query.
+    1 means the winner never depended on the seeds drawn, 0.5 that they decided; NaN where there is only one pair, or no
+    query that is defined in all. Mean differences up to the tolerance have no sign.
 
     Example:
         >>> seed_agreement(np.array([[0.5, 0.7], [0.1, 0.3]]), np.array([[0.3, 0.3]]))
         0.5
     """
-    means_one, means_other = _seed_means(one, other)
-    if means_one.size * means_other.size < 2 or np.isnan(means_one[0]):
+    defined = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
+    if len(one) * len(other) < 2 or not defined.any():
         return float("nan")
-    overall = _sign(np.asarray(means_one.mean() - means_other.mean()), tolerance)
-    by_pair = _sign(means_one[:, None] - means_other[None, :], tolerance)
-    return float(np.mean(by_pair == overall))
+    means, others = one[:, defined].mean(axis=1), other[:, defined].mean(axis=1)
+
+    def sign(difference: Floats) -> Floats:
+        return np.where(np.abs(difference) <= tolerance, 0.0, np.sign(difference))
+
+    return float(np.mean(sign(means[:, None] - others) == sign(means.mean() - others.mean())))
 
 
 @dataclass(frozen=True)
 class MethodDifference:
-    """A difference of two methods, as it would vary with other queries and other training seeds together.
+    """A difference of two methods, as it would vary with other queries and other training seeds together."""
 
-    Attributes:
-        difference: of the means over all queries and seeds.
-        standard_error: of it, from both.
-        freedom: degrees of freedom of the standard error, for Student's t.
-    """
-
-    difference: float
-    standard_error: float
-    freedom: float
+    difference: float  # of the means over all queries and seeds
+    standard_error: float  # of it, from both
+    freedom: float  # of the standard error, for Student's t
 
     def p(self, value: float = 0.0) -> float:
         """Two-sided p-value of the true difference being `value`."""
@@ -85,14 +73,7 @@ def weighted_difference(
     j: int,
     weights: Sequence[float],
 ) -> MethodDifference | None:
-    """The weighted mean of independent differences; None where nothing is known of any one's seeds.
-
-    Args:
-        parts: of each data set; of one without seeds its queries alone count.
-        samples: of each data set, with the difference in column j.
-        j: that column.
-        weights: of the data sets.
-    """
+    """The weighted mean of independent differences, in column j of each data set; None where no seeds are known."""
     if not any(parts):
         return None
     known = [
@@ -110,24 +91,15 @@ def weighted_difference(
 
 @dataclass(frozen=True)
 class VarianceComponents:
-    """What the variance of a difference of two methods is made of: queries, seeds, and both together.
+    """What the variance of a difference of two methods is made of: queries, seeds, and both together."""
 
-    Attributes:
-        difference: of the means over all queries and seeds.
-        n: queries.
-        queries: variance of one query's difference, without what seeds make of it.
-        between: of each side that varies over seeds, the variance of a seed's mean over endless queries; estimated, it
-            may be below 0.
-        within: likewise, the variance of query and seed together.
-        seeds: likewise, how many there are; 1 where the other side's seeds speak for it.
-    """
-
-    difference: float
-    n: int
-    queries: float
+    difference: float  # of the means over all queries and seeds
+    n: int  # queries
+    queries: float  # variance of one query's difference, without what seeds make of it
+    # of each side that varies over seeds: variance of a seed's mean over endless queries, below 0 where so estimated
     between: tuple[float, ...]
-    within: tuple[float, ...]
-    seeds: tuple[int, ...]
+    within: tuple[float, ...]  # likewise, the variance of query and seed together
+    seeds: tuple[int, ...]  # likewise, how many there are; 1 where the other side's seeds speak for it
 
     def at(self, n: int, seeds: Sequence[int]) -> MethodDifference:
         """The difference as so many queries, and seeds of each side that varies, would know it."""
@@ -148,26 +120,17 @@ class VarianceComponents:
 
 
 def method_difference(
-    one: Floats, other: Floats, *, one_fixed: bool = False, other_fixed: bool = False
+    one: Floats,  # (seeds, n_queries); queries undefined in any row are left out
+    other: Floats,  # (seeds, n_queries), with its own number of seeds
+    *,
+    one_fixed: bool = False,  # no seed can matter there; else a single row varies as the other side does
+    other_fixed: bool = False,
 ) -> MethodDifference | None:
     """The difference of two methods by a crossed random-effects model: queries x seeds, the seeds nested in each side.
 
-    A value is its method's mean + an effect of the query + one of the seed + one of both together. With n queries,
-    A the variance of the seed-averaged differences / n, and for a side with r seeds B = variance of its r means / r and
-    C = mean square of the interaction / (n r), the difference has the variance V = (A - C - C') + B + B', each term
-    unbiased (the method of moments). The degrees of freedom are Satterthwaite's, 1 / sum share**2 / freedom over
-    the three terms, with one change: two or three seeds against something much better known leave intervals that
-    cover 87 % instead of 95 %, so such a side's share counts more (`_weight`), until its own r - 1 are left.
-
-    Args:
-        one: (seeds, n_queries) per-query values.
-        other: (seeds, n_queries), with its own number of seeds. Queries undefined in any row are left out.
-        one_fixed: no seed can matter there, so that its one row is the method. A single row that is not fixed is
-            taken to vary over seeds as the other side does.
-        other_fixed: likewise.
-
-    Returns:
-        None where no side has two seeds, or fewer than two queries are defined: nothing is known about seeds.
+    By the method of moments, with Satterthwaite's degrees of freedom and one change: two or three seeds against
+    something much better known leave intervals that cover 87 % instead of 95 %, so such a side's share counts more
+    (`_weight`). None where nothing is known about seeds.
 
     Example:
         Means of two seeds 0.4 and 0.6 against a fixed 0.3 on three queries alike: all variance is of the seeds.
@@ -176,8 +139,7 @@ def method_difference(
         >>> round(methods.difference, 9), round(methods.standard_error, 9), methods.freedom
         (0.2, 0.1, 1.0)
 
-    Source: F. Satterthwaite, Biometrics Bulletin 2 (1946); S. Searle, G. Casella, C. McCulloch, Variance
-    Components (1992).
+    Source: S. Searle, G. Casella, C. McCulloch, Variance Components (1992).
     """
     components = variance_components(one, other, one_fixed=one_fixed, other_fixed=other_fixed)
     return None if components is None else components.at(components.n, components.seeds)
@@ -186,14 +148,7 @@ def method_difference(
 def variance_components(
     one: Floats, other: Floats, *, one_fixed: bool = False, other_fixed: bool = False
 ) -> VarianceComponents | None:
-    """The components that `method_difference` adds up; None where it is.
-
-    Args:
-        one: (seeds, n_queries) per-query values.
-        other: (seeds, n_queries), with its own number of seeds.
-        one_fixed: no seed can matter there.
-        other_fixed: likewise.
-    """
+    """The components that `method_difference` adds up; None where no side has two seeds, or too few queries count."""
     defined = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
     n = int(defined.sum())
     if max(len(one), len(other)) < 2 or n < 2:
@@ -240,21 +195,7 @@ def _freedom(queries: float, of_queries: int, terms: Sequence[tuple[float, int]]
 def _weight(freedom: int, of_rest: float) -> float:
     """By how much a side with few seeds counts more than in Satterthwaite's formula; 1 for many.
 
-    Large where the rest is known much better. The constants were chosen by simulation: coverage for 2 to 10 seeds on
-    each side, of like and unlike spread, from no effect of the seeds to 100 times that of the queries
-    (docs/promises.md has the numbers).
+    Large where the rest is known much better. The constants were chosen by simulation (numbers in docs/promises.md).
     """
     better_known = max(1 - freedom / of_rest, 0.0)
     return 1 + 8 / freedom**4 * better_known**4
-
-
-def _seed_means(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    defined = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
-    if not defined.any():
-        return np.full(len(one), np.nan), np.full(len(other), np.nan)
-    return one[:, defined].mean(axis=1), other[:, defined].mean(axis=1)
-
-
-def _sign(differences: Floats, tolerance: float) -> Floats:
-    signs: Floats = np.where(np.abs(differences) <= tolerance, 0.0, np.sign(differences))
-    return signs

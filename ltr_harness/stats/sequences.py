@@ -14,14 +14,8 @@ def always_valid_p(
 ) -> Floats:
     """p-values of a growing mean: at most a share alpha of healthy series ever has one at or below alpha.
 
-    The normal mixture of Robbins: with r = information / rho, p = sqrt(1 + r) exp(-z**2 r / (2 (1 + r))), halved
-    for one side. It holds for sums of independent parts whose variance is known or well estimated: from about 100
-    queries on.
-
-    Shapes: `z` (n_looks,), `information` (n_looks,).
-
-    Returns:
-        float64 (n_looks,); the p-value of a look is about the series up to it.
+    The normal mixture of Robbins, for sums of independent parts whose variance is known or well estimated: from about
+    100 queries on. The p-value of a look is about the series up to it.
 
     Example:
         A single test asks for 1.64 standard errors below 0, one that may be repeated for ever for 2.8 at best.
@@ -42,13 +36,7 @@ def always_valid_p(
 
 
 def always_valid_reach(information: Floats, tightest: float, alpha: float = 0.05) -> Floats:
-    """Standard errors by which intervals around a growing mean reach, so that all of them hold together.
-
-    Shapes: `information` (n_looks,).
-
-    Returns:
-        float64 (n_looks,).
-    """
+    """Standard errors by which intervals around a growing mean reach, so that all of them hold together."""
     r = _information(information, tightest, alpha)
     return np.asarray(np.sqrt(2 * (1 + r) / r * np.log(np.sqrt(1 + r) / alpha)))
 

@@ -1,61 +1,25 @@
-"""Several groups: do queries of several days have one mean, do arms of an experiment have the shares they should?"""
+"""Several samples: shares of groups, the variance between windows, and a correction over them.
+
+The mean of a day is off by more than its queries' spread says. The variance between the windows of a quiet time is what
+a new window may differ by without anything being wrong.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import chdtrc, fdtrc
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtrc, stdtrit
 
 from ltr_harness.stats.moments import Floats
-from ltr_harness.stats.two_samples import Codes
-
-
-def welch_anova_p(values: Floats, groups: Codes, least: int = 2) -> float:
-    """Welch's analysis of variance: the p-value of all groups having one mean, whatever their variances.
-
-    With k groups, weights w = n / variance, W = sum w and the weighted mean m:
-    F = sum w (mean - m)**2 / (k - 1) / (1 + 2 (k - 2) / (k**2 - 1) h), where h = sum (1 - w / W)**2 / (n - 1),
-    with k - 1 and (k**2 - 1) / (3 h) degrees of freedom.
-
-    Shapes: `values` (n,), `groups` (n,).
-
-    Returns:
-        NaN for fewer than two groups, or where a group's values are all equal.
-
-    Example:
-        >>> welch_anova_p(np.array([1.0, 2, 3, 11, 12, 13]), np.array([0, 0, 0, 1, 1, 1])) < 0.001
-        True
-
-    Source: B. Welch, Biometrika 38 (1951).
-    """
-    known = ~np.isnan(values)
-    values, groups = values[known], groups[known]
-    n = np.bincount(groups).astype(np.float64)
-    total = np.bincount(groups, values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = total / n
-        variance = np.bincount(groups, (values - mean[groups]) ** 2) / (n - 1)
-    used = n >= max(least, 2)
-    n, mean, variance, k = n[used], mean[used], variance[used], int(used.sum())
-    if k < 2 or not (variance > 0).all():
-        return float("nan")
-    weight = n / variance
-    centre = (weight * mean).sum() / weight.sum()
-    h = ((1 - weight / weight.sum()) ** 2 / (n - 1)).sum()
-    f = (weight * (mean - centre) ** 2).sum() / (k - 1) / (1 + 2 * (k - 2) / (k**2 - 1) * h)
-    return float(fdtrc(k - 1, (k**2 - 1) / (3 * h), f))
-
+from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample, one_sided
 
 _EXPECTED = 5.0  # in a cell, for chi-squared to hold
 
 
 def sample_ratio_p(counts: NDArray[np.int64], shares: Floats) -> float:
-    """Chi-squared: how often chance alone takes counts as far from their expected shares.
-
-    Shapes: `counts` (k,), `shares` (k,).
-
-    Returns:
-        NaN without counts.
+    """Chi-squared: how often chance alone takes (k,) counts as far from their expected shares; NaN without counts.
 
     Example:
         >>> round(sample_ratio_p(np.array([4850, 5150]), np.array([0.5, 0.5])), 4)
@@ -70,12 +34,9 @@ def sample_ratio_p(counts: NDArray[np.int64], shares: Floats) -> float:
 
 
 def same_shares_p(groups: Codes, places: Codes) -> float:
-    """Chi-squared: whether groups have the same shares at all places, such as arms in all windows.
+    """Chi-squared: whether groups have the same shares at all places, such as arms in all windows; codes are (n,).
 
-    Shapes: `groups` (n,), `places` (n,).
-
-    Returns:
-        NaN where fewer than two places are large enough.
+    NaN where fewer than two places are large enough.
 
     Example:
         >>> same_shares_p(np.repeat([0, 1, 0, 1], [50, 50, 20, 80]), np.repeat([0, 1], 100)) < 0.001
@@ -92,3 +53,133 @@ def same_shares_p(groups: Codes, places: Codes) -> float:
     freedom = (table.shape[0] - 1) * (table.shape[1] - 1)
     with np.errstate(invalid="ignore", divide="ignore"):
         return float(chdtrc(freedom, np.nansum((table - expected) ** 2 / expected)))
+
+
+_LEAST_FREEDOM = 1.5  # of a variance between windows: from fewer nothing can be said
+
+
+@dataclass(frozen=True)
+class WindowVariance:
+    """The variance between windows, beyond what their queries' spread makes of their means."""
+
+    variance: float  # of a window's effect; 0 where the windows differ no more than their queries do
+    mean_square: float  # of the windows' means, which the estimate was made from: what it is uncertain by
+    freedom: float
+    n: int  # windows
+
+
+def variance_between(sample: Sample, windows: Codes) -> WindowVariance | None:
+    """Of the windows of one sample, around the means of their strata; None where there are too few windows.
+
+    The method of moments for one-way random effects, with as many degrees of freedom as windows more than strata.
+
+    Example:
+        Four days of 100 queries, at .7, .8, .7, .8, whose queries are all alike.
+
+        >>> days = np.repeat(np.arange(4), 100)
+        >>> between = variance_between(Sample(np.array([0.7, 0.8, 0.7, 0.8])[days]), days)
+        >>> round(between.variance, 6), between.freedom
+        (0.003333, 3.0)
+    """
+    strata = np.zeros(windows.size, dtype=np.int64) if sample.strata is None else sample.strata
+    shape = int(windows.max(initial=0)) + 1, int(strata.max(initial=0)) + 1
+    counts = (
+        np.bincount(windows * shape[1] + strata, minlength=shape[0] * shape[1])
+        .reshape(shape)
+        .astype(np.float64)
+    )
+    n, size = counts.sum(axis=1), counts.sum(axis=0)
+    total = np.bincount(strata, sample.values, minlength=size.size)
+    residual = sample.values - (total / np.maximum(size, 1.0))[strata]
+    mean, variance = _windows(residual, windows, sample.clusters, n.size)
+    used = (n > 1) & ~np.isnan(variance)
+    own = counts / np.maximum(n, 1.0)[:, np.newaxis]
+    theirs = counts / np.maximum(size, 1.0)
+    leverage = (own * theirs).sum(axis=1)
+    squares = np.einsum("js,st,jt->j", own, theirs.T @ theirs, own)
+    freedom = float((1 - leverage)[used].sum())
+    scale = float((n * (1 - 2 * leverage + squares))[used].sum())
+    if freedom < _LEAST_FREEDOM or scale <= 0:
+        return None
+    observed = float((n * mean**2)[used].sum())
+    expected = float((n * variance * (1 - leverage))[used].sum())
+    return WindowVariance(
+        max(observed - expected, 0.0) / scale, observed / scale, freedom, int(np.count_nonzero(used))
+    )
+
+
+def variance_of_neighbours(sample: Sample, windows: Codes) -> WindowVariance | None:
+    """The same from differences of neighbouring windows, of which a lasting change moves one: where no time is quiet.
+
+    Source: J. von Neumann, Annals of Mathematical Statistics 12 (1941).
+    """
+    n = np.bincount(windows).astype(np.float64)
+    mean, variance = _windows(sample.values, windows, sample.clusters, n.size)
+    used = (n > 1) & ~np.isnan(variance)
+    mean, variance = mean[used], variance[used]
+    steps = np.diff(mean) ** 2 / 2
+    freedom = 2 * steps.size / 3
+    if freedom < _LEAST_FREEDOM:
+        return None
+    observed = float(steps.mean())
+    expected = float((variance[1:] + variance[:-1]).mean() / 2)
+    return WindowVariance(max(observed - expected, 0.0), observed, freedom, mean.size)
+
+
+def widened(
+    plain: Estimate,
+    between: WindowVariance,
+    share: float,
+    alternative: Alternative = "change",
+    confidence: float = 0.95,
+) -> Estimate:
+    """An estimate from queries, with the variance between windows in it; as it was where nothing is known of its error.
+
+    Degrees of freedom are Satterthwaite's, at least those of the windows.
+    """
+    if np.isnan(plain.error) or not share:
+        return plain
+    sampling = plain.error**2
+    # never below what windows of the quiet time were seen to vary by: a variance of 0 was only estimated
+    variance = max(sampling + share * between.variance, share * between.mean_square)
+    if variance <= 0:
+        return plain
+    terms = (share * between.mean_square) ** 2 / between.freedom
+    if plain.freedom > 0:
+        terms += sampling**2 / plain.freedom
+    freedom = variance**2 / terms if terms > 0 else plain.freedom
+    error = float(np.sqrt(variance))
+    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    p = float(one_sided(np.array(plain.value / error), np.array(freedom), alternative))
+    return Estimate(
+        plain.value, plain.value - reach, plain.value + reach, p, error, freedom, plain.n, plain.clusters
+    )
+
+
+def _windows(values: Floats, windows: Codes, clusters: Codes | None, size: int) -> tuple[Floats, Floats]:
+    """Mean of each window and the variance of that mean; NaN for a single unit."""
+    n = np.bincount(windows, minlength=size).astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(windows, values, minlength=size) / n
+        off = values - mean[windows]
+        if clusters is None:
+            units, squares = n, np.bincount(windows, off**2, minlength=size)
+        else:
+            pair, of = np.unique(
+                windows.astype(np.int64) * (int(clusters.max()) + 1) + clusters, return_inverse=True
+            )
+            sums, home = np.bincount(of, off), pair // (int(clusters.max()) + 1)
+            units = np.bincount(home, minlength=size).astype(np.float64)
+            squares = np.bincount(home, sums**2, minlength=size)
+        return mean, np.where(units > 1, squares * units / (units - 1) / n**2, np.nan)
+
+
+def bonferroni(p: ArrayLike) -> Floats:
+    """Each (m,) p times the size of the family; a p-value of NaN is no hypothesis: it stays NaN and is not counted.
+
+    Example:
+        >>> bonferroni([0.01, 0.04, np.nan]).tolist()
+        [0.02, 0.08, nan]
+    """
+    values = np.array(p, dtype=np.float64)
+    return np.minimum(values * np.count_nonzero(~np.isnan(values)), 1.0)

@@ -1,9 +1,7 @@
 """Did a mean move between two different sets of queries? Welch's test, robust to queries that belong together.
 
-Every estimate here is written through its *influence*: one number per query that says how far this query
-pulls the estimate. Its variance is the sum of squared influences; where queries of one user (a cluster) are
-alike, influences are first added up within the cluster. Means, weighted means, differences, shares of a mix
-and ratios all follow from this one rule, so there is no second formula that could disagree.
+Every estimate goes by its *influence*, how far each query pulls it, added up within clusters (users): its variance is
+the sum of squares, so means, differences, shares and ratios have no second formula that could disagree.
 """
 
 from __future__ import annotations
@@ -13,31 +11,23 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, stdtr, stdtrit
 
+from ltr_harness.stats.contributions import Codes as Codes
 from ltr_harness.stats.contributions import correlation_within, satterthwaite
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.moments import SMALLEST_P, Floats
 
-Codes = NDArray[np.integer]
 Alternative = Literal["drop", "rise", "change"]
-
-_SMALLEST_P = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Per-query values of one period, NaN left out beforehand.
+    """Per-query values of one period, NaN left out beforehand."""
 
-    Attributes:
-        values: float64 (n,).
-        clusters: (n,) codes >= 0 of whom each query belongs to, the same coding in both samples; or None.
-        strata: (n,) codes such as weekdays; or None for a single stratum.
-    """
-
-    values: Floats
+    values: Floats  # float64 (n,)
+    # (n,) codes >= 0 of whom each query belongs to, the same coding in both samples; or None
     clusters: Codes | None = None
-    strata: Codes | None = None
+    strata: Codes | None = None  # (n,) codes such as weekdays; or None for a single stratum
 
     @cached_property
     def plain(self) -> tuple[float, Influence]:
@@ -48,26 +38,16 @@ class Sample:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its uncertainty.
+    """A number with its uncertainty."""
 
-    Attributes:
-        value: the estimate.
-        low, high: the interval's ends; NaN where there is too little to tell.
-        p: against 0, for the alternative asked for; NaN likewise.
-        error: standard error.
-        freedom: degrees of freedom of the t distribution.
-        n: queries behind it.
-        clusters: independent units behind it.
-    """
-
-    value: float
-    low: float
+    value: float  # the estimate
+    low: float  # the interval's ends; NaN where there is too little to tell
     high: float
-    p: float
-    error: float
-    freedom: float
-    n: int
-    clusters: int
+    p: float  # against 0, for the alternative asked for; NaN likewise
+    error: float  # standard error
+    freedom: float  # degrees of freedom of the t distribution
+    n: int  # queries behind it
+    clusters: int  # independent units behind it
 
 
 def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alternative = "change") -> Estimate:
@@ -85,21 +65,13 @@ def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alterna
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """Influences of one sample, added up within clusters: an estimate is off by about their mean.
+    """Influences of one sample, added up within clusters: an estimate is off by about their mean."""
 
-    Attributes:
-        totals: per cluster code (or per query), divided by the number of queries.
-        clusters: the codes that occur; None where every query is its own.
-        variance: of the estimate; of clusters CR2's, sum of squared totals / (1 - n_g / n).
-        freedom: units - 1; Satterthwaite's where clusters are of unlike size: few large ones decide.
-        units: clusters, or queries.
-    """
-
-    totals: Floats
-    clusters: Codes | None
-    variance: float
-    freedom: float
-    units: int
+    totals: Floats  # per cluster code (or per query), divided by the number of queries
+    clusters: Codes | None  # the codes that occur; None where every query is its own
+    variance: float  # of the estimate; of clusters CR2's, sum of squared totals / (1 - n_g / n)
+    freedom: float  # units - 1; Satterthwaite's where clusters are of unlike size: few large ones decide
+    units: int  # clusters, or queries
 
     @classmethod
     def of(cls, influence: Floats, clusters: Codes | None = None) -> Influence:
@@ -137,19 +109,14 @@ def difference(
 ) -> Estimate:
     """``one - other`` in means, where the two are different queries: Welch's t test.
 
-    With strata, the other sample is reweighted to the strata's shares in the first (Mondays with Mondays):
-    difference = sum over strata of share_one * (mean_one - mean_other). Queries of one cluster count together,
-    and users who occur in both samples are accounted for. t has Satterthwaite's degrees of freedom.
-
-    Returns:
-        NaN intervals and p where a side has fewer than two units, or a stratum of `one` is missing in `other`.
+    With strata, the other sample is reweighted to the strata's shares in the first (Mondays with Mondays). Users who
+    occur in both samples are accounted for. NaN where a side has fewer than two units, or a stratum of `one` lacks
+    in `other`.
 
     Example:
         >>> d = difference(Sample(np.array([0.1, 0.2, 0.3])), Sample(np.array([0.6, 0.7, 0.8, 0.9])))
         >>> round(d.value, 3), d.p < 0.01
         (-0.55, True)
-
-    Source: B. Welch, Biometrika 34 (1947); cluster-robust variance: K. Liang, S. Zeger, Biometrika 73 (1986).
     """
     if one.values.size == 0 or other.values.size == 0:
         return missing(one.values.size + other.values.size)
@@ -196,18 +163,13 @@ def one_sided(t: Floats, freedom: Floats, alternative: Alternative) -> Floats:
         p = 2 * stdtr(freedom, -np.abs(t))
     else:
         p = stdtr(freedom, t if alternative == "drop" else -t)
-    return np.asarray(np.maximum(p, _SMALLEST_P))
+    return np.asarray(np.maximum(p, SMALLEST_P))
 
 
 def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
     """Do counts fall on the same places in two periods, whatever their total? Shares per place, Wald's test.
 
-    Clicks by rank, say: ten per cent fewer clicks everywhere leave the shares as they are.
-
-    Shapes: `one` (n, places).
-
-    Returns:
-        p (NaN where a side has no counts), and the total variation distance between the shares, in 0 … 1.
+    Of (n, places) counts p, NaN where a side has none, and the total variation distance between the shares.
     """
     shares, covariance = [], np.zeros((one.shape[1], one.shape[1]))
     for counts in (one, other):
@@ -223,7 +185,7 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
     used = np.diag(covariance) > 0
     # where all queries are alike, what differs is no chance
     if np.abs(apart[~used]).max(initial=0.0) > 1e-12:
-        return _SMALLEST_P, distance
+        return SMALLEST_P, distance
     if not used.any():
         return 1.0, 0.0
     statistic = apart[used] @ np.linalg.pinv(covariance[np.ix_(used, used)], rcond=1e-9) @ apart[used]
@@ -231,11 +193,8 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
 
 
 def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> tuple[float, Influence]:
-    """The mean under given shares of the strata, and its influence; NaN where a stratum that counts is empty.
-
-    Shapes: `strata` (n,), `shares` (n_strata,).
-    """
-    values = sample.values
+    """The mean under (n_strata,) shares of the strata, and its influence; NaN where one that counts is empty."""
+    values, clusters = sample.values, sample.clusters
     counts = np.bincount(strata, minlength=shares.size)
     known = counts > 0
     means = np.bincount(strata, values, minlength=shares.size) / np.maximum(counts, 1)
@@ -243,14 +202,9 @@ def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> tuple[float,
     factor = shares * values.size / np.maximum(counts, 1)
     used = (shares > 0)[strata]
     if not used.all():  # strata without weight say nothing: their queries are no degrees of freedom
-        values, strata, clusters = (
-            values[used],
-            strata[used],
-            None if sample.clusters is None else sample.clusters[used],
-        )
+        values, strata = values[used], strata[used]
+        clusters = None if clusters is None else clusters[used]
         factor = factor * (values.size / sample.values.size)
-    else:
-        clusters = sample.clusters
     return mean, Influence.of(factor[strata] * (values - means[strata]), clusters)
 
 
@@ -269,7 +223,7 @@ def _estimate(
     error = float(np.sqrt(variance))
     if error <= 1e-15 * abs(value):  # constants: what differs, differs for certain
         sided = {"drop": value < 0, "rise": value > 0, "change": value != 0}[alternative]
-        return Estimate(value, value, value, _SMALLEST_P if sided else 1.0, 0.0, freedom, n, units)
+        return Estimate(value, value, value, SMALLEST_P if sided else 1.0, 0.0, freedom, n, units)
     reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
     p = float(one_sided(np.array(value / error), np.array(freedom), alternative))
     return Estimate(value, value - reach, value + reach, p, error, freedom, n, units)

@@ -126,10 +126,9 @@ class MetricSuite:
         expected = self.per_query(queries)
         ends = np.cumsum(queries.sizes)
         for query, (start, end) in enumerate(zip(ends - queries.sizes, ends, strict=True)):
-            alone = _Queries(
-                queries.labels[start:end], queries.scores[start:end], queries.sizes[query : query + 1]
-            )
-            np.testing.assert_array_equal(self.per_query(alone), expected[query : query + 1])
+            part, at = slice(start, end), slice(query, query + 1)
+            alone = _Queries(queries.labels[part], queries.scores[part], queries.sizes[at])
+            np.testing.assert_array_equal(self.per_query(alone), expected[at])
 
     def test_the_ideal_order_is_best(self) -> None:
         if not self.ideal_is_best:
@@ -140,9 +139,7 @@ class MetricSuite:
         defined = ~np.isnan(best)
         assert defined.any()
         np.testing.assert_array_equal(np.isnan(other), ~defined)
-        gain = (
-            best[defined] - other[defined] if self.made().higher_is_better else other[defined] - best[defined]
-        )
+        gain = (best - other)[defined] * (1 if self.made().higher_is_better else -1)
         assert gain.min() >= -1e-12
         assert gain.max() > 0.0
 
@@ -156,9 +153,8 @@ class MetricSuite:
             np.testing.assert_array_equal(self.per_query(queries, metric), [value])
 
     def test_a_query_of_one_row_has_a_value_or_none(self) -> None:
-        measured = self.per_query(
-            _Queries(np.array([max(self.grades)], dtype=float), np.zeros(1), np.array([1]))
-        )
+        row = _Queries(np.array([max(self.grades)], dtype=float), np.zeros(1), np.array([1]))
+        measured = self.per_query(row)
         low, high = self.made().bounds
         assert np.isnan(measured[0]) or low <= measured[0] <= high
 
@@ -173,11 +169,9 @@ class MetricSuite:
             labels = rng.choice(self.grades, n).astype(float)
             labels[0] = max(self.grades)
             scores = rng.integers(0, 2, n).astype(float)
-            orders = [
-                np.array(order, dtype=float)
-                for order in itertools.permutations(range(n))
-                if _refines(order, scores)
-            ]
+            # strict orders that keep unequal scores in order
+            permutations = np.array(list(itertools.permutations(range(n))), dtype=float)
+            orders = [order for order in permutations if (np.diff(scores[np.argsort(order)]) >= 0).all()]
             tied.append(_Queries(labels, scores, np.array([n])))
             # one strict order per query: the larger place is the better one
             strict.append(
@@ -242,11 +236,8 @@ class MetricSuite:
                 labels = queries.labels[order]
                 n = labels.size
                 # where only the pair itself counts, rows between it do not: rows side by side have none
-                pairs = [
-                    (a, b)
-                    for a, b in itertools.combinations(range(n), 2)
-                    if b == a + 1 or change.form != "pairs"
-                ]
+                apart = 1 if change.form == "pairs" else n
+                pairs = [(a, b) for a, b in itertools.combinations(range(n), 2) if b - a <= apart]
                 swapped = np.tile(labels, (len(pairs) + 1, 1))
                 for at, (a, b) in enumerate(pairs, start=1):
                     swapped[at, [a, b]] = labels[[b, a]]
@@ -308,10 +299,3 @@ class MetricSuite:
 def _below_each_other(parts: Sequence[_Queries]) -> _Queries:
     columns = ([getattr(part, name) for part in parts] for name in ("labels", "scores", "sizes"))
     return _Queries(*(np.concatenate(column) for column in columns))
-
-
-def _refines(order: Sequence[int], scores: NDArray[np.float64]) -> bool:
-    """Whether a strict order of rows keeps unequal scores in order."""
-    return all(
-        order[a] > order[b] for a in range(len(order)) for b in range(len(order)) if scores[a] > scores[b]
-    )

@@ -10,12 +10,9 @@ from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.evaluated_runs import evaluate_runs
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.inputs import gather
-from ltr_harness.comparison.result import Entrant
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric
 from ltr_harness.wording import count_of
-
-_SIDES = ("candidate", "baseline")
 
 
 def assert_not_worse(
@@ -55,11 +52,17 @@ def assert_not_worse(
     """
     if by is not None and not by >= 0:
         raise UsageError(f"by={by!r}; expected a number of at least 0, in the unit of the metric")
-    pair: tuple[Any, Any] = (candidate, baseline)
+    sides: dict[str, Any] = {"candidate": candidate, "baseline": baseline}
     if qrels is not None:
-        evaluated = evaluate_runs(qrels, dict(zip(_SIDES, pair, strict=True)), [metric])
-        pair = (evaluated["candidate"], evaluated["baseline"])
-    entrants = [_entrant(value, name) for value, name in zip(pair, _SIDES, strict=True)]
+        evaluated = evaluate_runs(qrels, sides, [metric])
+        sides = {name: evaluated[name] for name in sides}
+    entrants = []
+    for name, value in sides.items():
+        found = gather([value]).entrants
+        if len(found) != 1:
+            models = ", ".join(entrant.name for entrant in found)
+            raise UsageError(f"{name} holds {count_of(len(found), 'model')} ({models}); expected one")
+        entrants.append(dataclasses.replace(found[0], name=name))
     result = compare(*entrants, metrics=[metric], baseline="baseline", **options)
     worse, sign = ("<", "-") if result.higher_is_better[result.primary] else (">", "+")
     condition = "baseline and significant" if by is None else f"baseline {sign} {by!r}"
@@ -70,11 +73,3 @@ def assert_not_worse(
     for line in gate.cautions(result):
         warnings.warn(line, stacklevel=2)
     return result
-
-
-def _entrant(value: Any, name: str) -> Entrant:
-    entrants = gather([value]).entrants
-    if len(entrants) != 1:
-        models = ", ".join(entrant.name for entrant in entrants)
-        raise UsageError(f"{name} holds {count_of(len(entrants), 'model')} ({models}); expected one")
-    return dataclasses.replace(entrants[0], name=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -35,12 +36,8 @@ def ranking_data(seed: int, n_queries: int = 60) -> RankingDataset:
     worth = features[:, 0] + 0.6 * features[:, 1] + rng.normal(size=groups.n_rows)
     labels = np.clip(np.round(worth), 0, 3)
     documents = np.array([f"d{row:05d}" for row in range(groups.n_rows)])
-    return RankingDataset(
-        features,
-        Judgments.checked(labels, groups, document_ids=documents),
-        NAMES,
-        source=f"made from seed {seed}",
-    )
+    judgments = Judgments.checked(labels, groups, document_ids=documents)
+    return RankingDataset(features, judgments, NAMES, source=f"made from seed {seed}")
 
 
 class RankerSuite:
@@ -76,9 +73,7 @@ class RankerSuite:
     def test_it_is_a_value_that_reads_back(self) -> None:
         ranker = self.made()
         assert type(ranker).model_validate_json(ranker.model_dump_json()) == ranker
-        assert (type(ranker).__doc__ or "").strip(), (
-            "the first line of its docstring is its line in `list rankers`"
-        )
+        assert (type(ranker).__doc__ or "").strip(), "its first line is the ranker's in `list rankers`"
 
     def test_it_finds_nothing_wrong_with_good_data(self) -> None:
         assert self.made().check() == []
@@ -86,8 +81,6 @@ class RankerSuite:
         assert self.made().check_scoring(ranking_data(3)) == []
 
     def test_its_facts_are_plain_values(self) -> None:
-        import json
-
         assert json.loads(json.dumps(self.made().definition())) is not None
 
     # --- training ---
@@ -102,9 +95,8 @@ class RankerSuite:
 
     def test_another_number_of_threads_matters_only_where_it_says_so(self) -> None:
         if not self.made().threads_matter:
-            np.testing.assert_array_equal(
-                self.scores(self.shared_model()), self.scores(self.fitted(threads=2))
-            )
+            other = self.fitted(threads=2)
+            np.testing.assert_array_equal(self.scores(self.shared_model()), self.scores(other))
 
     def test_it_keeps_to_its_threads(self) -> None:
         training = Training(train=ranking_data(1, n_queries=2000), seed=1, threads=1, rounds=30)

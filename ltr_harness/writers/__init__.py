@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ltr_harness.compression import bare_name
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem
-from ltr_harness.files import whole_files
+from ltr_harness.errors import DataError
+from ltr_harness.files import bare_name, whole_files
 
 FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow")
 _SUFFIXES = {
@@ -29,15 +28,13 @@ def format_of(path: Path) -> str | None:
         >>> format_of(Path("train.txt.gz")), format_of(Path("train.parquet")), format_of(Path("train"))
         ('letor', 'parquet', None)
     """
-    name = bare_name(path.name.lower())
-    return _SUFFIXES.get(Path(name).suffix)
+    return _SUFFIXES.get(Path(bare_name(path.name.lower())).suffix)
 
 
 def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) -> list[str]:
     """Write a dataset; all of its files appear whole, or none does.
 
-    Notes on what the format cannot hold. Raises DataError: no or an unknown format, or names that the format cannot
-    hold. Raises OSError: the folder cannot be written.
+    Notes on what the format cannot hold. Raises DataError: no or an unknown format, or names that it cannot hold.
 
     Example:
         >>> import tempfile
@@ -51,13 +48,8 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
     """
     form = form or format_of(path)
     if form not in FORMATS:
-        raise DataError(
-            Problem(
-                str(path),
-                "does not say its format" if form is None else f"unknown format {form!r}",
-                f"one of {', '.join(FORMATS)}",
-            )
-        )
+        found = "does not say its format" if form is None else f"unknown format {form!r}"
+        raise DataError.at(path, found, f"one of {', '.join(FORMATS)}")
     with whole_files(path) as temporary:
         if form in ("letor", "lightgbm"):
             from ltr_harness.writers.svmlight import write_svmlight

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compression import opened_for_writing
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem
-from ltr_harness.files import Temporary
+from ltr_harness.errors import DataError
+from ltr_harness.files import Temporary, opened_for_writing
 from ltr_harness.writers.tables import labels_to_write
 
 _BLOCK = 1 << 20  # values written together
@@ -32,9 +31,8 @@ def write_svmlight(dataset: RankingDataset, path: Path, temporary: Temporary, *,
         temporary(names).write_text("".join(f"{name}\n" for name in dataset.feature_names), encoding="utf-8")
         notes.append(f"features are numbered from 1; their names are in {names.name}")
     if dataset.categories:
-        notes.append(
-            f"texts are written as codes, from 0 in the order of the texts: {', '.join(dataset.categories)}"
-        )
+        coded = ", ".join(dataset.categories)
+        notes.append(f"texts are written as codes, from 0 in the order of the texts: {coded}")
     documents = dataset.judgments.document_ids
     left_out = {"attributes": bool(dataset.query_attributes)}
     if with_qid:
@@ -59,17 +57,12 @@ def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False)
     bad = [
         text
         for text in dict.fromkeys(ids)
-        if not text or text.split() != [text] or "\0" in text or (not comment and "#" in text)
+        if text.split() != [text] or "\0" in text or ("#" in text and not comment)
     ]
     if bad:
-        raise DataError(
-            Problem(
-                str(path),
-                f"{what} {bad[0]!r} ({len(bad):,} such)",
-                f"ids without spaces{'' if comment else ', #'} and NUL bytes",
-                "write csv or parquet instead",
-            )
-        )
+        found, expected = f"{what} {bad[0]!r} ({len(bad):,} such)", "ids without spaces"
+        expected += f"{'' if comment else ', #'} and NUL bytes"
+        raise DataError.at(path, found, expected, "write csv or parquet instead")
 
 
 def _companions(dataset: RankingDataset, path: Path, temporary: Temporary) -> None:
@@ -102,10 +95,8 @@ def _blocks(
             pairs = " ".join([key + next(values) for key in keys])
             rows.append(f"{grades[start + i]}{ids[queries[start + i]]}{pairs}")
         if documents is not None:
-            rows = [
-                f"{row} # docid = {name}"
-                for row, name in zip(rows, documents[start : start + step], strict=True)
-            ]
+            names = documents[start : start + step]
+            rows = [f"{row} # docid = {name}" for row, name in zip(rows, names, strict=True)]
         yield "\n".join(rows) + "\n"
 
 

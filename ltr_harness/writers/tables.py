@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.compression import bare_name, opened_for_writing
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem
-from ltr_harness.files import Temporary
+from ltr_harness.errors import DataError
+from ltr_harness.files import Temporary, bare_name, opened_for_writing
 from ltr_harness.wording import count_of, csv_cell, printable
 
 UNJUDGED = -1
@@ -22,9 +21,8 @@ def labels_to_write(dataset: RankingDataset) -> tuple[NDArray[np.float64], tuple
     judged = dataset.judgments.judged
     if judged is None:
         return dataset.labels, ()
-    note = (
-        f"documents that nobody judged have the label {UNJUDGED}: read it with the option unjudged={UNJUDGED}"
-    )
+    note = f"documents that nobody judged have the label {UNJUDGED}"
+    note += f": read it with the option unjudged={UNJUDGED}"
     return np.where(judged, dataset.labels, UNJUDGED), (note,)
 
 
@@ -47,9 +45,8 @@ def write_table(dataset: RankingDataset, path: Path, temporary: Temporary, form:
         feather.write_feather(table, target, compression="uncompressed")
     else:
         notes += _write_csv(table, target, path)
-    options = [
-        f"{role}={role}" for role in ("weight", "position", "document_id") if role in table.column_names
-    ]
+    roles = ("weight", "position", "document_id")
+    options = [f"{role}={role}" for role in roles if role in table.column_names]
     if dataset.query_attributes:
         options.append(f"attributes=[{', '.join(dataset.query_attributes)}]")
     if dataset.categories and form not in ("parquet", "arrow"):  # whose columns have types
@@ -84,7 +81,7 @@ def arrow_table(dataset: RankingDataset, path: Path) -> Any:
     names = [name for name, _ in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise DataError(Problem(str(path), f"two columns would be called {twice[0]!r}", "different names"))
+        raise DataError.at(path, f"two columns would be called {twice[0]!r}", "different names")
     arrays = [
         pyarrow.array(np.ascontiguousarray(values), from_pandas=True)  # NaN is null
         if isinstance(values, np.ndarray)

@@ -11,8 +11,7 @@ import xgboost
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.lightgbm import objective as lightgbm_objective
-from ltr_harness.boosting.objectives import MetricObjective
-from ltr_harness.boosting.swap_gradients import Gradients
+from ltr_harness.boosting.swap_gradients import Gradients, MetricObjective
 from ltr_harness.boosting.xgboost import objective as xgboost_objective
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import parse_metric

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ltr_harness import evaluate
-from ltr_harness.boosting.objectives import MetricObjective
-from ltr_harness.boosting.swap_gradients import Gradients, swap_changes
+from ltr_harness.boosting.swap_gradients import Gradients, MetricObjective, swap_changes
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric

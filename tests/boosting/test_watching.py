@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -19,14 +19,18 @@ FEATURES = object()  # the library's data, at which nobody looks here
 JUDGMENTS = {"valid": Judgments.checked(np.array([1.0, 0.0]), QueryGroups.from_sizes([2]))}
 
 
+class Word(NamedTuple):
+    text: str
+
+
 class Words(Watching):
     """Of data that are words, which are pickled in capitals."""
 
-    def _packed(self, data: str) -> str:
-        return data.upper()
+    _kind = Word
 
-    def _unpacked(self, packed: str) -> str:
-        return packed.lower()
+    @staticmethod
+    def _packed(data: Word, /) -> dict[str, str]:
+        return {"text": data.text.upper()}
 
 
 def watching(**chosen: Any) -> Watching:
@@ -123,10 +127,10 @@ def test_sets_that_are_given_come_before_those_a_training_offers() -> None:
 
 def test_what_is_pickled_takes_its_sets_along() -> None:
     assert pickle.loads(pickle.dumps(Watching("mrr")))._given is None
-    packed = pickle.dumps(Words("mrr", data={"valid": "features"}, judgments=JUDGMENTS))
+    packed = pickle.dumps(Words("mrr", data={"valid": Word("features")}, judgments=JUDGMENTS))
     assert b"FEATURES" in packed
     again = pickle.loads(packed)
-    assert (again._given, again._data, again.history) == ({"valid": "features"}, {}, [])
+    assert (again._given, again._data, again.history) == ({"valid": Word("FEATURES")}, {}, [])
 
 
 def test_a_value_that_belongs_to_no_metric_is_not_dropped() -> None:

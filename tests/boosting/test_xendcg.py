@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import xgboost
 
-from ltr_harness.boosting.xendcg import draw_gammas, xendcg_gradients, xendcg_worth
 from ltr_harness.boosting.xgboost import XENDCG, Watch, custom_metric
+from ltr_harness.boosting.xgboost_metrics import draw_gammas, xendcg_gradients, xendcg_worth
 from ltr_harness.errors import DataError
 from ltr_harness.groups import QueryGroups
 

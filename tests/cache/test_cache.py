@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 
 from ltr_harness.cache import DataCache, entries
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import cache_folder
-from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm

@@ -11,9 +11,9 @@ import pytest
 
 from ltr_harness.cache import DataCache
 from ltr_harness.config import load_experiment
+from ltr_harness.dataset import fingerprint_dataset, fingerprint_judgments
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.experiment.folds import FoldReader
-from ltr_harness.fingerprint import fingerprint_dataset, fingerprint_judgments
 from ltr_harness.readers.letor import Letor
 
 

@@ -12,7 +12,7 @@ import pytest
 from ltr_harness.cache import DataCache, kept_entries, remove_entries
 from ltr_harness.cache.entries import FACTS
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.readers.letor import Letor
 

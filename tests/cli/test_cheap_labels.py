@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison.cheap_labels import agreement_of, rows_among
 from ltr_harness.groups import Judgments, QueryGroups
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 
 SHORT_LISTS = """
 name: short

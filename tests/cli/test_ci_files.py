@@ -18,7 +18,7 @@ import yaml
 
 from ltr_harness import compare, evaluate
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import UsageError
 from ltr_harness.testing import assert_not_worse
 

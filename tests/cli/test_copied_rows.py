@@ -13,7 +13,7 @@ import pytest
 from pyarrow import feather
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.parquet import Parquet
 

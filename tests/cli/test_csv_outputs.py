@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
-from ltr_harness.comparison.per_query_tables import read_table
+from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.comparison.tables import read_table
 from ltr_harness.readers.csv import Csv
 from ltr_harness.wording import csv_cell
 

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from ltr_harness.cli import ctrl_c
+from ltr_harness import cli
 
 INTERRUPTED_IMPORTS = """
 import _imp, _thread, importlib, sys, threading, time
-from ltr_harness.cli.ctrl_c import answer_outside_imports
+from ltr_harness.cli import answer_outside_imports
 
 answer_outside_imports()
 lost = []
@@ -71,12 +71,12 @@ def test_ctrl_c_while_modules_are_imported_is_neither_lost_nor_leaves_a_lock() -
 def test_who_ignores_ctrl_c_or_answers_it_goes_on_doing_so() -> None:
     before = signal.getsignal(signal.SIGINT)
     try:
-        for given in (signal.SIG_IGN, lambda number, frame: None, ctrl_c._answer):
+        for given in (signal.SIG_IGN, lambda number, frame: None, cli._answer):
             signal.signal(signal.SIGINT, given)
-            ctrl_c.answer_outside_imports()
+            cli.answer_outside_imports()
             assert signal.getsignal(signal.SIGINT) is given
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        ctrl_c.answer_outside_imports()
+        cli.answer_outside_imports()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     finally:

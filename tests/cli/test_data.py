@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
-from ltr_harness.fingerprint import fingerprint_dataset
+from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.dataset import fingerprint_dataset
 from ltr_harness.known_sets import SETS, Archive, Counts, KnownSet
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor

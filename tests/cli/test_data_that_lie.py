@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.experiment import run_experiment
 from ltr_harness.readers.memory import from_frame

@@ -6,13 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ltr_harness.cli import COMMANDS, cli
 from ltr_harness.cli.commands import doctor
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.runs import identity
 
 
@@ -50,12 +52,16 @@ def test_a_missing_extra_says_what_to_install(
 
 
 def test_the_xgboost_without_gpu_libraries_is_xgboost(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = identity._installed
-    versions = {"xgboost": None, "xgboost-cpu": "3.4.1"}
-    monkeypatch.setattr(
-        identity, "_installed", lambda name: versions[name] if name in versions else found(name)
-    )
-    assert ", xgboost 3.4.1, " in str(doctor._versions())
+    there = identity.metadata
+
+    def found(name: str) -> Any:
+        if name == "xgboost":
+            raise PackageNotFoundError(name)
+        return {"Version": "3.4.1"} if name == "xgboost-cpu" else there(name)
+
+    monkeypatch.setattr(identity, "metadata", found)
+    monkeypatch.setattr(identity, "_metadata", identity._metadata.__wrapped__)
+    assert ", xgboost 3.4.1, " in str(next(doctor.examined()))
     assert doctor._trains("xgboost", "rank:ndcg").found.startswith("3.4.1 trains rank:ndcg")
 
 

@@ -15,9 +15,8 @@ import pytest
 import yaml
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
-from ltr_harness.cli.event_stream import EventStream
-from ltr_harness.cli.events import Event, schema
+from ltr_harness.cli.events import Event, EventStream, schema
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.runs import load_run
 
 pytestmark = pytest.mark.long

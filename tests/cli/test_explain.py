@@ -11,7 +11,7 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 
 Cli = Callable[..., tuple[int, str, str]]
 

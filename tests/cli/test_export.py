@@ -19,7 +19,7 @@ import pytest
 
 from ltr_harness import files, load_run
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.export.mlflow import legal_names, parameters
 from ltr_harness.runs import find_runs
 from ltr_harness.runs.identity import installed_requirements

@@ -16,7 +16,7 @@ import pytest
 
 from ltr_harness import Run, load_run, run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import HarnessError
 from ltr_harness.export import pyfunc
 from ltr_harness.export.mlflow import _signature, example_rows, why_none, write_model

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ltr_harness import evaluate, load_run, run_experiment
 from ltr_harness.cache import DataCache
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.metrics import bind, parse_metric
 from ltr_harness.readers.letor import Letor

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
-from ltr_harness.experiment.experiment import prepare
-from ltr_harness.experiment.read import read
+from ltr_harness.experiment.experiment import prepare, read
 
 pytestmark = pytest.mark.long
 

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 
 Cli = Callable[..., tuple[int, str, str]]
 

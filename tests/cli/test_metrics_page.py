@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.cli.trec_eval_layout import COUNTS, METRICS, OTHERS, SETS
 from ltr_harness.metrics import METRICS as FAMILY
 from ltr_harness.metrics.core.presets import PRESETS

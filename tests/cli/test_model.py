@@ -9,6 +9,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ import pytest
 
 from ltr_harness import load_run, run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
-from ltr_harness.numbers import plain_number
+from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.wording import plain_number
 
 pytestmark = pytest.mark.long
 
@@ -81,7 +82,7 @@ def _few_calls() -> Iterator[None]:
     """No more calls are timed than one in a hundred needs; who reads the times would want more."""
     from ltr_harness.cli import within_budget
     from ltr_harness.cli.commands import show_trees
-    from ltr_harness.runs.latency import ENOUGH
+    from ltr_harness.runs.insight import ENOUGH
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (show_trees, within_budget):
@@ -306,7 +307,8 @@ class TestBudget:
         """Of two models the chosen is the worse one, whatever this machine's times are."""
         from ltr_harness.cli import within_budget
         from ltr_harness.metrics import parse_metric
-        from ltr_harness.runs.latency import Candidate
+        from ltr_harness.runs.insight import Candidate
+        from ltr_harness.runs.record import Latency
 
         ndcg = parse_metric("ndcg@3")
         entries = within_budget._entries([run_of(folder, "xgb"), run_of(folder, "bm25")], None, False)
@@ -321,8 +323,9 @@ class TestBudget:
         ]
         assert pair.difference == pytest.approx(means[1] - means[0], abs=1e-12)
         assert pair.ci_low < pair.difference < pair.ci_high
-        chosen = within_budget.Answer("b", "bm25, seed 1", None, means[1], 4.0, 5.0)
-        dear = within_budget.Answer("x", "xgb, seed 1", 12, means[0], 200.0, None)
+        taken = partial(Latency, documents=1, calls=100)
+        chosen = within_budget.Result("b", "bm25, seed 1", means[1], taken(p50=4.0, p99=5.0))
+        dear = within_budget.Result("x", "xgb, seed 1", means[0], taken(rounds=12, p50=200.0, p99=None))
         within_budget._say(ndcg, ("9us", 1), chosen, dear, pair, as_json=False)
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].split() == ["model", "rounds", "ndcg@3", "p50,", "µs", "p99,", "µs"]

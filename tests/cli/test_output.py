@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 
 Cli = Callable[..., tuple[int, str]]
 
@@ -157,9 +157,9 @@ def test_a_whole_experiment(ltr: Cli, tmp_path: Path) -> None:
 
 PRINTS = {
     "cli/output.py": "say",
-    "cli/commands/data_get.py": "a line that is written again and again",
-    "cli/event_stream.py": "JSON lines",
-    "report/engine_process.py": "talks to its parent",
+    "cli/commands/data.py": "a line that is written again and again",
+    "cli/events.py": "JSON lines",
+    "report/chart_engine.py": "talks to its parent",
     "boosting/watching.py": "what a script asks `Watch` to print, escaped there",
     "config/schema.py": "the published schema",
     "monitoring/load.py": "the published schema",

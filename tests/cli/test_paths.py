@@ -11,7 +11,7 @@ import pytest
 from ltr_harness import compare, load_run, run_experiment
 from ltr_harness.catalog import load_own_file
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import DataError
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.scores import read_scores

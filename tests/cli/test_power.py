@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import Entrant, compare
 from ltr_harness.comparison.power import planned
 

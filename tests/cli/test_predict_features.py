@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiment import run_experiment
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 
 CONFIG = """
 name: e

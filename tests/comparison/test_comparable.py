@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison.comparable import aligned, common_queries, differences
-from ltr_harness.comparison.result import Entrant
+from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.errors import NotComparableError
 from ltr_harness.metrics.core.grammar import MetricName
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from ltr_harness.comparison import Comparison, Entrant, compare, compare_entrants
-from ltr_harness.comparison.contrasts import contrast, verdict_of
 from ltr_harness.comparison.gates import parse_gate
+from ltr_harness.comparison.pairs import contrast, differences_of
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import Outcome, mean_intervals, outcomes
@@ -20,6 +20,11 @@ from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import method_difference
 
 from .conftest import table
+
+
+def verdict_of(difference: float, p: float, p_equivalence: float, higher: bool, method: Method) -> str:
+    found = Outcome.unknown(1)._replace(p_corrected=np.array([p]), p_equivalence=np.array([p_equivalence]))
+    return differences_of(np.array([difference]), found, [higher], method)[0].verdict
 
 
 def reciprocal(ranks: list[int]) -> pd.DataFrame:

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.data_sets import across_data_sets
-from ltr_harness.comparison.saved import FILE, to_parquet
+from ltr_harness.comparison.tables import FILE, to_parquet
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.report import write_report
 from ltr_harness.report.data import ReportData

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison import Entrant, compare
-from ltr_harness.comparison.budgets import budget_notes, configuration
-from ltr_harness.comparison.entrants import entrants_from_runs
-from ltr_harness.comparison.repetition import merged
+from ltr_harness.comparison.cautions import budget_notes
+from ltr_harness.comparison.entrants import configuration, entrants_from_runs, merged
 from ltr_harness.errors import NotComparableError
 from ltr_harness.runs.record import Record, SplitFacts, TuningFacts
 

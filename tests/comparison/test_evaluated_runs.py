@@ -12,7 +12,7 @@ import pytest
 import ltr_harness
 from ltr_harness import compare, evaluate_runs
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import DataError, UsageError
 
 Nested = dict[str, dict[str, float]]

@@ -9,10 +9,18 @@ import pandas as pd
 import pytest
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.power import ModelPlan, Need, PowerPlan, level_text, plan, planned, spreads
+from ltr_harness.comparison.power import (
+    ModelPlan,
+    Need,
+    PowerPlan,
+    Spread,
+    level_text,
+    plan,
+    planned,
+    spreads,
+)
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.power import Spread
 
 
 def tables(**models: list[float]) -> dict[str, pd.DataFrame]:

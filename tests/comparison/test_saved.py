@@ -15,7 +15,7 @@ import pytest
 
 from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.inputs import label_of
-from ltr_harness.comparison.saved import _KEY, FILE, _joined, read_saved, saved_at, to_parquet
+from ltr_harness.comparison.tables import _KEY, FILE, _joined, read_saved, saved_at, to_parquet
 from ltr_harness.errors import DataError, NotComparableError
 
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.cautions import rare_kind
-from ltr_harness.comparison.result import Entrant
+from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.comparison.slices import SMALLEST, query_slices, slice_results
 from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.families import outcomes
+from ltr_harness.stats.families import outcomes, rare_kind
 
 
 def labels(attributes: dict[str, np.ndarray]) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ltr_harness.config import load_experiment, read_outline
-from ltr_harness.config.yaml_text import parse_yaml
+from ltr_harness.config.tree import parse_yaml
 from ltr_harness.errors import ConfigError
 
 BASE = """

@@ -13,6 +13,7 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.config import Experiment, load_experiment
 from ltr_harness.rankers import Facts
+from ltr_harness.report.sections.published import published
 
 pytestmark = pytest.mark.long
 
@@ -184,8 +185,8 @@ def test_published_tables_stand_beside_what_small_files_of_the_same_layout_give(
         for by_metric in reference.values.values()
         for value in by_metric.values()
     ]
-    assert [row.published for row in result.report.published] == figures
-    assert not [row.reason for row in result.report.published if row.mean is None]
+    assert [row.published for row in published(result.report)] == figures
+    assert not [row.reason for row in published(result.report) if row.mean is None]
 
 
 def test_mq2008_stands_beside_catboost_s_figures(shared_data: Path, tmp_path: Path) -> None:
@@ -196,7 +197,7 @@ def test_mq2008_stands_beside_catboost_s_figures(shared_data: Path, tmp_path: Pa
     ]
     result = run_experiment(PUBLISHED["catboost-mq2008"], overrides=small, runs=tmp_path, workers=1)
     assert result.report is not None
-    for row in result.report.published:
+    for row in published(result.report):
         assert row.mean is not None
         assert row.own_mean is not None
         assert abs(row.mean - row.published) < 0.03  # 20 rounds are not 8,000

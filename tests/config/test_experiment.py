@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ltr_harness.config import Experiment, Holdout, as_mapping, load_experiment, resolved_yaml, settings
-from ltr_harness.config.presets import PRESETS
+from ltr_harness.config.expand import PRESETS
 from ltr_harness.config.schema import json_schema
-from ltr_harness.config.yaml_text import parse_yaml
+from ltr_harness.config.tree import parse_yaml
 from ltr_harness.metrics import ERR, NDCG, parse_metric
 from ltr_harness.stats.method import CHOICES, Method
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ltr_harness.config import load_experiment, settings
-from ltr_harness.config.merge import merged_tree
+from ltr_harness.config.expand import merged_tree
 from ltr_harness.errors import ConfigError
 
 Write = Callable[..., Path]

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from ltr_harness.config import load_experiment, resolved_yaml
-from ltr_harness.config.point import model_at
-from ltr_harness.config.space import Range
-from ltr_harness.config.tune import probes, with_built_in
+from ltr_harness.config.experiment import model_at
+from ltr_harness.config.rules import probes, with_built_in
+from ltr_harness.config.search import Range
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.rankers import Facts

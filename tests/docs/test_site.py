@@ -13,7 +13,7 @@ import click
 import pytest
 
 from ltr_harness.cli import COMMANDS, cli
-from ltr_harness.config.presets import PRESETS
+from ltr_harness.config.expand import PRESETS
 from ltr_harness.metrics import METRICS
 from ltr_harness.rankers import RANKERS
 from ltr_harness.readers import READERS

@@ -196,15 +196,14 @@ def runs_of(
     config: dict[str, Any], runs: Path, cluster: Cluster | None = None, progress: Progress | None = None
 ) -> list[Run]:
     """The runs alone, trained here or on a cluster, neither compared nor reported: that takes as long again."""
-    from ltr_harness.experiment.experiment import prepare
-    from ltr_harness.experiment.on_cluster import run_on_cluster
+    from ltr_harness.experiment.cluster import run_on_cluster
+    from ltr_harness.experiment.experiment import prepare, read
     from ltr_harness.experiment.progress import Progress
-    from ltr_harness.experiment.read import read
     from ltr_harness.experiment.workers import run_here
 
     prepared = prepare(read(config, runs=runs, cluster=cluster, workers=None if cluster else 1))
-    tasks, job, progress = prepared.plan.tasks, prepared, progress or Progress()
+    tasks, job, progress = prepared.tasks, prepared, progress or Progress()
     job.folder.mkdir(parents=True)
-    progress.planned(job, prepared.plan)
+    progress.planned(job)
     trained = run_on_cluster(tasks, job, cluster, progress) if cluster else run_here(tasks, job, progress)
     return [run for _, run in trained]

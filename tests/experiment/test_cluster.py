@@ -18,14 +18,13 @@ import yaml
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment import on_cluster
+from ltr_harness.experiment import cluster as cluster_module
 from ltr_harness.experiment.cluster import Cluster, local_cluster
-from ltr_harness.experiment.experiment import ExperimentResult, prepare, run_prepared
-from ltr_harness.experiment.job import Job, Plan, Task
+from ltr_harness.experiment.experiment import ExperimentResult, prepare, read, run_prepared
+from ltr_harness.experiment.job import Job, Task
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.read import read
 from ltr_harness.runs import Run
 from tests.experiment.conftest import of_session, runs_of
 
@@ -79,7 +78,7 @@ def test_a_cluster_gives_the_bytes_that_one_process_gives(
     there = on(cluster, small, tmp_path / "there", log)
     assert not there.failures
     assert contents(there.runs) == contents(runs_of(small, tmp_path / "here"))
-    assert sorted(log.ran) == sorted(str(task) for task in prepare(read(small, runs=tmp_path)).plan.tasks)
+    assert sorted(log.ran) == sorted(str(task) for task in prepare(read(small, runs=tmp_path)).tasks)
     assert not list((tmp_path / "there" / "small").glob(".unfinished*"))
     again = Log()
     assert on(cluster, small, tmp_path / "there", again).reused == 6
@@ -161,7 +160,7 @@ def test_data_that_workers_do_not_see_are_sent(
     here = runs_of(small, tmp_path / "here")
 
     class Remove(Progress):
-        def planned(self, job: Job, plan: Plan) -> None:
+        def planned(self, job: Job) -> None:
             (tmp_path / "rows.txt").unlink()
 
     there = runs_of(small, tmp_path / "there", cluster, Remove())
@@ -183,7 +182,7 @@ def test_other_data_under_the_same_path_are_refused(
     }
 
     class Change(Progress):
-        def planned(self, job: Job, plan: Plan) -> None:
+        def planned(self, job: Job) -> None:
             (tmp_path / "rows.txt").write_text(rows.replace("1:6", "1:5") + "\n")
 
     with pytest.raises(UsageError, match="holds other data than the same path"):
@@ -193,8 +192,8 @@ def test_other_data_under_the_same_path_are_refused(
 def test_workers_with_other_versions_are_refused(
     cluster: Cluster, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = on_cluster.package_versions
-    monkeypatch.setattr(on_cluster, "package_versions", lambda names: here(names) | {"xgboost": "9.9"})
+    here = cluster_module.package_versions
+    monkeypatch.setattr(cluster_module, "package_versions", lambda names: here(names) | {"xgboost": "9.9"})
     with pytest.raises(UsageError, match=r"has xgboost \d.*; expected 9.9, as here"):
         on(cluster, small, tmp_path)
 

@@ -25,11 +25,11 @@ from pathlib import Path
 
 from ltr_harness.experiment.experiment import prepare
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.read import read
+from ltr_harness.experiment.experiment import read
 from ltr_harness.experiment.workers import run_in_workers
 
 prepared = prepare(read(CONFIG, runs=RUNS))
-runs = list(run_in_workers(prepared.plan.tasks, replace(prepared, threads=2), workers=2, progress=Progress()))
+runs = list(run_in_workers(prepared.tasks, replace(prepared, threads=2), workers=2, progress=Progress()))
 print({run.record.status for _, run in runs}, {run.record.threads for _, run in runs})
 with new_pool(1, context) as one:
     one.submit(exec, "import multiprocessing as m; p = m.get_context('forkserver').Process(target=len, args=([],)); "

@@ -17,15 +17,14 @@ from hypothesis import strategies as st
 from ltr_harness import evaluate, load_run, run_experiment
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.cluster import Cluster, local_cluster
-from ltr_harness.experiment.experiment import ExperimentResult, prepare, run_prepared
+from ltr_harness.experiment.experiment import ExperimentResult, prepare, read, run_prepared
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.job import Task
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.read import read
 from ltr_harness.experiment.reproduce import reproduce
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import NDCG
@@ -277,9 +276,9 @@ def test_what_cannot_be_had_across_workers_is_refused_before_training(
 def test_runs_from_before_there_was_the_field_are_the_same_runs(
     small: dict[str, Any], tmp_path: Path
 ) -> None:
-    plain = prepare(read(small, runs=tmp_path)).plan.tasks
+    plain = prepare(read(small, runs=tmp_path)).tasks
     small["models"]["lgbm"]["data_parallel"] = False
-    assert [task.identity for task in prepare(read(small, runs=tmp_path)).plan.tasks] == [
+    assert [task.identity for task in prepare(read(small, runs=tmp_path)).tasks] == [
         task.identity for task in plain
     ]
     assert not any(

@@ -12,7 +12,7 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiment.experiment import ExperimentResult
 from ltr_harness.runs import find_runs
 

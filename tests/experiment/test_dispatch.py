@@ -14,7 +14,7 @@ from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
 from ltr_harness.experiment.job import Task
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.workers import Rounds, dispatch
+from ltr_harness.experiment.workers import Rounds, WorkerPool, dispatch
 
 
 def task(model: str, fold: str, seed: int) -> Task:
@@ -22,8 +22,10 @@ def task(model: str, fold: str, seed: int) -> Task:
     return Task(model, fold, seed, True, name, name, Path(name), "train")
 
 
-class Pool:
+class Pool(WorkerPool):
     """Workers that are done as soon as they begin; the tasks named in `deadly` kill theirs."""
+
+    lost = (EOFError,)
 
     def __init__(self, n_workers: int, deadly: dict[str, int] | None = None) -> None:
         self.names = [f"w{number}" for number in range(n_workers)]
@@ -43,12 +45,6 @@ class Pool:
         else:
             future.set_result(f"run of {task}")
         return future
-
-    def result(self, task: Task, future: Future[Any]) -> Any:
-        return future.result()
-
-    def worker_errors(self) -> tuple[type[BaseException], ...]:
-        return (EOFError,)
 
     def replace(self, worker: str) -> None:
         self.replaced += 1

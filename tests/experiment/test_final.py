@@ -11,7 +11,7 @@ import yaml
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.experiment import final_experiment

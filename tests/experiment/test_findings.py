@@ -11,13 +11,13 @@ import yaml
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.experiment.check import each_once, findings_of
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.metrics import NDCG
-from ltr_harness.report.stored import stored_data
+from ltr_harness.report.data import stored_data
 from ltr_harness.runs import find_runs
 
 MODELS = {"one": {"ranker": "feature", "feature": 1}, "other": {"ranker": "feature", "feature": 2}}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment, resolved_yaml
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiment.folds import FoldReader

@@ -9,11 +9,10 @@ import pytest
 import yaml
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.experiment import check as memory
 from ltr_harness.experiment.check import memory_estimate
-from ltr_harness.experiment.experiment import prepare
-from ltr_harness.experiment.read import read
+from ltr_harness.experiment.experiment import prepare, read
 
 
 @pytest.mark.long

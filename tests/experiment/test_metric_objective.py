@@ -10,8 +10,7 @@ import pytest
 from ltr_harness import own_files, run_experiment
 from ltr_harness.config import as_mapping, load_experiment
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.experiment import prepare
-from ltr_harness.experiment.read import read
+from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiment.reproduce import reproduce
 
 
@@ -126,10 +125,10 @@ def test_a_metric_of_ones_own_is_optimised_and_its_code_belongs_to_the_run(
     (run,) = (run for run in result.runs if run.record.model == "lgbm")
     assert run.record.objective == "shelf@3"
     assert reproduce(run.path).identical
-    before = prepare(read(optimised, runs=tmp_path / "runs")).plan.tasks[0]
+    before = prepare(read(optimised, runs=tmp_path / "runs")).tasks[0]
     assert before.state == "done"
     (tmp_path / "shelf.py").write_text(OWN + "    # changed\n")
-    after = prepare(read(optimised, runs=tmp_path / "runs")).plan.tasks[0]
+    after = prepare(read(optimised, runs=tmp_path / "runs")).tasks[0]
     assert (after.state, after.model) == ("train", "lgbm")
     assert "metric shelf is not the file it was" in " ".join(reproduce(run.path).reasons)
     monkeypatch.setattr(own_files, "_named", {})  # as where somebody else gave the run

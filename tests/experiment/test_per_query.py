@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.evaluation import evaluate_bound
-from ltr_harness.experiment.execute import per_query_table
+from ltr_harness.experiment.execute import per_query_columns
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import bind
 
@@ -18,7 +19,7 @@ def test_attributes_and_weights_are_kept_and_replace_nothing() -> None:
     attributes = {"country": np.array(["de", "fr"]), "rows": np.array([7, 8]), "mrr": np.array([True, False])}
     test = RankingDataset(np.zeros((5, 1), np.float32), judgments, ("x",), query_attributes=attributes)
     evaluation = evaluate_bound(bind(["mrr"], judgments), [2.0, 1.0, 3.0, 2.0, 1.0])
-    found = per_query_table(test, evaluation).to_pydict()
+    found = pa.table(per_query_columns(test, evaluation)).to_pydict()
     assert found["country"] == ["de", "fr"]
     assert (found["rows"], found["data.rows"]) == ([2, 3], [7, 8])
     assert (found["mrr"], found["data.mrr"]) == ([1.0, 0.5], [True, False])

@@ -10,7 +10,7 @@ import pytest
 
 from ltr_harness import load_run, run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import UsageError
 from ltr_harness.experiment.reproduce import reproduce
 
@@ -226,6 +226,18 @@ def test_what_this_version_does_not_understand_is_no_traceback(
     said = capsys.readouterr().err
     assert "lgbm.colour: this version does not take what the record says" in said
     assert "`ltr-harness export requirements`" in said
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [({"ranker": 1}, "ranker"), ({"inputs": []}, "inputs"), ({"objective": {}}, "objective.metric")],
+)
+def test_a_record_whose_model_is_none_is_an_error(
+    stored: Path, tmp_path: Path, config: dict[str, Any], said: str
+) -> None:
+    """Each ended in a traceback; found by fuzzing."""
+    with pytest.raises(UsageError, match=f"record.json: config.{said} is not what a run's record holds"):
+        reproduce(edited(stored, "lgbm", tmp_path, config=config))
 
 
 def test_another_number_of_threads_is_named_and_changes_nothing(stored: Path) -> None:

@@ -13,11 +13,10 @@ import pytest
 
 from ltr_harness import evaluate, load_run, run_experiment
 from ltr_harness.errors import TrainingError, UsageError
-from ltr_harness.experiment.experiment import ExperimentResult, prepare
+from ltr_harness.experiment.experiment import ExperimentResult, prepare, read
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.job import Task
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.read import read
 from ltr_harness.runs import Run
 
 from .conftest import SMALL  # type: ignore[import-not-found]
@@ -50,7 +49,7 @@ def numbers(runs: tuple[Run, ...]) -> dict[str, Any]:
 
 def states(config: dict[str, Any], runs: Path) -> set[str]:
     """What there is to do for its tasks."""
-    return {task.state for task in prepare(read(config, runs=runs)).plan.tasks}
+    return {task.state for task in prepare(read(config, runs=runs)).tasks}
 
 
 @pytest.fixture(scope="module")
@@ -348,8 +347,8 @@ def test_labels_outside_a_metric_are_named_before_the_first_tree(
 
 
 def test_the_plan_is_in_the_order_of_folds_models_and_seeds(small: dict[str, Any], tmp_path: Path) -> None:
-    plan = prepare(read(small, runs=tmp_path)).plan
-    assert [str(task) for task in plan.tasks] == [
+    job = prepare(read(small, runs=tmp_path))
+    assert [str(task) for task in job.tasks] == [
         "lgbm, seed 1", "lgbm, seed 2", "xgb, seed 1", "xgb, seed 2", "random, seed 1", "random, seed 2",
     ]  # fmt: skip
 

@@ -18,13 +18,11 @@ import yaml
 
 from ltr_harness import run_experiment
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.experiment import prepare
-from ltr_harness.experiment.job import Study
+from ltr_harness.experiment.experiment import prepare, read
+from ltr_harness.experiment.job import Job
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.read import read
-from ltr_harness.experiment.search import FILES, LOCK, Search, opened
-from ltr_harness.experiment.tuning import _trials, tune
-from ltr_harness.runs.record import STUDIES, STUDY, Trial, read_study
+from ltr_harness.experiment.search import FILES, LOCK, Search, _trials, opened, tune
+from ltr_harness.runs.record import STUDIES, STUDY, StudyRecord, Trial, read_study
 
 from .commands import Command, stay_on_one_core  # type: ignore[import-not-found]
 from .conftest import studies, tried  # type: ignore[import-not-found]
@@ -43,7 +41,7 @@ def search(
     """The searches alone, without the runs and the report that follow."""
     prepared = prepare(read(config, runs=runs, force=force))
     job = replace(prepared, threads=1, workers=workers)
-    tune(job, prepared.plan.open_studies, progress or Progress())
+    tune(job, progress or Progress())
 
 
 class Log(Progress):
@@ -52,7 +50,7 @@ class Log(Progress):
     def __init__(self) -> None:
         self.trials: list[tuple[str, int]] = []
 
-    def tried(self, study: Study, trial: Trial) -> None:
+    def tried(self, study: StudyRecord, trial: Trial) -> None:
         self.trials.append((str(study), trial.number))
 
 
@@ -95,23 +93,23 @@ def test_killed_while_tuning_it_ends_in_what_an_undisturbed_search_finds(
     }
 
 
-def study_and_tune(tuned: dict[str, Any], runs: Path) -> tuple[Study, Any]:
-    prepared = prepare(read(tuned, runs=runs))
-    return prepared.plan.studies[0], prepared.experiment.tune
+def job_study_folder(tuned: dict[str, Any], runs: Path) -> tuple[Job, StudyRecord, Path]:
+    job = prepare(read(tuned, runs=runs))
+    return job, job.studies[0], job.folder_of(job.studies[0])
 
 
 OVER = Trial(number=0, status="complete", point={}, value=0.5, seconds=1.0, best_round=3, rounds_trained=5)
 
 
 def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(tuned: dict[str, Any], tmp_path: Path) -> None:
-    study, wanted = study_and_tune(tuned, tmp_path)
-    with opened(study, wanted, None) as open_search:
+    job, study, folder = job_study_folder(tuned, tmp_path)
+    with opened(job, study) as open_search:
         open_search.tell(open_search.ask(), OVER)
-    journal = study.folder / FILES["journal"]
+    journal = folder / FILES["journal"]
     with journal.open("ab") as file:
         file.write(b'{"op_code": 4, "wor')
     journal.with_name("journal.log.lock").symlink_to(journal)
-    with opened(study, wanted, None) as open_search:
+    with opened(job, study) as open_search:
         open_search.tell(open_search.ask(), OVER)
         assert [trial.number for trial in open_search.record().trials] == [0, 1]
 
@@ -119,17 +117,17 @@ def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(tuned: dict[str, An
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders")
 def test_a_link_or_a_pipe_among_a_searchs_files_is_replaced(tuned: dict[str, Any], tmp_path: Path) -> None:
     """What a stranger's link leads to would have been cut to the whole lines of a journal: none."""
-    study, wanted = study_and_tune(tuned, tmp_path)
-    study.folder.mkdir(parents=True)
+    job, study, folder = job_study_folder(tuned, tmp_path)
+    folder.mkdir(parents=True)
     other = tmp_path / "other.txt"
     other.write_text("not a journal")
-    (study.folder / FILES["journal"]).symlink_to(other)
-    (study.folder / "lock").symlink_to(other)
-    os.mkfifo(study.folder / "study.json")
-    with opened(study, wanted, None) as open_search:
+    (folder / FILES["journal"]).symlink_to(other)
+    (folder / "lock").symlink_to(other)
+    os.mkfifo(folder / "study.json")
+    with opened(job, study) as open_search:
         open_search.tell(open_search.ask(), OVER)
     assert other.read_text() == "not a journal"
-    assert read_study(study.folder) is not None
+    assert read_study(folder) is not None
 
 
 @pytest.mark.parametrize(
@@ -139,19 +137,19 @@ def test_a_link_or_a_pipe_among_a_searchs_files_is_replaced(tuned: dict[str, Any
 def test_what_stands_behind_a_damaged_line_is_made_again(
     tuned: dict[str, Any], tmp_path: Path, garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    study, wanted = study_and_tune(tuned, tmp_path)
-    with opened(study, wanted, None) as open_search:
+    job, study, folder = job_study_folder(tuned, tmp_path)
+    with opened(job, study) as open_search:
         first = open_search.ask()
         open_search.tell(first, OVER)
-        whole = (study.folder / FILES["journal"]).read_bytes()
+        whole = (folder / FILES["journal"]).read_bytes()
         second = open_search.ask()
         open_search.tell(second, OVER)
-    journal = study.folder / FILES["journal"]
+    journal = folder / FILES["journal"]
     journal.write_bytes(whole + garbage + journal.read_bytes()[len(whole) :])
-    with opened(study, wanted, None) as open_search:
+    with opened(job, study) as open_search:
         assert [trial.point for trial in open_search.record().trials] == [first.point]
         assert open_search.ask().point == second.point
-    assert caplog.messages == [f"{study.folder}: 1 trial lost from journal.log: made again"]
+    assert caplog.messages == [f"{folder}: 1 trial lost from journal.log: made again"]
 
 
 @pytest.mark.parametrize(
@@ -167,26 +165,26 @@ def test_trials_that_are_lost_are_made_again(
     tuned: dict[str, Any], tmp_path: Path, storage: str, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     tuned["tune"]["storage"] = storage
-    study, wanted = study_and_tune(tuned, tmp_path)
-    with opened(study, wanted, None) as open_search:
+    job, study, folder = job_study_folder(tuned, tmp_path)
+    with opened(job, study) as open_search:
         first = open_search.ask()
         open_search.tell(first, OVER)
-    path = study.folder / FILES[storage]
+    path = folder / FILES[storage]
     path.write_bytes(content)
-    with opened(study, wanted, None) as open_search:
+    with opened(job, study) as open_search:
         again = open_search.ask()
         assert again.point == first.point
         open_search.tell(again, OVER)
-    assert caplog.messages[-1] == f"{study.folder}: 1 trial lost from {FILES[storage]}: made again"
-    with opened(study, wanted, None) as open_search:
+    assert caplog.messages[-1] == f"{folder}: 1 trial lost from {FILES[storage]}: made again"
+    with opened(job, study) as open_search:
         assert [trial.point for trial in open_search.record().trials] == [first.point]
 
 
 def test_what_was_interrupted_is_tried_again_and_counts_once(tuned: dict[str, Any], tmp_path: Path) -> None:
-    study, wanted = study_and_tune(tuned, tmp_path)
-    with opened(study, wanted, None) as open_search:  # as Ctrl-C leaves it: asked and never told
+    job, study, _ = job_study_folder(tuned, tmp_path)
+    with opened(job, study) as open_search:  # as Ctrl-C leaves it: asked and never told
         first = open_search.ask()
-    with opened(study, wanted, None) as open_search:
+    with opened(job, study) as open_search:
         again = open_search.ask()
         assert again.point == first.point
         open_search.tell(again, OVER)
@@ -200,36 +198,36 @@ def test_what_was_not_written_down_any_more_is_written_the_next_time(
     before, log = tried(tmp_path), Log()
     (file,) = (tmp_path / "tuned" / STUDIES).glob(f"*/{STUDY}")
     file.unlink()  # killed between the end of the last trial and its record
-    assert prepare(read(tuned, runs=tmp_path)).plan.open_studies
+    assert prepare(read(tuned, runs=tmp_path)).open_studies
     search(tuned, tmp_path, log)
     assert log.trials == []
     assert tried(tmp_path) == before
-    assert not prepare(read(tuned, runs=tmp_path)).plan.open_studies
+    assert not prepare(read(tuned, runs=tmp_path)).open_studies
 
 
 def test_a_trial_that_was_cut_off_while_it_was_written_down_is_tried_again(
     tuned: dict[str, Any], tmp_path: Path
 ) -> None:
-    study, wanted = study_and_tune(tuned, tmp_path)
-    with opened(study, wanted, None) as open_search:
+    job, study, _ = job_study_folder(tuned, tmp_path)
+    with opened(job, study) as open_search:
         first = open_search.ask()
         for name in ("value", "seconds"):  # told in part when the power went
             open_search._running[first.number].set_user_attr(name, 0.5)
         open_search._running.clear()
-    with opened(study, wanted, None) as open_search:
+    with opened(job, study) as open_search:
         assert open_search.record().trials == []
         assert open_search.ask().point == first.point
 
 
 def test_a_point_that_kills_its_process_three_times_has_failed(tuned: dict[str, Any], tmp_path: Path) -> None:
-    study, wanted = study_and_tune(tuned, tmp_path)
+    job, study, _ = job_study_folder(tuned, tmp_path)
     points = []
     for _ in range(3):
-        with opened(study, wanted, None) as open_search:
+        with opened(job, study) as open_search:
             points.append(open_search.ask().point)
             open_search._running.clear()  # as a kill leaves it: begun, and nobody there to end it
     assert points[0] == points[1] == points[2]
-    with opened(study, wanted, None) as open_search:
+    with opened(job, study) as open_search:
         (trial,) = open_search.record().trials
         assert trial.status == "failed"
         assert (
@@ -239,12 +237,12 @@ def test_a_point_that_kills_its_process_three_times_has_failed(tuned: dict[str, 
 
 
 def test_two_at_once_are_refused_in_words(tuned: dict[str, Any], tmp_path: Path) -> None:
-    study, _ = study_and_tune(tuned, tmp_path)
+    _, _, folder = job_study_folder(tuned, tmp_path)
     holder = (
         "import fcntl, pathlib, sys; p = pathlib.Path(sys.argv[1]); p.mkdir(parents=True, exist_ok=True); "
         f"f = (p / {LOCK!r}).open('w'); fcntl.flock(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
     )
-    command = [sys.executable, "-c", holder, str(study.folder)]
+    command = [sys.executable, "-c", holder, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
@@ -322,8 +320,8 @@ def test_one_search_has_no_more_trials_under_way_than_it_may(
     parallel: int, workers: int, at_once: int, tuned: dict[str, Any], tmp_path: Path
 ) -> None:
     tuned["tune"]["trials"] = 6
-    study, wanted = study_and_tune(tuned, tmp_path)
-    with opened(study, wanted, None) as open_search:
+    job, study, _ = job_study_folder(tuned, tmp_path)
+    with opened(job, study) as open_search:
         pool = Counting(open_search)
         for one, asked, outcome in _trials([open_search], parallel, pool, workers):
             one.tell(asked, outcome)

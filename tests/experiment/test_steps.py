@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.comparison.against_baseline import compare_entrants
-from ltr_harness.experiment import check, execute, read, tuning
+from ltr_harness.comparison import compare_entrants
+from ltr_harness.experiment import check, execute, experiment, search
 from ltr_harness.experiment import job as plan
 from ltr_harness.report import write_report
 
 STEPS: dict[str, Callable[..., Any]] = {
-    "read": read.read,
+    "read": experiment.read,
     "check": check.check,
     "list": plan.list_tasks,
-    "tune": tuning.tune,
+    "tune": search.tune,
     "execute": execute.execute,
     "compare": compare_entrants,
     "report": write_report,

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.experiment.experiment import ExperimentResult, prepare
-from ltr_harness.experiment.job import Task, time_left
-from ltr_harness.experiment.read import read
+from ltr_harness.experiment.experiment import ExperimentResult, prepare, read
+from ltr_harness.experiment.job import Task
+from ltr_harness.experiment.progress import time_left
 from ltr_harness.report.blocks import Estimate, ModelName, Table
-from ltr_harness.report.sections.sweep import section
+from ltr_harness.report.sections.tuning import sweep
 from ltr_harness.runs import find_runs, load_run
 from ltr_harness.runs.folder import RECORD
 
@@ -87,8 +87,8 @@ def test_nothing_is_trained_again_by_a_sweep_that_grew(
     trained: ExperimentResult, swept: dict[str, Any]
 ) -> None:
     swept["sweep"]["grid"]["models.lgb.params.num_leaves"].append(5)
-    plan = prepare(read(swept, runs=trained.folder.parent)).plan
-    assert (plan.count("done"), plan.count("train")) == (10, 4)
+    job = prepare(read(swept, runs=trained.folder.parent))
+    assert (job.count("done"), job.count("train")) == (10, 4)
 
 
 def test_a_point_is_the_model_with_these_values(
@@ -105,7 +105,7 @@ def test_a_point_is_the_model_with_these_values(
 
 def test_the_report_ranks_points_by_validation_and_warns(trained: ExperimentResult) -> None:
     assert trained.report is not None
-    blocks = section(trained.report)
+    blocks = sweep(trained.report)
     assert "The best of many test means is better than its model" in str(blocks[1])
     (table,) = [block for block in blocks if isinstance(block, Table)]
     assert [column.label for column in table.columns] == [
@@ -129,7 +129,7 @@ def test_without_a_sweep_the_report_is_silent_about_it(tmp_path: Path) -> None:
         {**SWEPT, "sweep": None, "models": {"chance": {"ranker": "random"}}}, runs=tmp_path
     )
     assert result.report is not None
-    assert section(result.report) == []
+    assert sweep(result.report) == []
 
 
 def test_the_dry_run_prints_the_plan_and_trains_nothing(swept: dict[str, Any], tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_time_is_judged_by_the_runs_that_resemble_most(swept: dict[str, Any], tr
         if sweep:
             config["sweep"] = sweep
         prepared = prepare(read(config, runs=trained_copy))
-        estimate = time_left(prepared.plan.tasks, replace(prepared, workers=workers))
+        estimate = time_left(replace(prepared, workers=workers))
         return estimate.seconds, estimate.n_unknown
 
     assert left({"seeds": [1]}) == (0.0, 0)
@@ -201,7 +201,7 @@ def test_a_failed_run_says_nothing_about_time(swept: dict[str, Any], trained_cop
     (run.path / RECORD).write_text(json.dumps({**record, "status": "failed", "error": "x"}))
     assert load_run(run.path).record.status == "failed"
     prepared = prepare(read({**swept, "sweep": None, "seeds": [1]}, runs=trained_copy))
-    tasks = [task for task in prepared.plan.tasks if task.model == "xgb"]
+    tasks = [task for task in prepared.tasks if task.model == "xgb"]
     assert [task.state for task in tasks] == ["train"]
     assert isinstance(tasks[0], Task)
-    assert time_left(tasks, prepared).n_unknown == 1
+    assert time_left(replace(prepared, tasks=tuple(tasks))).n_unknown == 1

@@ -87,9 +87,9 @@ def test_a_terminal_has_a_line_per_run(tmp_path: Path, workers: int) -> None:
         seen: list[list[str]] = []
         show = progress._show
 
-        def watch() -> None:
+        def watch(row: Any, text: str) -> None:
             seen.append([str(run) for run in progress._runs.values()])
-            show()
+            show(row, text)
             if progress._live is not None:
                 progress._live.refresh()  # the screen is redrawn eight times a second; these models are faster
 

@@ -14,11 +14,10 @@ import yaml
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import TrainingError
-from ltr_harness.experiment.experiment import prepare
-from ltr_harness.experiment.read import read
+from ltr_harness.experiment.experiment import prepare, read
 from tests.experiment.conftest import runs_of
 
 pytestmark = pytest.mark.long
@@ -38,15 +37,13 @@ def test_threads_are_in_the_identity_only_where_they_matter(
     plans = [
         prepare(read(small, runs=tmp_path, workers=workers)) for workers in (1, max(2, available_cores()))
     ]
-    one, many = (
-        {(task.model, task.seed): task.identity for task in prepared.plan.tasks} for prepared in plans
-    )
+    one, many = ({(task.model, task.seed): task.identity for task in prepared.tasks} for prepared in plans)
     moved = {model for (model, seed) in one if one[model, seed] != many[model, seed]}
     assert moved == ({"goss"} if plans[0].threads != plans[1].threads else set())
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(small))
     # left to itself it would be one thread per model here, which no caution is needed for
-    monkeypatch.setattr("ltr_harness.experiment.read.sensible_workers", lambda n_runs, n_values: 1)
+    monkeypatch.setattr("ltr_harness.experiment.experiment.sensible_workers", lambda n_runs, n_values: 1)
     assert run_command(cli, ["check", str(path), "--runs", str(tmp_path / "runs")]) == 0
     said = capsys.readouterr().out
     assert (

@@ -16,18 +16,17 @@ import pytest
 from ltr_harness import compare, evaluate, run_experiment
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.config import load_experiment
-from ltr_harness.config.point import model_at
+from ltr_harness.config.experiment import model_at
 from ltr_harness.errors import MissingExtraError, UsageError
-from ltr_harness.experiment.experiment import ExperimentResult, prepare
+from ltr_harness.experiment.execute import Pruned, PruningCallback, run_trial
+from ltr_harness.experiment.experiment import ExperimentResult, prepare, read
 from ltr_harness.experiment.folds import Fold, FoldReader
-from ltr_harness.experiment.job import Job, Study
-from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.read import read
+from ltr_harness.experiment.job import Job, choice_of
+from ltr_harness.experiment.progress import Progress, seconds_left
 from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.experiment.search import FILES, LOCK, AskedTrial
-from ltr_harness.experiment.tuning import Pruned, PruningCallback, run_trial, tune
+from ltr_harness.experiment.search import FILES, LOCK, tune
 from ltr_harness.metrics import parse_metric
-from ltr_harness.runs.record import STUDIES, STUDY, StudyRecord, Trial
+from ltr_harness.runs.record import STUDIES, STUDY, StudyRecord, Trial, TuningFacts
 from ltr_harness.splits import folds
 
 from .conftest import TUNED, studies, tried  # type: ignore[import-not-found]
@@ -42,7 +41,7 @@ def search(config: dict[str, Any], runs: Path, progress: Progress | None = None,
     """The searches alone, without the runs and the report that follow."""
     prepared = prepare(read(config, runs=runs))
     job = replace(prepared, threads=1, workers=workers)
-    tune(job, prepared.plan.open_studies, progress or Progress())
+    tune(job, progress or Progress())
 
 
 class Log(Progress):
@@ -51,7 +50,7 @@ class Log(Progress):
     def __init__(self) -> None:
         self.trials: list[tuple[str, int]] = []
 
-    def tried(self, study: Study, trial: Trial) -> None:
+    def tried(self, study: StudyRecord, trial: Trial) -> None:
         self.trials.append((str(study), trial.number))
 
 
@@ -128,10 +127,11 @@ def test_more_budget_goes_on_and_less_takes_the_first_trials(tuned: dict[str, An
     more = copy.deepcopy(tuned)
     more["tune"]["trials"] = 6
     search(tuned, tmp_path / "grown")
-    (study,) = prepare(read(more, runs=tmp_path / "grown")).plan.studies
+    job = prepare(read(more, runs=tmp_path / "grown"))
+    (study,) = job.studies
     (record,) = studies(tmp_path / "grown").values()
-    assert study.n_trials == 4
-    assert study.seconds_left == pytest.approx(sum(trial.seconds for trial in record.trials) / 4 * 2)
+    assert len(job.trials_of(study)) == 4
+    assert seconds_left(job, study) == pytest.approx(sum(trial.seconds for trial in record.trials) / 4 * 2)
     log = Log()
     search(more, tmp_path / "grown", log)
     assert log.trials == [("lgb", 4), ("lgb", 5)]
@@ -139,9 +139,9 @@ def test_more_budget_goes_on_and_less_takes_the_first_trials(tuned: dict[str, An
     assert tried(tmp_path / "grown") == tried(tmp_path / "straight")
     less = copy.deepcopy(tuned)
     less["tune"]["trials"] = 2
-    (study,) = prepare(read(less, runs=tmp_path / "grown")).plan.studies
-    facts = study.choice and study.choice.facts
-    assert facts
+    job = prepare(read(less, runs=tmp_path / "grown"))
+    facts = choice_of(job, job.studies[0])
+    assert isinstance(facts, TuningFacts)
     assert (facts.trials, facts.n_trials) == (2, 2)
     assert facts.trial in (0, 1)
 
@@ -177,9 +177,7 @@ def test_a_trial_works_without_any_test_data(tuned: dict[str, Any]) -> None:
     metric = parse_metric("ndcg@10")
     rule = StoppingRule(metric, patience=4, max_rounds=15)
     job = Job(experiment, FoldReader(experiment.data), Path(), (metric,), metric, rule, threads=1)
-    outcome = run_trial(
-        job, "lgb", AskedTrial(0, 0, {"params.num_leaves": 7}), blind, lambda step, value: False
-    )
+    outcome = run_trial(job, "lgb", 0, {"params.num_leaves": 7}, blind, lambda step, value: False)
     assert outcome.status == "complete"
     valid = fold.valid
     assert valid is not None
@@ -188,13 +186,13 @@ def test_a_trial_works_without_any_test_data(tuned: dict[str, Any]) -> None:
 
 
 def test_other_test_data_changes_no_trial(tuned: dict[str, Any], tmp_path: Path) -> None:
-    before = prepare(read(tuned, runs=tmp_path)).plan.studies
+    before = prepare(read(tuned, runs=tmp_path)).studies
     tuned["data"]["n_queries"]["test"] = 55
-    assert [study.identity for study in prepare(read(tuned, runs=tmp_path)).plan.studies] == [
+    assert [study.identity for study in prepare(read(tuned, runs=tmp_path)).studies] == [
         study.identity for study in before
     ]
     tuned["data"]["n_queries"]["valid"] = 31
-    assert prepare(read(tuned, runs=tmp_path)).plan.studies[0].identity != before[0].identity
+    assert prepare(read(tuned, runs=tmp_path)).studies[0].identity != before[0].identity
 
 
 @pytest.mark.parametrize(
@@ -212,9 +210,9 @@ def test_other_test_data_changes_no_trial(tuned: dict[str, Any], tmp_path: Path)
 def test_another_search_is_another_study(
     change: dict[str, Any], tuned: dict[str, Any], tmp_path: Path
 ) -> None:
-    before = prepare(read(tuned, runs=tmp_path)).plan.studies[0].identity
+    before = prepare(read(tuned, runs=tmp_path)).studies[0].identity
     tuned["tune"] |= change
-    assert prepare(read(tuned, runs=tmp_path)).plan.studies[0].identity != before
+    assert prepare(read(tuned, runs=tmp_path)).studies[0].identity != before
 
 
 # --- folds ---

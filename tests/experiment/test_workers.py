@@ -16,13 +16,12 @@ import yaml
 
 from ltr_harness import cores as cores
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.cores import SMALL_DATA, sensible_workers
 from ltr_harness.errors import UsageError
-from ltr_harness.experiment.experiment import prepare
+from ltr_harness.experiment.experiment import prepare, read
 from ltr_harness.experiment.pool import new_pool, worker_context
 from ltr_harness.experiment.progress import Progress
-from ltr_harness.experiment.read import read
 from ltr_harness.experiment.workers import run_in_workers
 
 pytestmark = pytest.mark.long
@@ -40,7 +39,7 @@ def test_one_per_core_on_small_data_and_one_alone_on_large(monkeypatch: pytest.M
 
 def test_the_number_is_chosen_by_the_plan_not_by_what_is_done(small: dict[str, Any], tmp_path: Path) -> None:
     first = prepare(read(small, runs=tmp_path, workers=None))
-    (first.plan.tasks[0].folder).mkdir(parents=True)
+    (first.tasks[0].folder).mkdir(parents=True)
     assert prepare(read(small, runs=tmp_path, workers=None)).workers == first.workers
     with pytest.raises(UsageError, match="workers=0; expected at least 1"):
         prepare(read(small, runs=tmp_path, workers=0))
@@ -73,7 +72,7 @@ def test_workers_may_use_several_threads_each(small: dict[str, Any], tmp_path: P
 
     threading.Thread(target=end).start()
     try:
-        runs = [run for _, run in run_in_workers(prepared.plan.tasks, job, workers=2, progress=Progress())]
+        runs = [run for _, run in run_in_workers(prepared.tasks, job, workers=2, progress=Progress())]
     finally:
         done.set()
     assert {run.record.status for run in runs} == {"complete"}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.export.forest import Forest, Split, Tree
-from ltr_harness.export.formats.model_format import engine_forest
+from ltr_harness.export.formats import engine_forest
 from ltr_harness.export.formats.solr import without_slack
 
 LARGEST = float(np.finfo(np.float32).max)

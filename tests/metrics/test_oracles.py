@@ -19,7 +19,7 @@ from ltr_harness import evaluate, evaluate_runs
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import metric_named
-from ltr_harness.metrics.core.tool_names import TOOLS
+from ltr_harness.metrics.core.presets import TOOLS
 
 
 @dataclass(frozen=True)

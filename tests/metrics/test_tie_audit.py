@@ -10,7 +10,7 @@ import pytest
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import tie_audit
-from ltr_harness.metrics.core import tie_interval
+from ltr_harness.metrics.core import binding
 from ltr_harness.metrics.core.binding import BoundOnce
 
 
@@ -110,7 +110,7 @@ def test_nothing_is_evaluated_thrice_where_nothing_ties(monkeypatch: pytest.Monk
         bound.append(len(metrics))
         return real(metrics, judgments)
 
-    monkeypatch.setattr(tie_interval, "BoundOnce", counted)
+    monkeypatch.setattr(binding, "BoundOnce", counted)
     apart = tie_audit("ndcg", judged([1, 0, 2], [3]), [1, 2, 3])
     assert apart.low.tolist() == apart.high.tolist()
     tie_audit("ndcg", judged([1, 0, 2], [3]), [1, 2, 2])

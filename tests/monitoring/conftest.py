@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from ltr_harness.monitoring.analysis.label_health import WITH_RELEVANT
+from ltr_harness.logs.contract import LogFinding
+from ltr_harness.monitoring.alerts import Evidence
+from ltr_harness.monitoring.labels import WITH_RELEVANT
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import QueryColumns, columns_of
-from ltr_harness.monitoring.results.answers import (
+from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.stages import analysed
+from ltr_harness.monitoring.values import (
+    Adjustment,
     Change,
     FeatureDrift,
     Interval,
@@ -24,9 +29,6 @@ from ltr_harness.monitoring.results.answers import (
     Split,
     Window,
 )
-from ltr_harness.monitoring.results.result import MonitorResult
-from ltr_harness.monitoring.stages import analysed
-from ltr_harness.monitoring.verdict.evidence import Evidence
 
 DAY = 86_400 * 10**9
 START = int(np.datetime64("2026-01-05", "ns").astype(np.int64))  # a Monday
@@ -108,19 +110,31 @@ NAN = float("nan")
 FELL, ROSE, STILL = Interval(-0.02, -0.03, -0.01), Interval(0.02, 0.01, 0.03), Interval(0.01, -0.02, 0.04)
 
 
-def evidence(sections: dict[str, Any] | None = None, **given: Any) -> Evidence:
-    config = load_monitor_config({"metrics": ["ndcg@10"], "columns": {"rank": "rank"}, **(sections or {})})
-    nothing: dict[str, Any] = dict.fromkeys(
-        ("windows", "splits", "slices", "drift", "labels", "warnings", "findings"), ()
-    )
-    nothing |= {"change": change(STILL), "labels_arriving": False, "presentation": None, "n_immature": 0}
-    return Evidence(config, **(nothing | given))
-
-
 def change(difference: Interval, *, alert: bool = False, **given: Any) -> Change:
     now = Interval(0.8 + difference.value)
     given = {"method": "by query", "p_corrected": 0.02} | given
     return Change("ndcg@10", now, Interval(0.8), difference, NAN, alert=alert, **given)
+
+
+AS_BEFORE = change(STILL)
+
+
+def evidence(
+    sections: dict[str, Any] | None = None,
+    *,
+    change: Change | None = AS_BEFORE,
+    warnings: Sequence[LogFinding] = (),
+    adjusted_for: tuple[str, ...] = (),
+    **given: Any,
+) -> Evidence:
+    config = load_monitor_config({"metrics": ["ndcg@10"], "columns": {"rank": "rank"}, **(sections or {})})
+    return Evidence(
+        config=config,
+        changes=() if change is None else (change,),
+        adjustment=Adjustment(adjusted_for, STILL, NAN) if adjusted_for else None,
+        findings=tuple(warnings),
+        **given,
+    )
 
 
 def window(label: str, **given: Any) -> Window:
@@ -152,13 +166,13 @@ def segment(excess: Interval, confirmed: Interval | None = None) -> Slice:
 
 def split(column: str, mix: Interval, **given: Any) -> Split:
     given = {"mix_chance": 0.05, "improved_inside": False} | given
-    return Split(column, STILL, mix, STILL, lacking=0.0, adjusted=NAN, cells=(), **given)
+    still = {"within": STILL, "unmatched": STILL, "lacking": 0.0, "adjusted": NAN}
+    return Split(column=column, mix=mix, cells=(), **(still | given))
 
 
 def drift(column: str, **given: Any) -> FeatureDrift:
     names = "psi psi_threshold distance p shift carried missing_before missing_now explains"
     rest: dict[str, Any] = dict.fromkeys(names.split(), 0.25) | {"kind": "number", "lacking": 0.0}
     rest |= {"n_now": 9, "n_before": 9, "drifted": True, "mix": STILL, "unmatched": STILL}
-    return FeatureDrift(
-        column, column=column, **(rest | {"mix_chance": 0.05, "unmatched_chance": 0.05} | given)
-    )
+    rest |= {"within": Interval(NAN), "name": column}
+    return FeatureDrift(column=column, **(rest | {"mix_chance": 0.05, "unmatched_chance": 0.05} | given))

@@ -13,7 +13,7 @@ import yaml
 
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
 from ltr_harness.stats.moments import Floats
 

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
-from ltr_harness.monitoring.analysis.arms import compared_arms
-from ltr_harness.monitoring.analysis.windows import cut
+from ltr_harness.monitoring.arms import compared_arms
+from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.results.arms import ArmComparison
+from ltr_harness.monitoring.values import ArmComparison
 
 Floats = NDArray[np.float64]
 DAY = 86_400 * 10**9
@@ -158,10 +158,10 @@ def test_false_verdicts_are_at_most_alpha(size: str, users: int) -> None:
 def test_a_sequence_is_wrong_at_no_look() -> None:
     """Forty days of 60 queries, read after every day: in at most 5 % of experiments is any of the verdicts false."""
     equal = {"A": 1.0, "B": 1.0}
-    sequence, fixed = (configured(equal, how, timestamp="ts") for how in ("sequence", "holm"))
+    sequence, fixed = (configured(equal, how, timestamp="ts") for how in ("sequence", "bonferroni"))
     random = np.random.default_rng(5)
     days = np.repeat(np.arange(40), 60)
-    wrong = {"sequence": 0, "holm": 0}
+    wrong = {"sequence": 0, "bonferroni": 0}
     for _ in range(RUNS // 2):
         table = pd.DataFrame(
             {"metric:ndcg@10": random.exponential(size=days.size), "time": START + days * DAY}
@@ -180,4 +180,4 @@ def test_a_sequence_is_wrong_at_no_look() -> None:
                 "withheld",
             }
     assert wrong["sequence"] <= RUNS / 2 * 0.05 + 3 * (RUNS / 2 * 0.05 * 0.95) ** 0.5
-    assert wrong["holm"] > 3 * RUNS / 2 * 0.05  # what looking every day does without it
+    assert wrong["bonferroni"] > 3 * RUNS / 2 * 0.05  # what looking every day does without it

@@ -13,11 +13,11 @@ import pytest
 
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.results.answers import Interval
-from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
-from ltr_harness.monitoring.verdict.cause import _explains
-from ltr_harness.stats.drift import bin_edges, binned, kolmogorov_smirnov, psi, psi_threshold
+from ltr_harness.monitoring.values import Interval
+from ltr_harness.monitoring.verdict import _explains
+from ltr_harness.stats.drift import bin_edges, binned, distances, psi, psi_threshold
 from ltr_harness.stats.moments import Floats
 
 pytestmark = pytest.mark.long
@@ -126,8 +126,8 @@ def test_a_feature_of_the_query_is_tested_once_per_query() -> None:
     flagged = by_rows = 0
     for _ in range(200):
         one, other = random.standard_normal(100), random.standard_normal(100)
-        flagged += kolmogorov_smirnov(one, other)[1] <= 0.05
-        by_rows += kolmogorov_smirnov(np.repeat(one, 20), np.repeat(other, 20))[1] <= 0.05
+        flagged += distances(one, other)[1] <= 0.05
+        by_rows += distances(np.repeat(one, 20), np.repeat(other, 20))[1] <= 0.05
     assert flagged <= 0.08 * 200
     assert by_rows >= 0.6 * 200
 
@@ -389,12 +389,12 @@ def test_a_part_explains_a_change_from_half_of_it_on() -> None:
     def part(value: float) -> Interval:
         return Interval(value, value - 0.02, value + 0.02, 0.01, 0.01, 100)
 
-    assert _explains(part(-0.05), 0.05, -0.1)
-    assert not _explains(part(-0.0499), 0.05, -0.1)
-    assert not _explains(part(-0.05), 0.0501, -0.1)  # shuffled data do as much
-    assert not _explains(part(0.05), 0.05, -0.1)  # the other way
-    assert not _explains(part(-0.019), 0.05, -0.03)  # not certain
-    assert not _explains(part(0.0), 0.05, 0.0)
+    assert _explains(part(-0.05), 0.05, -0.1, 0.5)
+    assert not _explains(part(-0.0499), 0.05, -0.1, 0.5)
+    assert not _explains(part(-0.05), 0.0501, -0.1, 0.5)  # shuffled data do as much
+    assert not _explains(part(0.05), 0.05, -0.1, 0.5)  # the other way
+    assert not _explains(part(-0.019), 0.05, -0.03, 0.5)  # not certain
+    assert not _explains(part(0.0), 0.05, 0.0, 0.5)
 
 
 def two_at_once(

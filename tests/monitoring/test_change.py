@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from ltr_harness.monitoring.analysis.change import (
+from ltr_harness.monitoring.change import (
     _season_p,
     _split,
     adjustment,
@@ -20,10 +20,10 @@ from ltr_harness.monitoring.analysis.change import (
     season_advice,
     splits,
 )
-from ltr_harness.monitoring.analysis.inputs import segment_column
-from ltr_harness.monitoring.analysis.periods import Periods, interval
+from ltr_harness.monitoring.inputs import segment_column
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.stats.decomposition import decompose
+from ltr_harness.monitoring.periods import Periods, interval
+from ltr_harness.stats.adjustment import decompose
 from ltr_harness.stats.two_samples import Sample
 
 Table = Callable[..., pd.DataFrame]

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 from ltr_harness.errors import ConfigError, UsageError
+from ltr_harness.monitoring.history import PastWindow
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import concatenated
-from ltr_harness.monitoring.results.history import PastWindow
-from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.two_samples import Codes
@@ -262,8 +262,8 @@ def test_nightly_runs_with_a_season_alarm_as_seldom_as_without(query_table: Tabl
 
 
 def test_a_past_window_of_an_earlier_version_has_its_weekday(query_table: Table) -> None:
-    from ltr_harness.monitoring.analysis.past import with_past
-    from ltr_harness.monitoring.analysis.periods import Periods
+    from ltr_harness.monitoring.history import with_past
+    from ltr_harness.monitoring.periods import Periods
 
     config = load_monitor_config(
         {
@@ -354,29 +354,6 @@ def test_a_window_of_new_queries_in_a_replay_is_not_paired(query_table: Table, a
     assert [w.change is not None and w.change.error == 0 for w in found.windows] == [True, True, True, False]
 
 
-# ---- small drops that add up ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("runs", [20, pytest.param(400, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("baseline_days", [1, 14])
-def test_cusum_notices_as_seldom_as_promised(
-    baseline_days: int, runs: int, query_table: Table, analyse: Analyse
-) -> None:
-    """7 % of healthy runs, and 20 % with a baseline of one day: what it is off by, every window is."""
-    random = np.random.default_rng(12)
-    noticed, n = 0, 100 if runs < 100 else 300
-    for _ in range(runs):
-        values, day = shocked(random, 30, n, 0.0)
-        before, days = shocked(random, baseline_days, n, 0.0)
-        found = analyse(
-            query_table(values, days=day),
-            query_table(before, days=days, prefix="b"),
-            windows={"min_queries": 50},
-        )
-        noticed += any("cusum" in notice for notice in found.notices)
-    assert noticed <= few(runs)
-
-
 # ---- night after night ------------------------------------------------------------------------------------
 
 
@@ -409,7 +386,7 @@ def nights(
 
 def test_slices_spend_their_alpha_as_well(query_table: Table, tmp_path: Path) -> None:
     """The same worse country: found on the first night; on the tenth only if it is worse by more."""
-    found = nights(1, query_table, tmp_path, 10, lambda d: 0.11, correct="spending")
+    found = nights(1, query_table, tmp_path, 10, lambda d: 0.11, correct="sequence")
     plain = nights(1, query_table, tmp_path / "each", 10, lambda d: 0.11)
     q = [[s.q for s in result.slices][:1] for result in plain]
     assert sum(bool(s) for s in q) >= 8
@@ -425,10 +402,10 @@ def test_slices_and_labels_of_many_nights_rarely_alarm(query_table: Table, tmp_p
     """45 % of series had a false slice within 25 nights."""
     plain = spent = 0
     for seed in range(60):
-        for kind in ("bonferroni", "spending"):
+        for kind in ("bonferroni", "sequence"):
             series = nights(seed, query_table, tmp_path / f"{kind}{seed}", 25, lambda d: 0.0, correct=kind)
             hit = any(alert.kind in ("slice", "label_rate", "input") for r in series for alert in r.alerts)
-            if kind == "spending":
+            if kind == "sequence":
                 spent += hit
             else:
                 plain += hit

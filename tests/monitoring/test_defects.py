@@ -18,7 +18,7 @@ import yaml
 
 import ltr_harness
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.result import MonitorResult
 
 pytestmark = pytest.mark.long
 
@@ -155,7 +155,7 @@ def watch(event, arguments):
 
 sys.addaudithook(watch)
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 sys.exit(run_command(cli, sys.argv[1:]))
 """
 

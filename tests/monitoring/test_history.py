@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
+import yaml
 
-from ltr_harness.errors import DataError
+from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.analysis.change import _season_p
-from ltr_harness.monitoring.analysis.window_tests import _spent, last_look, share_to_spend
+from ltr_harness.monitoring.change import _season_p
+from ltr_harness.monitoring.history import PastWindow, append_history, read_history
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.results.answers import Interval, Window
-from ltr_harness.monitoring.results.history import PastWindow, append_history, read_history
+from ltr_harness.monitoring.stages import watch
+from ltr_harness.monitoring.stored import write_tables
 from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.monitoring.values import Interval, Window
+from ltr_harness.monitoring.windows import _spent, last_look, share_to_spend
 
 CONFIG: dict[str, Any] = {
     "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},
@@ -112,17 +115,60 @@ def test_trailing_windows_reach_into_earlier_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_spending_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
+def test_a_sequence_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
     baseline = SyntheticLog(seed=1, days=7, queries_per_day=300).table()
-    config = {**CONFIG, "compare": {"correct": "spending"}}
+    config = {**CONFIG, "compare": {"correct": "sequence"}}
     looks = []
     for day in range(3):
         log = SyntheticLog(seed=5 + day, start=f"2026-01-{19 + day}", days=1, queries_per_day=300).table()
         found = monitor(config, log=log, baseline=baseline, history=tmp_path)
         looks.append(found.family.partition("window ")[2][:1])
         p = found.changes[0].difference.p
-        assert found.changes[0].p_corrected == pytest.approx(min(1.0, p * 3 * (np.pi * (day + 1)) ** 2 / 6))
+        assert found.changes[0].p_corrected == pytest.approx(
+            min(1.0, p * 3 * (np.pi * (day + 1)) ** 2 / 6 / 0.5)
+        )
     assert looks == ["1", "2", "3"]
+
+
+# ---- what version 0.2 left --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("old", "successor"), [("spending", "sequence"), ("holm", "bonferroni")])
+def test_a_retired_correction_names_its_successor(old: str, successor: str, tmp_path: Path) -> None:
+    """In Python and by --set it is refused; a file that names it is read, and says what it means now."""
+    refused = f"compare.correct: {old!r} was retired; use {successor!r}"
+    with pytest.raises(ConfigError, match=refused):
+        load_monitor_config({**CONFIG, "compare": {"correct": old}})
+    path = tmp_path / "monitor.yaml"
+    path.write_text(yaml.safe_dump({**CONFIG, "compare": {"correct": old, "alpha": 0.1}}))
+    with pytest.raises(ConfigError, match=refused):
+        load_monitor_config(path, [f"compare.correct={old}"])
+    config = load_monitor_config(path)
+    assert (config.compare.correct, config.compare.alpha) == (successor, 0.1)
+    assert config.outdated == f"compare: correct {old!r} is {successor!r} now"
+    assert config.digest() == load_monitor_config(path, [f"compare.correct={successor}"]).digest()
+    assert load_monitor_config(path, ["compare.correct=bonferroni"]).outdated == ""
+
+
+@pytest.mark.long
+def test_results_and_histories_with_cusum_and_spending_are_read(tmp_path: Path) -> None:
+    """An earlier result as the baseline, its configuration and its history, as version 0.2 wrote them."""
+    made = {"seed": 1, "days": 2, "queries_per_day": 300}
+    config = {**CONFIG, "log": made, "compare": {"correct": "sequence"}, "name": "old"}
+    result, history = tmp_path / "result", tmp_path / "history"
+    watched = watch(config, history=history)
+    write_tables(watched, result)
+    windows = [{**window, "cusum": 0.5} for window in watched.result.document["windows"]]
+    document = {**watched.result.document, "windows": windows, "cusum_level": 5.7}
+    (result / "report.json").write_text(json.dumps(document))
+    settings = (result / "config.yaml").read_text()
+    assert "correct: sequence" in settings
+    (result / "config.yaml").write_text(settings.replace("correct: sequence", "correct: spending"))
+    log = SyntheticLog(seed=2, start="2026-01-07", days=1, queries_per_day=300)
+    found = monitor(result / "config.yaml", log=log, baseline=result, history=history)
+    assert found.baseline_kind == "an earlier result of monitor"
+    assert found.notices[0] == "compare: correct 'spending' is 'sequence' now"
+    assert "window 3 on record" in found.family
 
 
 def test_past_windows_are_plain_values() -> None:
@@ -146,10 +192,10 @@ def test_what_each_window_on_record_may_spend() -> None:
     assert _spent(np.full(5, 0.5), windows, past, 1.0).tolist() == [1.0] * 5
     assert _spent(np.full(5, 0.001), windows, past, 0.5) == pytest.approx(2 * spent)
     shares = {}
-    for rule in ("holm", "spending"):
+    for rule in ("bonferroni", "sequence"):
         config = load_monitor_config(CONFIG | {"log": "log.parquet", "compare": {"correct": rule}})
         shares[rule] = share_to_spend(windows, past, config)
-    assert shares == {"holm": 1.0, "spending": pytest.approx(6 / (3 * np.pi) ** 2)}
+    assert shares == {"bonferroni": 1.0, "sequence": pytest.approx(6 / (3 * np.pi) ** 2)}
 
 
 def test_a_season_is_an_f_test_of_days() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ltr_harness.errors import ConfigError, DataError, UsageError
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.result import MonitorResult
 
 TIMED = {"columns": {"rank": "rank", "timestamp": "ts"}}
 CLICKS = {"relevance": {"events": {"click": 1}}}

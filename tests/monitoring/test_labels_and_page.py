@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.analysis.presentation import CAUTION
-from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.presentation import CAUTION
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 pytestmark = pytest.mark.long

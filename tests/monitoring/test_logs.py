@@ -20,7 +20,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.logs.log import open_log
 from ltr_harness.monitoring import queries
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.log.reading import read_log
+from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 CONFIG = load_monitor_config(

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.report.page import build_monitor_report
-from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.page import build_monitor_report
+from ltr_harness.monitoring.result import MonitorResult
 
 CONFIG: dict[str, Any] = {
     "columns": {"rank": "rank", "timestamp": "ts"},

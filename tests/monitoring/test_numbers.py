@@ -18,8 +18,8 @@ import yaml
 from ltr_harness import evaluate
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.log.reading import read_log
-from ltr_harness.monitoring.report.page import write_monitor_report
+from ltr_harness.monitoring.page import write_monitor_report
+from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.stages import watch
 from ltr_harness.monitoring.synthetic import SyntheticLog
 

@@ -13,7 +13,7 @@ import pytest
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.report.page import write_monitor_report
+from ltr_harness.monitoring.page import write_monitor_report
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 Cli = Callable[..., tuple[int, str, str]]

@@ -47,9 +47,9 @@ def baseline() -> pa.Table:
 
 
 def small_batches(patch: pytest.MonkeyPatch, rows: int = 100) -> None:
-    # partitions first: importing it copies log's value, which must be the true one
+    # monitoring first: importing it copies log's value, which must be the true one
     for name in (
-        "monitoring.log.partitions.BATCH_ROWS",
+        "monitoring.reading.BATCH_ROWS",
         "logs.log.BATCH_ROWS",
         "logs.log.IN_MEMORY_ROWS",
     ):

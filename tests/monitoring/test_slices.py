@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 pytestmark = pytest.mark.long

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from ltr_harness.logs.contract import LogFinding
-from ltr_harness.monitoring.analysis.label_health import LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
-from ltr_harness.monitoring.analysis.presentation import CAUTION
-from ltr_harness.monitoring.results.answers import FeatureDrift, Interval, Presentation, Split, Verdict
-from ltr_harness.monitoring.verdict.cause import _explains, cause_of
-from ltr_harness.monitoring.verdict.verdict import verdict_of
+from ltr_harness.monitoring.labels import LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
+from ltr_harness.monitoring.presentation import CAUTION
+from ltr_harness.monitoring.values import FeatureDrift, Interval, Presentation, Split, Verdict
+from ltr_harness.monitoring.verdict import _explains, cause_of, verdict_of
 
 from .conftest import (  # type: ignore[import-not-found]
     FELL,
@@ -238,7 +237,7 @@ def test_what_cannot_be_told() -> None:
     ],
 )
 def test_what_explains_a_change(part: Interval, chance: float, total: float, explains: bool) -> None:
-    assert _explains(part, chance, total) is explains
+    assert _explains(part, chance, total, 0.5) is explains
 
 
 F3_MIX = "Queries changed: f3 moved (PSI 0.25), and its mix explains -0.0200 of -0.0200."

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.analysis.windows import cut
+from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.results.result import MonitorResult
+from ltr_harness.monitoring.result import MonitorResult
 
 Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
@@ -124,7 +124,7 @@ def test_a_clock_that_is_wrong_does_not_make_labels_old(
 def test_a_query_from_long_ago_is_no_first_window(query_table: Table, analyse: Analyse) -> None:
     """Alpha is spent from the first window on record: one from 1995 would have spent it all."""
     now, before = fortnight(query_table, [-11_000.0]), fortnight(query_table, [], 2, "b")
-    options: dict[str, Any] = {"windows": {"min_queries": 20}, "compare": {"correct": "spending"}}
+    options: dict[str, Any] = {"windows": {"min_queries": 20}, "compare": {"correct": "sequence"}}
     found = analyse(now, before, **options)
     assert found.windows[0].status == "stray"
     assert "window 14 on record" in found.family

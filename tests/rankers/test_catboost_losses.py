@@ -10,7 +10,7 @@ import pytest
 from ltr_harness.metrics import bind
 from ltr_harness.rankers import Training
 from ltr_harness.rankers.catboost import CatBoostRanker
-from ltr_harness.rankers.catboost_losses import OBJECTIVES
+from ltr_harness.rankers.objectives import CATBOOST
 
 pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
 
@@ -29,7 +29,7 @@ def problem(objective: Any, facts: Any = None) -> str:
 @pytest.mark.parametrize(
     "objective",
     [
-        *(name for name in OBJECTIVES if name != "StochasticRank"),
+        *(name for name in CATBOOST if name != "StochasticRank"),
         "YetiRank:mode=MRR;top=10",
         "YetiRank:mode=NDCG;dcg_type=Exp",
         "LambdaMart:metric=NDCG;top=10;type=Exp;sigma=2;norm=false",

@@ -13,7 +13,7 @@ import pytest
 from ltr_harness.cache import DataCache
 from ltr_harness.cache.entries import Fingerprints
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import DataError, HarnessError
 from ltr_harness.experiment import run_experiment
 from ltr_harness.experiment.reproduce import reproduce

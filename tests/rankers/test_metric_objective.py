@@ -14,8 +14,7 @@ import xgboost
 from ltr_harness.boosting.lightgbm import objective as lightgbm_objective
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.xgboost import objective as xgboost_objective
-from ltr_harness.config.experiment import ModelConfig
-from ltr_harness.config.point import model_at
+from ltr_harness.config.experiment import ModelConfig, model_at
 from ltr_harness.errors import MetricError, RankerError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers import Training
@@ -91,7 +90,7 @@ def test_it_stops_on_another_metric_and_the_stored_model_is_plain(
 @pytest.mark.parametrize("kind", BOTH)
 def test_training_goes_on_from_a_stored_model(kind: Any, train: Any, tmp_path: Path) -> None:
     made(kind, MRR).fit(training(train, rounds=4)).save(tmp_path)
-    more = made(kind, MRR, init_model=str(tmp_path / kind.model_file)).fit(training(train, rounds=3))
+    more = made(kind, MRR, init_model=str(tmp_path / kind.trained.FILE)).fit(training(train, rounds=3))
     whole = made(kind, MRR).fit(training(train, rounds=7))
     assert more.best_round == 7
     if kind is XGBoostRanker:

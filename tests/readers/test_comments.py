@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.readers import svmlight
-from ltr_harness.readers.letor import Letor
+from ltr_harness.readers import letor
+from ltr_harness.readers.letor import IGNORED, Letor
 from ltr_harness.readers.lightgbm import LightGbm
-from ltr_harness.readers.svmlight import IGNORED
 from ltr_harness.writers import write_dataset
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -93,7 +92,7 @@ def test_scattered_queries_are_looked_at_whole(tmp_path: Path) -> None:
 
 
 def test_pieces_of_a_file_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(svmlight, "CHUNK", 40)
+    monkeypatch.setattr(letor, "CHUNK", 40)
     for comment, n_ids in (("# {}", 30), ("# docid:{}", 30), ("# x{} y", 30), ("# x y{}", 0)):
         text = "".join(f"0 qid:{i // 3} 1:1 {comment.format(i)}\n" for i in range(30))
         (tmp_path / "a.txt").write_text(text)

@@ -16,10 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.readers import cost
-from ltr_harness.readers.cost import Bound, memory
+from ltr_harness.readers import files as cost
 from ltr_harness.readers.csv import Csv
-from ltr_harness.readers.files import text_bytes
+from ltr_harness.readers.files import Bound, memory, text_bytes
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.parquet import Parquet

@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.readers import cost
+from ltr_harness.readers import files as cost
 from ltr_harness.readers.forms import is_one, qrels_of, run_of
 from ltr_harness.readers.trec import Qrels, TrecRun
 

@@ -17,12 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from ltr_harness import compression
-from ltr_harness.dataset import RankingDataset
+from ltr_harness import files as compressed_files
+from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import DataError
-from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers import files
-from ltr_harness.readers import svmlight as svmlight_chunks
+from ltr_harness.readers import letor as svmlight_chunks
 from ltr_harness.readers import svmlight_kernels as kernels
 from ltr_harness.readers.letor import Letor
 
@@ -363,7 +362,7 @@ def test_archives_large_and_small(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack: Callable[[bytes], bytes], in_memory: int
 ) -> None:
     monkeypatch.setattr(files, "_IN_MEMORY", in_memory)
-    monkeypatch.setattr(compression, "_BLOCK", 64)
+    monkeypatch.setattr(compressed_files, "_BLOCK", 64)
     text = b"".join(b"%d qid:%d 1:%d\n" % (i % 3, i // 10, i) for i in range(500))
     plain, unpacked = read(tmp_path, text), read(tmp_path, pack(text))
     assert fingerprint_dataset(unpacked) == fingerprint_dataset(plain)

@@ -9,8 +9,8 @@ import pytest
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
-from ltr_harness.readers.align import align
 from ltr_harness.readers.lightgbm import LightGbm
+from ltr_harness.readers.rows import check_alignment, with_columns
 
 ROWS = "1 1:0.5\n0 2:1\n2 1:0.25\n"
 
@@ -30,7 +30,9 @@ def test_the_librarys_own_example(shared_data: Path) -> None:
     assert (test.n_queries, test.n_rows) == (50, 768)
     assert train.groups.sizes[:2].tolist() == [1, 13]
     assert set(train.labels) == {0, 1, 2, 3, 4}
-    assert align(splits)["test"].n_features == align(splits)["train"].n_features == 300
+    check_alignment(splits)
+    assert with_columns(splits["test"], splits["train"].feature_names).n_features == 300
+    assert splits["train"].n_features == 300
     assert train.positions is not None
     names = (folder / "rank.train.position").read_text().split()
     assert train.positions[:3].tolist() == [0, 1, 2]

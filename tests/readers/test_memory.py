@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_matrix
 
+from ltr_harness.dataset import fingerprint_dataset
 from ltr_harness.errors import DataError
-from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers.memory import from_arrays, from_frame
 from ltr_harness.readers.parquet import Parquet
 

@@ -236,6 +236,10 @@ BY_USER = {**EVENTS, "event_log": {"path": "events.csv", "query_id": None}}
             {"relevance": {"mode": "sum"}},
             "data.relevance: mode sum without events; expected such as positive: [click, buy]",
         ),
+        (
+            {"relevance": {"events": {"click": float("inf")}}},
+            "data.relevance.events.click is Infinity; expected a number",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused_with_a_cure(

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.readers.csv import Csv

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import DataError
-from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers.synthetic import Clicks, Draws, QueryCounts, Synthetic
 
 HERE = Path()
@@ -69,7 +68,7 @@ def test_the_same_bytes_without_the_processors_vector_units() -> None:
     code = (
         "import warnings; warnings.simplefilter('ignore')\n"
         "from pathlib import Path\n"
-        "from ltr_harness.fingerprint import fingerprint_dataset\n"
+        "from ltr_harness.dataset import fingerprint_dataset\n"
         "from ltr_harness.readers.synthetic import Synthetic\n"
         "from ltr_harness.readers.synthetic import Clicks\n"
         "for reader in (Synthetic(), Synthetic(clicks=Clicks(), drift=0.5, markets=3, leak=0.7, duplicates=0.2)):\n"

@@ -16,9 +16,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.groups import LONGEST_ID
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.parquet import Parquet, ParquetTable

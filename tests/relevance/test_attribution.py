@@ -14,8 +14,8 @@ from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.metrics import METRICS, catalog
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.report.page import build_monitor_report
-from ltr_harness.relevance.attribution import grades_from_events
+from ltr_harness.monitoring.page import build_monitor_report
+from ltr_harness.relevance.grades import grades_from_events
 from ltr_harness.relevance.rule import Relevance
 
 EVENTS = {

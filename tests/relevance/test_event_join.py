@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.errors import DataError
+from ltr_harness.logs.columns import Ids, _hash
 from ltr_harness.logs.log import open_log
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.relevance.events import Ids, _hash, matched
+from ltr_harness.relevance.events import matched
 
 pytestmark = pytest.mark.long
 

@@ -12,8 +12,8 @@ import pytest
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.report.page import write_monitor_report
-from ltr_harness.relevance.attribution import (
+from ltr_harness.monitoring.page import write_monitor_report
+from ltr_harness.relevance.grades import (
     describe,
     examined,
     grades_from_events,

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.comparison.result import Entrant
+from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.report import ReportData, experiments_page, html, write_report
+from ltr_harness.report import ReportData, experiments, html, write_report
 from ltr_harness.report.experiments import read_experiments
-from ltr_harness.report.numbers.test_rows import TestRows
+from ltr_harness.report.test_rows import TestRows
 
 SHOWN = ".plot:not([hidden] *)"
 DRAWN = f"document.querySelectorAll('{SHOWN}').length === document.querySelectorAll('{SHOWN} svg').length"
@@ -558,7 +558,7 @@ def test_the_page_of_all_experiments(
     os.utime(next((tmp_path / "again").glob("*/record.json")), (4e9, 4e9))
     (tmp_path / "<img src=x onerror=alert(1)>").mkdir()
     path = tmp_path / "index.html"
-    path.write_text(html.render(experiments_page.report(read_experiments(tmp_path), path)))
+    path.write_text(html.render(experiments.report(read_experiments(tmp_path), path)))
     page = open_page(path)
     assert page.locator("#chart-over_time_1 svg .mark-symbol path").count() == 2
     assert column(page, "experiments", 1) == ["small", "again"]

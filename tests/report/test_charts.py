@@ -10,11 +10,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ltr_harness.comparison.result import Entrant
-from ltr_harness.report import ReportData, build_report, svg
+from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Chart
-from ltr_harness.report.charts import file_spec
-from ltr_harness.report.engine import VEGALITE_VERSION
+from ltr_harness.report.chart_engine import VEGALITE_VERSION
+from ltr_harness.report.charts import file_spec, svg
 
 from .conftest import entrant
 
@@ -109,10 +109,10 @@ def test_names_never_become_program_text(
 
 def test_pictures_need_no_network_and_are_repeatable(charts: dict[str, Chart]) -> None:
     chart = charts["paired_differences"]
-    first = svg.render(chart)
+    first = svg(chart)
     assert first.startswith("<svg ")
     assert "xgb-ndcg" in first
-    assert first == svg.render(chart)
+    assert first == svg(chart)
 
 
 def test_a_far_off_model_does_not_squeeze_the_others(make_data: Callable[..., ReportData]) -> None:

@@ -12,20 +12,27 @@ from hypothesis import strategies as st
 
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Badge, Table, walk
-from ltr_harness.report.numbers.serving import Cut, ListTime, cuts, list_times, pareto_front
 from ltr_harness.report.sections import cost as section
-from ltr_harness.report.sections.cost import cost, front
+from ltr_harness.report.sections.cost import (
+    FirstRounds,
+    Serving,
+    cost,
+    first_rounds,
+    front,
+    pareto_front,
+    serving,
+)
 from ltr_harness.runs.record import MetricSummary, Record
 
 
 def test_cost_is_what_the_records_say(stored: ReportData) -> None:
     records = stored.records_of("lgbm")
-    found = cost(records)
+    found = cost("lgbm", records)
     seconds = sorted(record.seconds["score"] / record.data["test"].n_rows for record in records)
     assert found.microseconds_per_row == pytest.approx(1e6 * sum(seconds) / 2)
     assert found.leaves in [record.n_leaves for record in records]
     assert found.trees in [record.best_round for record in records]
-    assert cost(stored.records_of("z-random")).leaves is None
+    assert cost("z-random", stored.records_of("z-random")).leaves is None
 
 
 def timed(
@@ -59,16 +66,16 @@ def folds(make_record: Callable[..., Record]) -> list[Record]:
 
 
 def test_folds_are_pooled_by_hand(folds: list[Record]) -> None:
-    assert list_times(folds) == [ListTime(10, 9.0, 35.0), ListTime(100, 70.0, None)]
+    assert serving("m", folds) == [Serving("m", 10, 9.0, 35.0), Serving("m", 100, 70.0, None)]
     # (0.6 * 10 + 0.8 * 30) / 40 and (0.4 * 10 + 0.6 * 30) / 40; the third cut has one fold alone
-    assert cuts(folds) == [
-        Cut(40, pytest.approx(0.75), 70.0),
-        Cut(10, pytest.approx(0.55), 25.0),
+    assert first_rounds("m", folds) == [
+        FirstRounds("m", 40, pytest.approx(0.75), 70.0, on_front=False),
+        FirstRounds("m", 10, pytest.approx(0.55), 25.0, on_front=False),
     ]
 
 
 def test_runs_of_an_earlier_version_were_not_timed(make_record: Callable[..., Record]) -> None:
-    assert list_times([make_record("m")]) == cuts([make_record("m")]) == []
+    assert serving("m", [make_record("m")]) == first_rounds("m", [make_record("m")]) == []
 
 
 def test_the_front_by_hand() -> None:
@@ -95,13 +102,13 @@ def blocks(data: ReportData) -> dict[str, Any]:
 def test_the_section(data: ReportData) -> None:
     found = blocks(data)
     assert list(found) == ["cost", "serving", "pareto_front"]
-    serving = found["serving"]
-    assert [column.group for column in serving.columns][1::2] == [
+    times = found["serving"]
+    assert [column.group for column in times.columns][1::2] == [
         "10 documents",
         "100 documents",
         "1,000 documents",
     ]
-    by_model = {row[0].name: row[1:] for row in serving.rows}
+    by_model = {row[0].name: row[1:] for row in times.rows}
     assert by_model["xgb-ndcg"] == (80.0, 240.0, pytest.approx(530.0), pytest.approx(1590.0), 3000.0, 9000.0)
     marks = {row[4] for row in found["pareto_front"].rows}
     assert marks == {Badge("front", "good"), Badge("dominated", "muted")}
@@ -126,8 +133,8 @@ def test_a_stored_experiment_has_the_front_of_its_boosters(stored: ReportData) -
     assert {point.model for point in points} == {"lgbm"}
     first = next(record for record in stored.records_of("lgbm") if record.latency)
     assert first.seed == 1
-    assert points[0].cut.rounds == first.best_round
-    assert points[0].cut.mean == pytest.approx(first.metrics["ndcg@10"].mean)
+    assert points[0].rounds == first.best_round
+    assert points[0].mean == pytest.approx(first.metrics["ndcg@10"].mean)
     assert any(point.on_front for point in points)
 
 

@@ -6,14 +6,15 @@ import dataclasses
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ltr_harness.report import ReportData, build_report, engine, engine_process, vega, write_report
+from ltr_harness.report import ReportData, build_report, chart_engine, charts, html, write_report
 from ltr_harness.report.blocks import Chart, Section
-from ltr_harness.report.engine import EngineError
+from ltr_harness.report.chart_engine import EngineError
 from ltr_harness.report.markdown import escape
 
 SPEC = {"mark": "bar", "data": {"values": [{"a": "é", "b": 1}]}, "encoding": {"x": {"field": "a"}}}
@@ -22,20 +23,20 @@ SPEC = {"mark": "bar", "data": {"values": [{"a": "é", "b": 1}]}, "encoding": {"
 @pytest.mark.long
 def test_pictures_are_those_of_the_library() -> None:
     for kind in ("svg", "png"):
-        here = engine_process.answer({"kind": kind, "spec": SPEC}, engine.VEGALITE_VERSION)
-        assert engine.draw(kind, SPEC) == here
-    assert "é" in engine.draw("svg", SPEC).decode()
+        here = chart_engine.drawn({"kind": kind, "spec": SPEC})
+        assert chart_engine.draw(kind, SPEC) == here
+    assert "é" in chart_engine.draw("svg", SPEC).decode()
 
 
 def test_what_is_no_chart_is_an_error_and_the_next_one_is_drawn() -> None:
     with pytest.raises(EngineError, match=r"^Vega-Lite to SVG conversion failed: TypeError: [^\n]*$"):
-        engine.draw("svg", {"mark": {"type": 1}, "data": 3})
-    assert engine.draw("svg", SPEC).startswith(b"<svg")
+        chart_engine.draw("svg", {"mark": {"type": 1}, "data": 3})
+    assert chart_engine.draw("svg", SPEC).startswith(b"<svg")
 
 
 @pytest.mark.long
 def test_a_lost_engine_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    mine = engine._Engine()
+    mine = chart_engine._Engine()
     mine.start()
     assert mine._process is not None
     mine._process.kill()
@@ -43,7 +44,7 @@ def test_a_lost_engine_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert mine.ask({"kind": "svg", "spec": SPEC}).startswith(b"<svg")
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(EngineError, match="the chart engine cannot be started: No such file"):
-        engine._Engine().ask({"kind": "svg", "spec": SPEC})
+        chart_engine._Engine().ask({"kind": "svg", "spec": SPEC})
 
 
 @pytest.mark.long
@@ -53,12 +54,12 @@ def test_it_dies_alone_of_what_no_xml_may_hold(capfd: pytest.CaptureFixture[str]
         return {**SPEC, "data": {"values": values}, "encoding": {"x": {"field": "a", "type": "nominal"}}}
 
     with pytest.raises(EngineError, match="the chart engine dies of it"):  # in two engines
-        engine.draw("svg", deadly("\x00"))
+        chart_engine.draw("svg", deadly("\x00"))
     for text in ("\x0b", "\x1b", "\x1f", "\ufffe"):
         line = json.dumps({"kind": "svg", "spec": deadly(text)}).encode() + b"\n"
-        assert engine._ENGINE._answer(line) is None, text  # each in an engine of its own
-        assert engine._ENGINE._death == "the chart engine dies of it"
-    assert engine.draw("svg", SPEC).startswith(b"<svg")
+        assert chart_engine._ENGINE._answer(line) is None, text  # each in an engine of its own
+        assert chart_engine._ENGINE._death == "the chart engine dies of it"
+    assert chart_engine.draw("svg", SPEC).startswith(b"<svg")
     assert capfd.readouterr().err == ""
 
 
@@ -67,7 +68,7 @@ def little_address_space(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What `ulimit -v` does on many clusters, to an engine that has not been started."""
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_AS)
-    monkeypatch.setattr(engine, "_ENGINE", engine._Engine())
+    monkeypatch.setattr(chart_engine, "_ENGINE", chart_engine._Engine())
     resource.setrlimit(resource.RLIMIT_AS, (48_000_000_000, before[1]))
     yield
     resource.setrlimit(resource.RLIMIT_AS, before)
@@ -79,7 +80,7 @@ def test_without_room_for_the_engine_the_report_has_descriptions(
     data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("LTR_HARNESS_CACHE", str(tmp_path / "nothing-kept"))
-    vega.vega_bundle.cache_clear()
+    chart_engine.vega_bundle.cache_clear()
     page = write_report(data, tmp_path)
     why = "the chart engine reserves about 100 GB of address space, and ulimit -v allows 48 GB"
     html, markdown = page.read_text(), (tmp_path / "report.md").read_text()
@@ -95,6 +96,28 @@ def test_without_room_for_the_engine_the_report_has_descriptions(
         "7 of 7 charts not drawn (paired_differences, difference_distribution, metric_over_k, value_distribution, "
         f"slices, learning_curves, pareto_front): {why}",
     ]
+
+
+def test_ctrl_c_waits_for_no_chart_that_nobody_has_begun(
+    data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine with other work it took a minute; found by killing commands for an hour."""
+    drawn = []
+
+    def slow(chart: Chart) -> str:
+        time.sleep(0.2)
+        drawn.append(chart.name)
+        return "<svg/>"
+
+    def interrupted(report: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(charts, "svg", slow)
+    monkeypatch.setattr(html, "render", interrupted)
+    built = build_report(data)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(built, tmp_path, ["html", "svg"])
+    assert len(drawn) <= 1 < len(built.charts)
 
 
 @pytest.mark.long
@@ -116,7 +139,8 @@ def test_one_chart_that_cannot_be_drawn_costs_that_chart(
 @pytest.mark.long
 def test_it_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
     script = (
-        "from ltr_harness.report import engine; engine.draw('svg', {'mark': 'point', 'data': {'values': []}}); "
+        "from ltr_harness.report import chart_engine as engine; "
+        "engine.draw('svg', {'mark': 'point', 'data': {'values': []}}); "
         "print(engine._ENGINE._process.pid, flush=True); import os; os.kill(os.getpid(), 9)"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -137,7 +161,7 @@ def test_it_ends_with_its_process_however_that_ends(tmp_path: Path) -> None:
 def test_whose_asker_was_killed_ends_without_a_word() -> None:
     request = json.dumps({"kind": "svg", "spec": SPEC}).encode() + b"\n"
     process = subprocess.Popen(
-        [sys.executable, "-P", engine_process.__file__, engine.VEGALITE_VERSION],
+        [sys.executable, "-P", chart_engine.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

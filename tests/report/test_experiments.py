@@ -16,9 +16,8 @@ import pytest
 from ltr_harness.errors import DataError
 from ltr_harness.report import html
 from ltr_harness.report.blocks import Link, Table
-from ltr_harness.report.experiments import read_experiments
-from ltr_harness.report.experiments_page import report
-from ltr_harness.report.stored import stored_data
+from ltr_harness.report.data import stored_data
+from ltr_harness.report.experiments import read_experiments, report
 from ltr_harness.runs.record import MetricSummary, OwnMetric, Record
 
 Write = Callable[..., Path]

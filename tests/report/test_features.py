@@ -12,7 +12,7 @@ from ltr_harness.report.sections.features import section as features
 @pytest.mark.long
 def test_shares_are_the_mean_over_runs_of_the_models_own(stored: ReportData) -> None:
     runs = stored.runs_of("lgbm")
-    found = importance(runs)
+    found = importance("lgbm", runs)
     assert sum(share.gain for share in found.values()) == pytest.approx(1)
     assert sum(share.split for share in found.values()) == pytest.approx(1)
     first = next(iter(found))
@@ -28,7 +28,7 @@ def test_shares_are_the_mean_over_runs_of_the_models_own(stored: ReportData) -> 
 
 
 def test_models_without_trees_have_none(stored: ReportData) -> None:
-    assert importance(stored.runs_of("z-random")) == {}
+    assert importance("z-random", stored.runs_of("z-random")) == {}
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ltr_harness.comparison.result import Entrant
+from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.report import ReportData, build_report, html
 from ltr_harness.wording import printable
 

@@ -10,7 +10,7 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.report import ReportData, build_report
-from ltr_harness.report.sections.position_bias import biases, section
+from ltr_harness.report.sections.feedback import biases, position_bias
 
 
 def clicks(seed: int, n_queries: int) -> pd.DataFrame:
@@ -73,4 +73,4 @@ def test_the_report_has_them_side_by_side(biased: ReportData) -> None:
 
 
 def test_it_is_silent_where_nothing_was_learned(data: ReportData) -> None:
-    assert section(data) == []
+    assert position_bias(data) == []

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from ltr_harness.comparison import compare
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.core.ranking import RowRanker
 from ltr_harness.report import ReportData
 from ltr_harness.report.blocks import Chart, Table
 from ltr_harness.report.charts import file_spec
-from ltr_harness.report.numbers.precision_recall import LEVELS, interpolated
-from ltr_harness.report.sections.precision_recall import section
+from ltr_harness.report.sections.precision_recall import LEVELS, interpolated, section
 
 
 def curve(relevant: list[list[int]], scores: list[list[int]] | None = None) -> list[float]:
@@ -25,7 +25,8 @@ def curve(relevant: list[list[int]], scores: list[list[int]] | None = None) -> l
     labels = np.concatenate(relevant).astype(float)
     ranked = [range(len(query), 0, -1) for query in relevant] if scores is None else scores
     judgments = Judgments.checked(labels, groups)
-    found = interpolated(judgments, labels > 0, np.concatenate([np.array(one, float) for one in ranked]))
+    scores_of_rows = np.concatenate([np.array(one, float) for one in ranked])
+    found = interpolated(RowRanker(judgments, "expected", None).rank(scores_of_rows), labels > 0)
     return [float(value) for value in found]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,8 @@ from ltr_harness.errors import ConfigError
 from ltr_harness.experiment.experiment import final_experiment
 from ltr_harness.report import ReportData, build_report, markdown
 from ltr_harness.report.blocks import Estimate, Table, walk
-from ltr_harness.report.numbers.published import Published
-from ltr_harness.report.sections.published import HEADING
-from ltr_harness.report.stored import stored_data
+from ltr_harness.report.data import stored_data
+from ltr_harness.report.sections.published import HEADING, PublishedFigure, published
 
 # Three queries in which something is relevant, the best document first, second, first; in the fourth nothing is.
 ROWS = """\
@@ -66,7 +66,7 @@ def report(tmp_path: Path) -> Callable[..., ReportData]:
 def test_a_figure_stands_beside_ours_by_its_source_s_conventions_and_by_ours(
     report: Callable[..., ReportData],
 ) -> None:
-    (row,) = report(LIGHTGBM).published
+    (row,) = published(report(LIGHTGBM))
     assert row.mean == pytest.approx((1 + 0 + 1 + 1) / 4)  # the query without relevant documents counts 1
     assert row.difference == pytest.approx(0)
     assert row.own_mean == pytest.approx(2 / 3)  # here it is left out
@@ -88,14 +88,14 @@ def test_only_a_figure_that_differs_in_blank_queries_alone_is_translated(
         ("catboost", "ndcg(gain=exp)@1", 1 / 3),
     ]
     tables = [{"source": "a", "as": tool, "values": {"sorted": {metric: 0.5}}} for tool, metric, _ in cases]
-    said = [row.published_without_empty for row in report(*tables).published]
+    said = [row.published_without_empty for row in published(report(*tables))]
     assert said == [None if wanted is None else pytest.approx(wanted) for _, _, wanted in cases]
 
 
 @pytest.mark.long
 def test_the_interval_is_that_of_our_mean(report: Callable[..., ReportData]) -> None:
     data = report({"source": "a", "values": {"sorted": {"ndcg@1": 0.5}}})
-    (row,) = data.published
+    (row,) = published(data)
     ours = data.summary("sorted", "ndcg@1")
     assert (row.ci_low, row.ci_high) == (pytest.approx(ours.ci_low - 0.5), pytest.approx(ours.ci_high - 0.5))
 
@@ -123,7 +123,7 @@ def test_what_cannot_be_computed_is_said_with_its_reason(report: Callable[..., R
     data = report(
         {"source": "a", "as": "gdeval", "values": {"sorted": {"ndcg@1": 0.5}}}
     )  # ties by document id
-    (row,) = data.published
+    (row,) = published(data)
     assert row.mean is None
     assert row.own_mean == pytest.approx(2 / 3)
     assert "document_ids" in row.reason
@@ -137,7 +137,7 @@ def test_a_convention_that_ties_make_random_is_left_out_and_the_others_stand(tmp
     mapping["models"]["tied"] = {"ranker": "feature", "feature": 2}
     result = run_experiment(mapping, runs=tmp_path / "runs", workers=1)
     assert result.report is not None
-    refused, computed = result.report.published
+    refused, computed = published(result.report)
     assert refused.mean is None
     assert "tie" in refused.reason
     assert computed.mean == pytest.approx(3 / 4)
@@ -148,14 +148,14 @@ def test_another_figure_is_another_report_and_no_other_run(tmp_path: Path) -> No
     first = run_experiment(experiment(tmp_path), runs=tmp_path / "runs", workers=1)
     record = (first.runs[0].path / "record.json").read_bytes()
     assert first.report is not None
-    assert first.report.published == ()
+    assert published(first.report) == ()
     again = run_experiment(experiment(tmp_path, LIGHTGBM), runs=tmp_path / "runs", workers=1)
     assert again.reused == 1
     assert (again.runs[0].path / "record.json").read_bytes() == record
     document = json.loads((again.folder / "report" / "report.json").read_text(encoding="utf-8"))
     (figure,) = document["published"]
     assert (figure["source"], figure["published"], figure["mean"]) == ("A page, 2019", 0.75, 0.75)
-    assert set(Published._fields) - {"reference"} | {"source", "data"} == set(figure)
+    assert {field.name for field in dataclasses.fields(PublishedFigure)} == set(figure)
 
 
 @pytest.mark.long
@@ -166,7 +166,7 @@ def test_references_are_kept_with_the_runs_and_reported_again(tmp_path: Path) ->
     assert load_experiment(tmp_path / "resolved.yaml") == loaded
     result = run_experiment(mapping, runs=tmp_path / "runs", workers=1)
     assert result.report is not None
-    assert stored_data([result.folder]).published == result.report.published
+    assert published(stored_data([result.folder])) == published(result.report)
     assert "references" not in final_experiment(loaded, result.runs, "sorted")
 
 

@@ -17,10 +17,10 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Badge, Block, Bullets, Details, Paragraph, Table, plain
-from ltr_harness.report.numbers.other_tools import recomputed
-from ltr_harness.report.numbers.test_rows import TestRows
-from ltr_harness.report.sections import queries, ties, tools
-from ltr_harness.report.stored import stored_data
+from ltr_harness.report.data import stored_data
+from ltr_harness.report.sections import conventions, queries, ties
+from ltr_harness.report.sections.conventions import recomputed
+from ltr_harness.report.test_rows import TestRows
 
 from .conftest import SMALL  # type: ignore[import-not-found]
 
@@ -81,7 +81,7 @@ def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_numbers_of_other_tools(stored: ReportData, rows: TestRows) -> None:
-    first = stored.other_tools[0]
+    first = conventions.other_tools(stored)[0]
     assert first.metric == "ndcg@10"
     by_name = {name: at for at, one in enumerate(first.conventions) for name in one.names}
     for model in stored.models:
@@ -160,7 +160,7 @@ def test_what_differs_is_said_in_words(stored: ReportData) -> None:
 
 
 def test_the_tie_audit_is_about_the_stored_scores(stored: ReportData) -> None:
-    audits = stored.tie_audits
+    audits = ties.tie_audits(stored)
     assert set(audits) == set(stored.models)
     assert audits["z-random"].share_tied_positions == 0
     assert audits["lgbm"].share_tied_positions > 0  # four trees of four leaves tell few rows apart
@@ -241,7 +241,7 @@ def test_the_seed_of_the_lists_is_said(stored: ReportData) -> None:
 
 def test_runs_without_stored_scores_say_so(data: ReportData) -> None:
     assert data.rows is None
-    assert tools.section(data) == []
+    assert conventions.tools(data) == []
     assert ties.section(data) == []
     text = " ".join(plain(block.text) for block in queries.section(data) if isinstance(block, Paragraph))
     assert "cannot be shown" in text

@@ -9,11 +9,11 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import Method
 from ltr_harness.errors import UsageError
 from ltr_harness.report import write_report
-from ltr_harness.report.stored import stored_data
+from ltr_harness.report.data import stored_data
 
 from .conftest import SMALL  # type: ignore[import-not-found]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ltr_harness.errors import UsageError
-from ltr_harness.runs.latency import Candidate, best_first, best_within, parse_budget
+from ltr_harness.runs.insight import Candidate, best_first, best_within, parse_budget
 from ltr_harness.runs.record import Latency
 
 

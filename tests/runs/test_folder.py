@@ -20,7 +20,7 @@ from ltr_harness.runs.folder import (
     read_record,
     replace_files,
 )
-from ltr_harness.runs.identity import TrainingInputs, evaluation_identity
+from ltr_harness.runs.identity import evaluation_identity, training_identity
 
 
 def record(**changes: object) -> Record:
@@ -175,8 +175,8 @@ def test_identity_changes_with_whatever_can_move_a_tree_and_with_nothing_else() 
         "packages": {"lightgbm": "4.7.0"},
         "threads": None,
     }
-    first = TrainingInputs(**facts).identity  # type: ignore[arg-type]
-    assert TrainingInputs(**dict(reversed(facts.items()))).identity == first  # type: ignore[arg-type]
+    first = training_identity(**facts)  # type: ignore[arg-type]
+    assert training_identity(**dict(reversed(facts.items()))) == first  # type: ignore[arg-type]
     changes: dict[str, object] = {
         "ranker": {"ranker": "lightgbm", "params": {"num_leaves": 32}},
         "seed": 2,
@@ -187,7 +187,7 @@ def test_identity_changes_with_whatever_can_move_a_tree_and_with_nothing_else() 
         "packages": {"lightgbm": "4.7.1"},
         "threads": 2,
     }
-    others = {TrainingInputs(**(facts | {key: value})).identity for key, value in changes.items()}  # type: ignore[arg-type]
+    others = {training_identity(**(facts | {key: value})) for key, value in changes.items()}  # type: ignore[arg-type]
     assert len(others | {first}) == len(changes) + 1
     assert evaluation_identity(first, ["ndcg@10"], "x") != evaluation_identity(first, ["ndcg@5"], "x")
 

@@ -16,7 +16,7 @@ import pytest
 
 from ltr_harness import load_run
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.comparison import compare
 from ltr_harness.evaluation import evaluate
 from ltr_harness.experiment.reproduce import fold_of, reproduce

@@ -14,8 +14,7 @@ from ltr_harness.rankers import catalog
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import Training
 from ltr_harness.readers.memory import from_arrays
-from ltr_harness.runs.insight import quality_by_trees
-from ltr_harness.runs.latency import latency, of_training, percentile
+from ltr_harness.runs.insight import latency, of_training, percentile, quality_by_trees
 
 NDCG = parse_metric("ndcg@10")
 ROWS = np.arange(60, dtype=np.float32).reshape(20, 3)

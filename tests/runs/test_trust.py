@@ -14,11 +14,11 @@ import yaml
 from ltr_harness import compare, load_run, run_experiment
 from ltr_harness.catalog import load_own_file
 from ltr_harness.cli import cli
-from ltr_harness.cli.ending import run_command
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config.experiment import Experiment
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.experiment.reproduce import reproduce
-from ltr_harness.report.stored import stored_data
+from ltr_harness.report.data import stored_data
 from ltr_harness.runs import find_runs
 
 SMALL: dict[str, Any] = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.stats.between_windows import (
+from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.several_samples import (
     WindowVariance,
     variance_between,
     variance_of_neighbours,
     widened,
 )
-from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.two_samples import Codes, Estimate, Sample, difference
 
 

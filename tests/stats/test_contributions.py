@@ -161,8 +161,7 @@ def test_equal_models_are_called_different_in_one_case_of_twenty(sizes: str, n_u
 
 def test_seeds_add_to_the_variance_of_units() -> None:
     """Ten units of ten queries, two seeds a side: the error is that of the units and what seeds add, as by query."""
-    from ltr_harness.comparison.contrasts import Contrast, over_seeds
-    from ltr_harness.comparison.result import Entrant
+    from ltr_harness.comparison.pairs import Contrast, Entrant, over_seeds
 
     rng = np.random.default_rng(7)
     units = np.repeat(np.arange(10), 10)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from ltr_harness.stats.decomposition import Decomposition, decompose
+from ltr_harness.stats.adjustment import Decomposition, decompose
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.two_samples import Sample, difference
 

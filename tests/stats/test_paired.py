@@ -17,7 +17,7 @@ from scipy import stats
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method, Test
-from ltr_harness.stats.paired import effect_size, paired_differences, sign_test_p, win_tie_loss
+from ltr_harness.stats.moments import effect_size, paired_differences, sign_test_p, win_tie_loss
 
 A = np.array([1 / 2, 1 / 3, 1 / 2, 1 / 3])
 B = np.array([1, 1 / 10, 1, 1 / 15])
@@ -144,7 +144,7 @@ class TestSignFlip:
     def test_block_size_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         d = np.random.default_rng(1).normal(0.05, 1, size=(301, 3))
         before = sign_flip_p(d).tolist(), bootstrap_p(d).tolist()
-        monkeypatch.setattr("ltr_harness.stats.resampling._BLOCK_VALUES", 7_000)
+        monkeypatch.setattr("ltr_harness.stats.reference._BLOCK_VALUES", 7_000)
         assert (sign_flip_p(d).tolist(), bootstrap_p(d).tolist()) == before
 
     @pytest.mark.long

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, t
 
-from ltr_harness.comparison.cautions import rare_kind
 from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.families import Outcome, mean_intervals, outcomes
+from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, rare_kind
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.reference import Flips, hall, normal_of_t, t_of_normal, tail, unhall
 

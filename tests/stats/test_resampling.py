@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.stats.resampling import (
+from ltr_harness.stats.reference import (
     all_flipped_sums,
     flipped_sums,
     half_of_flipped_sums,
@@ -37,7 +37,7 @@ def test_each_sign_pattern_takes_whole_words_of_the_stream(n: int, words: int) -
 def test_blocks_hold_a_hundred_signs_or_a_single_draw(
     n: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ltr_harness.stats.resampling._BLOCK_SIGNS", 100)
+    monkeypatch.setattr("ltr_harness.stats.reference._BLOCK_SIGNS", 100)
     assert [len(sums) for sums in flipped_sums(np.ones((n, 1)), draws=7, seed=0)] == sizes
 
 

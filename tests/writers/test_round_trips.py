@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ltr_harness.dataset import RankingDataset
+from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import DataError
-from ltr_harness.fingerprint import fingerprint_dataset
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import counts, say
 from ltr_harness.wording import count_of, named
 
 
@@ -34,27 +34,21 @@ def command(
     the plan. All problems are listed at once; exit 2 if there are any, or if the data has errors.
     """
     from ltr_harness.experiment.check import each_once, memory_estimate
-    from ltr_harness.experiment.experiment import prepare
-    from ltr_harness.experiment.read import read
+    from ltr_harness.experiment.experiment import prepare, read
     from ltr_harness.metrics.core.cautions import cautions
     from ltr_harness.rankers.objectives import stopping_cautions
 
     job = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
-    plan, outdated = job.plan, job.experiment.compare.outdated
+    outdated = job.experiment.compare.outdated
     notes = dict.fromkeys([outdated] if outdated else [])
     for fold in job.folds:
         notes |= dict.fromkeys(fold.train.notes)
         for split, facts in fold.facts.items():
             place = split if fold.name == "all" else f"{fold.name} {split}"
-            blank = (
-                f", {facts.n_without_relevant:,} without relevant documents"
-                if facts.n_without_relevant
-                else ""
-            )
-            say(
-                f"{place}: {count_of(facts.n_queries, 'query')}, {count_of(facts.n_rows, 'row')}, "
-                f"{count_of(facts.n_features, 'feature')}{blank}"
-            )
+            n_blank = facts.n_without_relevant
+            blank = f", {n_blank:,} without relevant documents" if n_blank else ""
+            size = counts(query=facts.n_queries, row=facts.n_rows, feature=facts.n_features)
+            say(f"{place}: {size}{blank}")
     for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
         say(features)
     for note in notes:
@@ -70,11 +64,11 @@ def command(
         longest = max(int(fold.valid.groups.sizes.max()) for fold in job.folds if fold.valid is not None)
         for text in stopping_cautions(job.stopping.metric, job.primary, longest):
             say(f"caution: stopping.metric: {text}")
-    for study in plan.open_studies:
-        say(f"tune: {study}: {count_of(study.n_trials, 'trial')} done")
+    for study in job.open_studies:
+        say(f"tune: {study}: {count_of(len(job.trials_of(study)), 'trial')} done")
     for state in ("done", "score again", "train"):
-        if plan.count(state):
-            say(f"{state}: {plan.count(state)} of {count_of(len(plan.tasks), 'run')}")
+        if job.count(state):
+            say(f"{state}: {job.count(state)} of {count_of(len(job.tasks), 'run')}")
     largest = max(float(fold.train.labels.max()) for fold in job.folds)
     for name, model in job.experiment.models.items():
         beside = model.ranker.cautions_beside(job.primary, largest)
@@ -83,11 +77,12 @@ def command(
     findings = each_once(job.findings)
     for finding in findings:
         say(str(finding))
-    errors = dict.fromkeys(one.lint for one in findings if one.severity == "error" and not one.accepted)
+    errors = [one.lint for one in findings if one.severity == "error" and not one.accepted]
     if errors:
-        n_errors = sum(one.severity == "error" and not one.accepted for one in findings)
-        meant = " ".join(f"--accept {name}" for name in errors)
-        say(f"primary {job.primary}; {count_of(n_errors, 'error')} in the data, see above; if meant: {meant}")
+        meant = " ".join(f"--accept {name}" for name in dict.fromkeys(errors))
+        say(
+            f"primary {job.primary}; {count_of(len(errors), 'error')} in the data, see above; if meant: {meant}"
+        )
         return 2
     n_warnings = sum(one.severity == "warning" for one in findings)
     n_accepted = sum(one.accepted for one in findings)

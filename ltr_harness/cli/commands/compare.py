@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ltr_harness.cli import asked_metrics, ci_files, options, ranking_source, several_data_sets
-from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
-from ltr_harness.cli.output import say
-from ltr_harness.cli.tables import print_means
-from ltr_harness.errors import GateError, Problem, UsageError
-from ltr_harness.numbers import json_value
+from ltr_harness.cli import options
+from ltr_harness.cli.output import print_means, say, say_json, say_notes, say_page
+from ltr_harness.errors import GateError, Problem, UsageError, all_of
+from ltr_harness.wording import count_of, printable
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
     from ltr_harness.comparison.gates import Gate
     from ltr_harness.report.data import ReportData
     from ltr_harness.stats.method import Method
+
+
+class CheckedGate(NamedTuple):
+    """A gate, the models that met its condition, and what the queries may lack."""
+
+    gate: str
+    failures: Sequence[str]
+    cautions: Sequence[str] = ()
 
 
 @click.command(
@@ -49,8 +56,8 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 """,
 )
 @click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…")
-@asked_metrics.option
-@ranking_source.options("scores", "run")
+@options.metrics
+@options.rankings("scores", "run")
 @click.option(
     "--baseline",
     metavar="NAME",
@@ -60,16 +67,21 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 @click.option(
     "--fail-if", "gates", multiple=True, metavar="GATE", help="Exit 3 if this holds; several times."
 )
-@options.method
+@options.method()
+@options.strict
 @click.option(
     "--convention",
     metavar="TOOL",
     help="The tool whose metric names the tables use: ir_measures, pytrec_eval, ranx, trec_eval.  [default: ours]",
 )
+@options.output("Write a report there.")
+@click.option("--junit", type=options.FILE, metavar="FILE", help="Write the gates as JUnit XML.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a report there."
+    "--summary",
+    type=options.FILE,
+    metavar="FILE",
+    help='Append verdict, table and gates as Markdown: --summary "$GITHUB_STEP_SUMMARY".',
 )
-@ci_files.options
 @click.option(
     "--interleaving",
     is_flag=True,
@@ -83,7 +95,7 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 @click.option("--weights", metavar="NAME=N,…", help="Of the data sets in the average.  [default: equal]")
 @click.option(
     "--cheap-labels",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     metavar="FILE",
     help="Labels of a language model or of clicks for the queries of --data or --qrels and many more, in the same "
     "form; scores are of its rows.",
@@ -97,7 +109,11 @@ def command(
     gates: tuple[str, ...],
     convention: str | None,
     output: Path | None,
+    junit: Path | None,
+    summary: Path | None,
     interleaving: bool,
+    data_sets: bool,
+    weights: str | None,
     cheap_labels: Path | None,
     as_json: bool,
     **given: Any,
@@ -108,101 +124,131 @@ def command(
     values; with --data score files, with --qrels TREC runs. What must not be compared (another K, definition,
     query set, labels) is refused.
     """
-    from ltr_harness.comparison import compare
+    from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
     from ltr_harness.report.data import ReportData
 
     method = options.taken_method(given)
-    files = ci_files.taken(given, gates, interleaving)
-    data_sets, weights = given.pop("data_sets"), given.pop("weights")
+    if junit is not None and not gates:
+        raise UsageError("--junit without --fail-if; its test cases are the gates")
+    if summary is not None and interleaving:
+        raise UsageError("--summary with --interleaving; --summary is about comparisons by metrics")
     if data_sets:
-        _refuse_with_data_sets(gates, convention, cheap_labels, interleaving, files.summary)
-        given |= {"baseline": baseline, "common_queries": common_queries, "weights": weights}
-        return several_data_sets.compared(inputs, metrics, method, given, output, as_json)
+        values = (gates, convention, cheap_labels, interleaving, summary)
+        names = ("--fail-if", "--convention", "--cheap-labels", "--interleaving", "--summary")
+        for name in (name for name, value in zip(names, values, strict=True) if value):
+            raise UsageError(f"{name} with --data-sets; {name} is about one data set")
+        compare = partial(
+            ComparedInputs.compared, method=method, baseline=baseline, common_queries=common_queries
+        )
+        return _compare_data_sets(inputs, metrics, given, compare, weights, output, as_json)
     if weights is not None:
         raise UsageError("--weights without --data-sets; the weights are those of data sets")
     if interleaving:
-        return _votes(inputs, method, as_json)
+        return _say_votes(inputs, method, as_json)
     conditions = _parsed(gates, cheap_labels)
     paths, notes = expanded(inputs)
     compared = ComparedInputs(paths, metrics, conditions, given, cheap_labels)
-    comparison = compare(
-        *compared.items,
-        metrics=compared.metrics,
-        baseline=compared.declared_baseline if baseline is None else compared.named(baseline),
-        common_queries=common_queries,
-        convention=convention,
-        **asdict(method),
-    )
-    comparison, cheap = _with_cheap_labels(comparison, compared)
-    failures = _failures(conditions, comparison)
-    cautions = {gate.text: gate.cautions(comparison) for gate in conditions}
+    comparison = compared.compared(method, baseline, common_queries, convention=convention)
+    cheap = {}
+    if compared.cheap is not None:
+        from ltr_harness.comparison.cheap_labels import with_cheap_labels
+
+        powered = with_cheap_labels(comparison, *compared.cheap)
+        comparison = replace(comparison, notes=(*powered.lines(), *comparison.notes))
+        cheap = {"cheap_labels": powered}
+    failures = all_of([partial(gate.failures, comparison) for gate in conditions], UsageError)
+    checked = [
+        CheckedGate(gate.text, lines, gate.cautions(comparison))
+        for gate, lines in zip(conditions, failures, strict=True)
+    ]
     complete = [run for run in compared.runs if run.record.status == "complete"]
     failed = [run.record for run in compared.runs if run.record.status == "failed"]
     data = ReportData(comparison, complete, failed, None, compared.title)
     if as_json:
-        held = [
-            {"gate": gate, "failures": lines, "cautions": cautions[gate]} for gate, lines in failures.items()
-        ]
-        _say_json(data, {"gates": held, **cheap})
+        from ltr_harness.report.json_document import document
+
+        say_json(document(data) | {"gates": [gate._asdict() for gate in checked], **cheap})
     else:
-        _show(data)
+        from ltr_harness.report.terminal import show
+
+        show(data)
+        if len(comparison.metrics) > 1:
+            say()
+            print_means(comparison)
     if output is not None:
         from ltr_harness.report import write_report
 
         say(f"report: {write_report(data, output)}", err=as_json)
-    files.write(data, failures, cautions)
-    for note in (*notes, *compared.notes):
-        say(f"note: {note}", err=True)
-    _refuse_failures(failures, cautions)
+    _write_ci_files(junit, summary, data, checked)
+    say_notes([*notes, *compared.notes])
+    _refuse_failures(checked)
     return 0
 
 
-def _refuse_with_data_sets(*values: Any) -> None:
-    names = ("--fail-if", "--convention", "--cheap-labels", "--interleaving", "--summary")
-    for name in (name for name, value in zip(names, values, strict=True) if value):
-        raise UsageError(f"{name} with --data-sets; {name} is about one data set")
+def _compare_data_sets(
+    inputs: Sequence[str],
+    metrics: Sequence[str],
+    given: dict[str, Any],
+    compare: Callable[..., Comparison],
+    weights: str | None,
+    output: Path | None,
+    as_json: bool,
+) -> int:
+    """Compare each input by itself, then all of them, and print that."""
+    from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
+    from ltr_harness.comparison.data_sets import across_data_sets
+    from ltr_harness.comparison.inputs import label_of
+    from ltr_harness.report.data_sets import report
+
+    paths, notes = expanded(inputs)
+    labels = [label_of(path if path.is_dir() else path.parent) for path in paths]
+    comparisons = {}
+    for path, label in zip(paths, labels, strict=True):
+        one = ComparedInputs([path], metrics, (), given)
+        comparisons[label if labels.count(label) == 1 else str(path)] = compare(one, primary_alone=True)
+        notes += one.notes
+    across = across_data_sets(comparisons, None if weights is None else _weights(weights))
+    say_page(report(across), as_json, output, ("html", "md", "json"))
+    say_notes(notes)
+    return 0
 
 
-def _show(data: ReportData) -> None:
-    from ltr_harness.report.terminal import show
-
-    show(data)
-    if len(data.comparison.metrics) > 1:
-        say()
-        print_means(data.comparison)
-
-
-def _say_json(data: ReportData, more: dict[str, Any]) -> None:
-    from ltr_harness.report.json_document import document
-
-    say(json.dumps(document(data) | more, indent=2))
-
-
-def _with_cheap_labels(comparison: Comparison, compared: ComparedInputs) -> tuple[Comparison, dict[str, Any]]:
-    """The comparison with what cheap labels add among its notes, and the same as JSON."""
-    if compared.cheap is None:
-        return comparison, {}
-    from ltr_harness.comparison.cheap_labels import with_cheap_labels
-
-    powered = with_cheap_labels(comparison, *compared.cheap)
-    noted = replace(comparison, notes=(*powered.lines(), *comparison.notes))
-    return noted, {"cheap_labels": json_value(powered)}
+def _weights(text: str) -> dict[str, float]:
+    weights = {}
+    for part in text.split(","):
+        name, _, number = part.rpartition("=")
+        try:
+            weights[name.strip()] = float(number)
+        except ValueError:
+            name = ""
+        if not name:
+            expected = "expected NAME=NUMBER for each data set, such as mq2008=1,web=2"
+            raise UsageError(f"--weights {text}; {expected}")
+    return weights
 
 
-def _refuse_failures(failures: Mapping[str, Sequence[str]], cautions: Mapping[str, Sequence[str]]) -> None:
+def _parsed(texts: Sequence[str], cheap_labels: Path | None) -> list[Gate]:
+    from ltr_harness.comparison.gates import parse_gate
+
+    if texts and cheap_labels is not None:
+        raise UsageError("--fail-if with --cheap-labels; a gate goes by human labels alone")
+    gates: list[Gate] = all_of([partial(parse_gate, text) for text in texts], UsageError)
+    return list({gate.text: gate for gate in gates}.values())
+
+
+def _refuse_failures(gates: Sequence[CheckedGate]) -> None:
     """Raises GateError where a gate fails; those that pass are named, with what the queries may lack."""
-    for gate, lines in failures.items():
-        if not lines:
-            say(f"gate passed: {gate}", err=True)
-        for line in cautions[gate]:
-            say(f"note: gate {gate!r}: {line}", err=True)
-    problems = [Problem(f"gate {gate!r}", line) for gate, lines in failures.items() for line in lines]
-    if problems:
+    for gate in gates:
+        if not gate.failures:
+            say(f"gate passed: {gate.gate}", err=True)
+        say_notes(f"gate {gate.gate!r}: {line}" for line in gate.cautions)
+    if problems := [Problem(f"gate {gate.gate!r}", line) for gate in gates for line in gate.failures]:
         raise GateError(problems)
 
 
-def _votes(inputs: Sequence[str], method: Method, as_json: bool) -> int:
+def _say_votes(inputs: Sequence[str], method: Method, as_json: bool) -> int:
     from ltr_harness.comparison.interleaving import interleaved
+    from ltr_harness.wording import json_value
 
     if method.unit is not None:
         raise UsageError("--unit with --interleaving; the votes go by the log's user_id where it has one")
@@ -215,31 +261,60 @@ def _votes(inputs: Sequence[str], method: Method, as_json: bool) -> int:
     return 0
 
 
-def _parsed(texts: Sequence[str], cheap_labels: Path | None) -> list[Gate]:
-    from ltr_harness.comparison.gates import parse_gate
+def _write_ci_files(
+    junit: Path | None, summary: Path | None, data: ReportData, gates: Sequence[CheckedGate]
+) -> None:
+    """What gates leave for a CI system, whether they pass or not."""
+    from ltr_harness.files import write_whole
 
-    if texts and cheap_labels is not None:
-        raise UsageError("--fail-if with --cheap-labels; a gate goes by human labels alone")
-    gates = []
-    problems: list[Problem] = []
-    for text in texts:
-        try:
-            gates.append(parse_gate(text))
-        except UsageError as error:
-            problems += error.problems
-    if problems:
-        raise UsageError(problems)
-    return gates
+    try:
+        if junit is not None:
+            junit.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(junit, as_junit(data.comparison.verdict, gates))
+        if summary is not None:
+            with open(summary, "a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(as_markdown(data, gates))
+    except OSError as problem:
+        found = f"cannot be written: {problem.strerror or problem}"
+        raise UsageError.at(problem.filename, found) from None
 
 
-def _failures(gates: Sequence[Gate], comparison: Comparison) -> dict[str, list[str]]:
-    problems: list[Problem] = []
-    failures = {}
+def as_junit(verdict: str, gates: Sequence[CheckedGate]) -> bytes:
+    """JUnit XML: one test case for each gate; what fails in it is its failure.
+
+    Example:
+        >>> print(as_junit("a is better", [CheckedGate("mrr < 0.4", [])]).decode().splitlines()[2].strip())
+        <testcase classname="ltr-harness compare" name="mrr &lt; 0.4" />
+    """
+    from xml.etree import ElementTree as Xml
+
+    name = "ltr-harness compare"
+    counts = {"tests": len(gates), "failures": sum(bool(gate.failures) for gate in gates), "errors": 0}
+    suite = Xml.Element("testsuite", {"name": name, **{key: str(value) for key, value in counts.items()}})
     for gate in gates:
-        try:
-            failures[gate.text] = gate.failures(comparison)
-        except UsageError as error:
-            problems += error.problems
-    if problems:
-        raise UsageError(problems)
-    return failures
+        case = Xml.SubElement(suite, "testcase", {"classname": name, "name": printable(gate.gate)})
+        if gate.failures:
+            message = f"{count_of(len(gate.failures), 'model')} met the condition"
+            failure = Xml.SubElement(case, "failure", {"type": "gate", "message": message})
+            failure.text = "\n".join(map(printable, gate.failures))
+        if gate.cautions:
+            Xml.SubElement(case, "system-out").text = "\n".join(map(printable, gate.cautions))
+    Xml.SubElement(suite, "system-out").text = printable(verdict)
+    Xml.indent(suite)
+    text: bytes = Xml.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def as_markdown(data: ReportData, gates: Sequence[CheckedGate]) -> str:
+    """The report's verdict with its table, and each gate with what fails in it, such as GitHub shows beside a job."""
+    from ltr_harness.report import markdown
+    from ltr_harness.report.blocks import Report, Section
+    from ltr_harness.report.sections import verdict
+
+    page = markdown.render(Report(data.title, (), (Section("verdict", tuple(verdict.section(data))),)))
+    lines = []
+    for gate in gates:
+        lines.append(f"- {'❌' if gate.failures else '✅'} {markdown.escape(printable(gate.gate))}")
+        lines += [f"    - {markdown.escape(printable(line))}" for line in (*gate.failures, *gate.cautions)]
+    listed = "\n".join(["\n## Gates\n", *lines, ""]) if lines else ""
+    return f"{page}{listed}"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
 import sys
 import tempfile
 import time
@@ -10,16 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import requires
 from pathlib import Path
-from typing import Literal
 
 import click
 
-from ltr_harness.cli.ending import WITHOUT_DOCSTRINGS
+from ltr_harness.cli.exit_codes import WITHOUT_DOCSTRINGS
 from ltr_harness.cli.output import say
-from ltr_harness.readers.cost import in_words
+from ltr_harness.readers.files import in_words
 from ltr_harness.runs.identity import package_versions
-
-Status = Literal["ok", "note", "failed"]
 
 SLOW_TO_START = 5.0
 """Seconds after which a first evaluation means that compiled metrics are not kept between processes."""
@@ -29,7 +29,7 @@ SLOW_TO_START = 5.0
 class Diagnosis:
     """One thing that was looked at."""
 
-    status: Status
+    status: str  # ok, note, failed
     what: str
     found: str
     cure: str = ""
@@ -58,15 +58,15 @@ def command(as_json: bool) -> int:
         if not as_json:
             say(str(finding))
     if as_json:
-        import json
-
         say(json.dumps([asdict(finding) for finding in findings], indent=2, ensure_ascii=False))
     return 1 if any(finding.status == "failed" for finding in findings) else 0
 
 
 def examined() -> Iterator[Diagnosis]:
     """Everything, one finding after the other."""
-    yield _versions()
+    names = ("ltr-harness", "lightgbm", "xgboost", "numpy", "pandas", "numba", "pyarrow")
+    versions = [f"Python {sys.version.split()[0]}", *(f"{name} {_version(name)}" for name in names)]
+    yield Diagnosis("ok", "versions", ", ".join(versions))
     yield _cores()
     yield from _attempt("compiled metrics", _metrics)
     yield from _attempt("lightgbm", lambda: _trains("lightgbm", "lambdarank"))
@@ -74,7 +74,7 @@ def examined() -> Iterator[Diagnosis]:
     yield from _attempt("charts", _charts)
     yield from _attempt("worker processes", _workers)
     yield _data_cache()
-    yield _scratch()
+    yield _writable("temporary folder", Path(tempfile.gettempdir()), "")
     yield from _extras()
 
 
@@ -87,15 +87,6 @@ def _attempt(what: str, look: Callable[[], Diagnosis]) -> Iterator[Diagnosis]:
         yield Diagnosis("failed", what, f"{type(problem).__name__}: {problem}", cure)
 
 
-def _versions() -> Diagnosis:
-    names = ("ltr-harness", "lightgbm", "xgboost", "numpy", "pandas", "numba", "pyarrow")
-    return Diagnosis(
-        "ok",
-        "versions",
-        f"Python {sys.version.split()[0]}, " + ", ".join(f"{name} {_version(name)}" for name in names),
-    )
-
-
 def _version(name: str) -> str:
     return package_versions([name]).get(name, "not installed")
 
@@ -103,18 +94,13 @@ def _version(name: str) -> str:
 def _cores() -> Diagnosis:
     from ltr_harness.cores import available_cores
 
-    limits = [
-        f"{name}={os.environ[name]}" for name in ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT") if name in os.environ
-    ]
+    names = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")
+    limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     here, allowed = os.cpu_count() or 1, available_cores()
     cores = f"{allowed}" if allowed == here else f"{allowed} of {here} may be used"
     if limits:
-        return Diagnosis(
-            "note",
-            "cores",
-            f"{cores}; {', '.join(limits)}",
-            "it also limits the boosters; unset it to use all",
-        )
+        cure = "it also limits the boosters; unset it to use all"
+        return Diagnosis("note", "cores", f"{cores}; {', '.join(limits)}", cure)
     return Diagnosis("ok", "cores", cores)
 
 
@@ -128,12 +114,9 @@ def _metrics() -> Diagnosis:
     if abs(mean - expected) > 1e-12:
         return Diagnosis("failed", "compiled metrics", f"ndcg@3 is {mean!r}, not {expected!r}", "report this")
     if seconds > SLOW_TO_START:
-        return Diagnosis(
-            "note",
-            "compiled metrics",
-            f"right, but {seconds:.1f} s until the first value",
-            "normal the first time; if it stays, set NUMBA_CACHE_DIR to a folder that can be written",
-        )
+        found = f"right, but {seconds:.1f} s until the first value"
+        cure = "normal the first time; if it stays, set NUMBA_CACHE_DIR to a folder that can be written"
+        return Diagnosis("note", "compiled metrics", found, cure)
     return Diagnosis("ok", "compiled metrics", f"right, {seconds:.1f} s until the first value")
 
 
@@ -148,26 +131,22 @@ def _trains(name: str, objective: str) -> Diagnosis:
     data = Synthetic.model_validate({"n_queries": {"train": 30}}).read(["train"], Path())
     ranker = rankers.catalog.load(name).model_validate({"objective": objective})
     started = time.perf_counter()
-    fitted = ranker.fit(
-        Training(
-            train=data, valid=None, seed=1, threads=1, metrics=(), stopping=None, rounds=5, progress=None
-        )
-    )
+    fitted = ranker.fit(Training(train=data, seed=1, threads=1, rounds=5))
     if np.ptp(fitted.score(data.features)) == 0:
-        return Diagnosis(
-            "failed", name, f"{_version(name)} learned a constant from data that has structure", "report this"
-        )
-    return Diagnosis(
-        "ok", name, f"{_version(name)} trains {objective} ({time.perf_counter() - started:.1f} s)"
-    )
+        found = f"{_version(name)} learned a constant from data that has structure"
+        return Diagnosis("failed", name, found, "report this")
+    seconds = time.perf_counter() - started
+    return Diagnosis("ok", name, f"{_version(name)} trains {objective} ({seconds:.1f} s)")
 
 
 def _charts() -> Diagnosis:
-    from ltr_harness.report import engine
+    from ltr_harness.report import chart_engine
 
     try:
-        engine.draw("svg", {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}})
-    except engine.EngineError as problem:
+        chart_engine.draw(
+            "svg", {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}}
+        )
+    except chart_engine.EngineError as problem:
         return Diagnosis("note", "charts", str(problem), "reports have descriptions in place of charts")
     return Diagnosis("ok", "charts", f"vl-convert {_version('vl-convert-python')} draws")
 
@@ -192,13 +171,7 @@ def _data_cache() -> Diagnosis:
     return _writable("data cache", folder, f", holds {in_words(size)}")
 
 
-def _scratch() -> Diagnosis:
-    return _writable("temporary folder", Path(tempfile.gettempdir()), "")
-
-
 def _writable(what: str, folder: Path, more: str) -> Diagnosis:
-    import shutil
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -206,33 +179,23 @@ def _writable(what: str, folder: Path, more: str) -> Diagnosis:
         free = shutil.disk_usage(folder).free
     except OSError as problem:
         return Diagnosis("note", what, f"{folder}: {problem.strerror}", "nothing can be kept there")
-    status: Status = "ok" if free > 1e9 else "note"
-    return Diagnosis(
-        status, what, f"{folder}, {in_words(free)} free{more}", "" if free > 1e9 else "little room"
-    )
+    status, cure = ("ok", "") if free > 1e9 else ("note", "little room")
+    return Diagnosis(status, what, f"{folder}, {in_words(free)} free{more}", cure)
 
 
 def _extras() -> Iterator[Diagnosis]:
     """Optional packages, from what the distribution itself says it can use."""
-    import re
-
     optional: dict[str, list[str]] = {}
     for line in requires("ltr-harness") or ():
         if match := re.search(r"^([\w.-]+).*extra == ['\"](\w+)['\"]", line):
             optional.setdefault(match[2], []).append(match[1])
     for extra in ("catboost", "tune", "dask", "mlflow", "onnx", "treelite"):
-        missing = [name for name in optional.get(extra, ()) if _version(name) == "not installed"]
-        if extra not in optional:
-            continue
-        yield (
-            Diagnosis(
-                "note",
-                f"extra {extra}",
-                f"not installed ({', '.join(missing)})",
-                f"pip install 'ltr-harness[{extra}]'",
+        packages = optional.get(extra, [])
+        missing = [name for name in packages if _version(name) == "not installed"]
+        if missing:
+            found, cure = f"not installed ({', '.join(missing)})", f"pip install 'ltr-harness[{extra}]'"
+            yield Diagnosis("note", f"extra {extra}", found, cure)
+        elif packages:
+            yield Diagnosis(
+                "ok", f"extra {extra}", ", ".join(f"{name} {_version(name)}" for name in packages)
             )
-            if missing
-            else Diagnosis(
-                "ok", f"extra {extra}", ", ".join(f"{name} {_version(name)}" for name in optional[extra])
-            )
-        )

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.cli import asked_metrics, ranking_source, rankings
-from ltr_harness.cli.output import say
-from ltr_harness.cli.tables import print_means, print_table
-from ltr_harness.errors import UsageError
-from ltr_harness.numbers import four_decimals, none_if_undefined
-from ltr_harness.wording import count_of, csv_text, plural, printable
+from ltr_harness.cli import metric_names, options, rankings
+from ltr_harness.cli.output import counts, print_means, print_table, say, say_json, say_notes
+from ltr_harness.errors import MetricError, UsageError
+from ltr_harness.evaluation import Evaluation, MetricValues
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.binding import share_tied, tie_audit
+from ltr_harness.metrics.core.cautions import cautions
+from ltr_harness.metrics.core.grammar import with_tool
+from ltr_harness.wording import count_of, csv_text, four_decimals, plural, printable
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
-    from ltr_harness.evaluation import Evaluation, MetricValues
-    from ltr_harness.metrics import Metric
-
-FORMATS = ("table", "trec_eval", "csv", "json")
 
 
 @click.command(
@@ -37,8 +35,8 @@ Several --run or --scores are compared with the first, or with --baseline.
 With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.10, official.
 """,
 )
-@ranking_source.options()
-@asked_metrics.option
+@options.rankings()
+@options.metrics
 @click.option(
     "--relevant",
     type=float,
@@ -50,7 +48,12 @@ With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.1
     "--baseline", metavar="NAME", help="The ranking the others are compared with: name, tag or file."
 )
 @click.option("--common-queries", is_flag=True, help="Compare the queries that all rankings have.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="How to print.  [default: table]")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "trec_eval", "csv", "json"]),
+    help="How to print.  [default: table]",
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(
     metrics: tuple[str, ...],
@@ -74,13 +77,15 @@ def command(
     form = "json" if as_json else form or "table"
     if form == "trec_eval":
         return _as_trec_eval(metrics, relevant or 1, per_query, baseline or common_queries, given)
-    asked = asked_metrics.asked(metrics, relevant)
-    loaded = rankings.load_rankings(ranking_source.RankingSource(**given))
+    asked = metric_names.parsed(metrics, relevant)
+    loaded = rankings.load_rankings(rankings.RankingSource(**given))
     if len(loaded.all) == 1 and (baseline or common_queries):
         raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
     scaled, notes = loaded.on_scale(asked.metrics)
     primary = scaled[asked.metrics.index(asked.primary)]
     evaluations = [scored.evaluate(scaled) for scored in loaded.all]
+    typed = asked.names(scaled)
+    notes = [*loaded.notes, *notes]
     comparison = None
     if len(loaded.all) > 1:
         from ltr_harness.comparison import compare
@@ -91,23 +96,18 @@ def command(
             baseline=None if baseline is None else loaded.named(baseline),
             common_queries=common_queries,
         )
-    from ltr_harness.metrics.core.grammar import with_tool
-
-    typed = asked.names(scaled)
-    notes = [*loaded.notes, *notes]
-    if comparison is not None:
         notes += [f"{with_tool(text)} is {name}" for name, text in typed.items()]
-    if form != "csv":
-        notes += [*_cautions(evaluations[0]), *_ties(loaded.all, primary)]
-    if form == "json":
-        say(json.dumps(_document(loaded, evaluations, comparison, per_query, notes, typed), indent=2))
-    elif form == "csv":
+    if form == "csv":
         _write_csv(loaded, evaluations, per_query)
     else:
+        notes += map(str, cautions(list(dict.fromkeys(scaled)), evaluations[0].judgments))
+        notes += _ties(loaded.all, primary)
+    if form == "json":
+        say_json(_document(loaded, evaluations, comparison, per_query, notes, typed))
+        return 0
+    if form == "table":
         _print(loaded, evaluations, comparison, per_query, typed)
-    if form != "json":
-        for note in notes:
-            say(f"note: {note}", err=True)
+    say_notes(notes)
     return 0
 
 
@@ -119,7 +119,7 @@ def _as_trec_eval(
     if compares:
         raise UsageError("--format trec_eval compares nothing; leave out --baseline and --common-queries")
     measures = trec_eval_layout.asked(metrics)
-    source = ranking_source.RankingSource(**given)
+    source = rankings.RankingSource(**given)
     loaded = rankings.load_rankings(source)
     measures, notes = trec_eval_layout.completed(measures, loaded, relevant)
     for scored in loaded.all:
@@ -127,8 +127,7 @@ def _as_trec_eval(
             scored, measures, relevant=relevant, complete=source.all_queries, per_query=per_query
         ):
             say(line)
-    for note in (*loaded.notes, *notes):
-        say(f"note: {note}", err=True)
+    say_notes([*loaded.notes, *notes])
     return 0
 
 
@@ -143,15 +142,12 @@ def _print(
         for scored, evaluation in zip(loaded.all, evaluations, strict=True):
             if comparison is not None:
                 say(f"{printable(scored.name)}:")
+            columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
             print_table(
                 ["query", *evaluation.metrics],
                 [
-                    [str(query), *(four_decimals(float(value)) for value in values)]
-                    for query, values in zip(
-                        evaluation.query_ids.tolist(),
-                        zip(*(evaluation[name].per_query for name in evaluation.metrics), strict=True),
-                        strict=True,
-                    )
+                    [str(query), *map(four_decimals, values)]
+                    for query, *values in zip(evaluation.query_ids.tolist(), *columns, strict=True)
                 ],
             )
             say()
@@ -168,11 +164,8 @@ def _print(
 
 def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> None:
     """Each mean with the name it was asked for by and the queries it is over; said once where all are over the same."""
-    from ltr_harness.metrics.core.grammar import with_tool
-
     groups = evaluation.judgments.groups
-    say(f"{printable(name)}: {count_of(groups.n_queries, 'query')}, {count_of(groups.n_rows, 'row')}")
-    say()
+    say(f"{printable(name)}: {counts(query=groups.n_queries, row=groups.n_rows)}\n")
     said = [_over(evaluation[metric]) for metric in evaluation.metrics]
     width = max(len(metric) for metric in evaluation.metrics)
     asked = [with_tool(typed[name]) if name in typed else "" for name in evaluation.metrics]
@@ -187,25 +180,16 @@ def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> N
 def _over(values: MetricValues) -> str:
     defined = values.n_queries - values.n_undefined
     said = f"over {defined:,} of {count_of(values.n_queries, 'query')}"
-    if not values.n_undefined:
+    n = values.n_undefined
+    if not n:
         return said
     if values.metric.diagnostic or values.metric.whole_order:
-        return f"{said}; {values.n_undefined:,} {plural('is', values.n_undefined)} undefined"
-    return f"{said}; {values.n_undefined:,} {plural('has', values.n_undefined)} no relevant document"
-
-
-def _cautions(evaluation: Evaluation) -> list[str]:
-    from ltr_harness.metrics.core.cautions import cautions
-
-    metrics = [evaluation[name].metric for name in evaluation.metrics]
-    return [str(caution) for caution in cautions(metrics, evaluation.judgments)]
+        return f"{said}; {n:,} {plural('is', n)} undefined"
+    return f"{said}; {n:,} {plural('has', n)} no relevant document"
 
 
 def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
     """How far the order of equal scores could move the first metric, where it could."""
-    from ltr_harness.errors import MetricError
-    from ltr_harness.metrics.core.tie_interval import share_tied, tie_audit
-
     lines = []
     for one in scored:
         tied = share_tied(metric, one.judgments, one.scores, one.retrieved)
@@ -222,28 +206,23 @@ def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
 
 def _write_csv(loaded: rankings.Rankings, evaluations: Sequence[Evaluation], per_query: bool) -> None:
     """Means, or with -q a table of per-query values that `compare` reads; full precision."""
-    import numpy as np
-
     several = len(evaluations) > 1
-    pairs = list(zip(loaded.all, evaluations, strict=True))
-    rows: list[list[Any]]
-    if not per_query:
-        rows = [["ranking", "metric", "mean", "n_queries", "n_undefined"]]
-        for scored, evaluation in pairs:
-            for name in evaluation.metrics:
-                values = evaluation[name]
-                rows.append([scored.name, name, values.mean, values.n_queries, values.n_undefined])
-        say(csv_text(rows), nl=False)
-        return
-    rows = [[*["ranking"] * several, "query_id", "n_relevant", *evaluations[0].metrics]]
-    for scored, evaluation in pairs:
-        judgments = evaluation.judgments
-        relevant = np.add.reduceat(
-            judgments.narrow_labels > 0, judgments.groups.boundaries[:-1], dtype=np.int64
-        )
-        columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
-        lines = zip(evaluation.query_ids.tolist(), relevant.tolist(), *columns, strict=True)
-        rows += [[*[scored.name] * several, *line] for line in lines]
+    rows: list[list[Any]] = [["ranking", "metric", "mean", "n_queries", "n_undefined"]]
+    if per_query:
+        rows = [[*["ranking"] * several, "query_id", "n_relevant", *evaluations[0].metrics]]
+    for scored, evaluation in zip(loaded.all, evaluations, strict=True):
+        of_metrics = {name: evaluation[name] for name in evaluation.metrics}
+        if per_query:
+            columns = [values.per_query.tolist() for values in of_metrics.values()]
+            judgments = evaluation.judgments
+            relevant = judgments.groups.sum(judgments.narrow_labels > 0).tolist()
+            lines = zip(evaluation.query_ids.tolist(), relevant, *columns, strict=True)
+            rows += [[*[scored.name] * several, *line] for line in lines]
+        else:
+            rows += [
+                [scored.name, name, values.mean, values.n_queries, values.n_undefined]
+                for name, values in of_metrics.items()
+            ]
     say(csv_text(rows), nl=False)
 
 
@@ -255,14 +234,14 @@ def _document(
     notes: Sequence[str],
     typed: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The same numbers for programs; undefined values are null."""
+    """The same numbers for programs."""
     body: dict[str, Any] = {"judgments": str(loaded.source), "rankings": [], "notes": list(notes)}
     for scored, evaluation in zip(loaded.all, evaluations, strict=True):
         part: dict[str, Any] = {"name": scored.name, "file": str(scored.path), "metrics": {}}
         for name in evaluation.metrics:
             values = evaluation[name]
             part["metrics"][name] = {
-                "mean": none_if_undefined(values.mean),
+                "mean": values.mean,
                 "n_queries": values.n_queries,
                 "n_undefined": values.n_undefined,
                 "higher_is_better": values.metric.higher_is_better,
@@ -271,9 +250,7 @@ def _document(
         if per_query:
             queries = [str(query) for query in evaluation.query_ids.tolist()]
             part["per_query"] = {
-                name: dict(
-                    zip(queries, map(none_if_undefined, evaluation[name].per_query.tolist()), strict=True)
-                )
+                name: dict(zip(queries, evaluation[name].per_query.tolist(), strict=True))
                 for name in evaluation.metrics
             }
         body["rankings"].append(part)

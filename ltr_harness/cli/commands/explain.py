@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import difflib
-import json
-from collections.abc import Sequence
+import io
+import shutil
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
+import numpy as np
 
-from ltr_harness.cli import asked_metrics, options, ranking_source, rankings
-from ltr_harness.cli.output import say
+from ltr_harness.cli import metric_names, options, rankings
+from ltr_harness.cli.output import say, say_json, say_notes
 from ltr_harness.errors import UsageError
-from ltr_harness.numbers import json_value
+from ltr_harness.explanation import explain_mean, explain_query
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.explanation import (
+    LEFT,
+    MEAN_COLUMNS,
+    PRESET_COLUMNS,
+    Explanation,
+    MeanExplanation,
+)
 from ltr_harness.wording import count_of, printable
-
-if TYPE_CHECKING:
-    from ltr_harness.groups import QueryGroups
-    from ltr_harness.metrics import Metric
-    from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation
 
 
 @click.command(
@@ -33,9 +40,9 @@ Examples:
 """,
 )
 @click.argument("metric")
-@click.argument("run_folder", required=False, type=click.Path(path_type=Path))
+@click.argument("run_folder", required=False, type=options.PATH)
 @click.option("--query", metavar="ID", help="The query, as the data names it; without it, the whole set.")
-@ranking_source.options("all_queries")
+@options.rankings("all_queries")
 @click.option("--rows", type=int, help="Rows of a query to show at most; 0 for all.  [default: 100]")
 @options.as_json
 def command(
@@ -46,69 +53,51 @@ def command(
     Then the same query as LightGBM, XGBoost, trec_eval and others measure it, and why their numbers differ. Without
     --query: every tool's mean over the whole set, and what each of its conventions does to the mean by itself.
     """
-    from ltr_harness.metrics import parse_metric
-
     if rows is not None and rows < 0:
         raise UsageError(f"--rows {rows}; expected 0 or more")
     if rows is not None and query is None:
         raise UsageError("--rows without --query; the whole set is shown tool by tool, not row by row")
     parsed = parse_metric(metric)
-    loaded = (
-        _from_run(run_folder, given)
-        if run_folder is not None
-        else rankings.load_rankings(ranking_source.RankingSource(**given))
-    )
-    (scaled,), notes = loaded.on_scale([parsed])
-    notes = [*loaded.notes, *notes, *asked_metrics.tools_named([metric])]
-    if query is None:
-        _say_means(scaled, loaded, as_json)
+    if run_folder is not None:
+        loaded = _from_run(run_folder, given)
     else:
-        _say_query(scaled, loaded, query, 100 if rows is None else rows, as_json)
-    if not as_json:
-        for note in notes:
-            say(f"note: {note}", err=True)
+        loaded = rankings.load_rankings(rankings.RankingSource(**given))
+    (scaled,), notes = loaded.on_scale([parsed])
+    explained: Sequence[tuple[str, Any]]
+    document: Callable[[str, Any], dict[str, Any]]
+    text: Callable[[str, Any], str]
+    if query is None:
+        explained = [
+            (one.name, explain_mean(scaled, one.judgments, one.scores, one.retrieved)) for one in loaded.all
+        ]
+        document, text = _mean_document, partial(_mean_text, scaled)
+    else:
+        explained, document = _of_query(scaled, loaded, query), partial(_document, query)
+        text = partial(_text, query, 100 if rows is None else rows)
+    if as_json:
+        body = [document(*pair) for pair in explained]
+        say_json(body[0] if len(body) == 1 else body)
+        return 0
+    say("\n\n".join(text(*pair) for pair in explained))
+    say_notes([*loaded.notes, *notes, *metric_names.tools_named([metric])])
     return 0
 
 
-def _say_means(metric: Metric, loaded: rankings.Rankings, as_json: bool) -> None:
-    from ltr_harness.explanation import explain_mean
-    from ltr_harness.metrics.core.explanation import MEAN_COLUMNS
-
-    means = [(one.name, explain_mean(metric, one.judgments, one.scores, one.retrieved)) for one in loaded.all]
-    if as_json:
-        body = [_mean_document(name, explained) for name, explained in means]
-        say(json.dumps(json_value(body[0] if len(body) == 1 else body), indent=2))
-        return
-    texts = []
-    for name, explained in means:
-        page = _Page()
-        page.console.print(f"{printable(name)}: {explained.heading}\n")
-        if explained.presets:
-            page.table(MEAN_COLUMNS, explained.preset_texts)
-        else:
-            page.console.print(f"{metric.name} is no metric of any tool whose conventions are known")
-        texts.append(page.text)
-    say("\n\n".join(texts))
-
-
-def _say_query(metric: Metric, loaded: rankings.Rankings, query: str, rows: int, as_json: bool) -> None:
-    import numpy as np
-
-    from ltr_harness.explanation import explain_query
-
+def _of_query(metric: Metric, loaded: rankings.Rankings, query: str) -> list[tuple[str, Explanation]]:
     explained = []
     for scored in loaded.all:
-        judgments = scored.judgments
-        at = _query_number(query, judgments.groups, str(scored.path))
-        part = slice(int(judgments.groups.boundaries[at]), int(judgments.groups.boundaries[at + 1]))
+        groups = scored.judgments.groups
+        names = [str(name) for name in groups.ids.tolist()]
+        if query not in names:
+            close = difflib.get_close_matches(query, names, n=3) or names[:3]
+            found = f"no query {query!r} among its {len(names):,}; there is {', '.join(close)}"
+            raise UsageError(f"{scored.path}: {found}")
+        at = names.index(query)
+        part = slice(int(groups.boundaries[at]), int(groups.boundaries[at + 1]))
         listed = None if scored.retrieved is None else scored.retrieved[part]
-        explanation = explain_query(metric, judgments.take(np.array([at])), scored.scores[part], listed)
-        explained.append((scored.name, explanation))
-    if as_json:
-        body = [_document(name, query, explanation) for name, explanation in explained]
-        say(json.dumps(json_value(body[0] if len(body) == 1 else body), indent=2))
-        return
-    say("\n\n".join(_text(name, query, explanation, rows) for name, explanation in explained))
+        judgments = scored.judgments.take(np.array([at]))
+        explained.append((scored.name, explain_query(metric, judgments, scored.scores[part], listed)))
+    return explained
 
 
 def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
@@ -119,7 +108,7 @@ def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
     also = [name for name, value in given.items() if value and name != "max_grade"]
     if also:
         raise UsageError(
-            f"{folder} with {ranking_source.option(also[0])}; expected a run folder or files, not both"
+            f"{folder} with {options.written(also[0])}; expected a run folder or files, not both"
         )
     run = load_run(folder)
     scored = stored_runs.scored(run)
@@ -127,37 +116,21 @@ def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
     return rankings.Rankings((scored,), scored.judgments, folder, grade, ())
 
 
-def _query_number(query: str, groups: QueryGroups, source: str) -> int:
-    names = [str(name) for name in groups.ids.tolist()]
-    if query in names:
-        return names.index(query)
-    close = difflib.get_close_matches(query, names, n=3) or names[:3]
-    raise UsageError(f"{source}: no query {query!r} among its {len(names):,}; there is {', '.join(close)}")
-
-
 class _Page:
     """Lines and tables as wide as the terminal; long reasons and document ids wrap."""
 
     def __init__(self) -> None:
-        import io
-
         from rich.console import Console
 
+        width = max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
+        plain: dict[str, Any] = {"force_terminal": False, "color_system": None}
         self._buffer = io.StringIO()
         self.console = Console(
-            file=self._buffer,
-            width=_width(),
-            force_terminal=False,
-            color_system=None,
-            highlight=False,
-            markup=False,
-            emoji=False,
+            file=self._buffer, width=width, highlight=False, markup=False, emoji=False, **plain
         )
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         from rich.table import Table
-
-        from ltr_harness.metrics.core.explanation import LEFT
 
         grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
         for column in columns:
@@ -173,10 +146,17 @@ class _Page:
         return "\n".join(line.rstrip() for line in self._buffer.getvalue().splitlines())
 
 
-def _text(name: str, query: str, explanation: Explanation, limit: int) -> str:
-    """Tables and steps."""
-    from ltr_harness.metrics.core.explanation import PRESET_COLUMNS
+def _mean_text(metric: Metric, name: str, explained: MeanExplanation) -> str:
+    page = _Page()
+    page.console.print(f"{printable(name)}: {explained.heading}\n")
+    if explained.presets:
+        page.table(MEAN_COLUMNS, explained.preset_texts)
+    else:
+        page.console.print(f"{metric.name} is no metric of any tool whose conventions are known")
+    return page.text
 
+
+def _text(query: str, limit: int, name: str, explanation: Explanation) -> str:
     page = _Page()
     console, table = page.console, page.table
     result = explanation.text_of(explanation.value)
@@ -184,9 +164,8 @@ def _text(name: str, query: str, explanation: Explanation, limit: int) -> str:
     shown = explanation.texts[: limit or None]
     table(explanation.columns, shown)
     if len(explanation.rows) > len(shown):
-        console.print(
-            f"({count_of(len(explanation.rows) - len(shown), 'more document')}; --rows 0 shows all)"
-        )
+        more = count_of(len(explanation.rows) - len(shown), "more document")
+        console.print(f"({more}; --rows 0 shows all)")
     if explanation.n_hidden:
         console.print(f"({count_of(explanation.n_hidden, 'more document')} below the cutoff)")
     console.print(f"\n{explanation.ideal_text(limit or None)}")
@@ -196,14 +175,6 @@ def _text(name: str, query: str, explanation: Explanation, limit: int) -> str:
         console.print()
         table(PRESET_COLUMNS, explanation.preset_texts)
     return page.text
-
-
-def _width() -> int:
-    """The terminal's, and 80 columns where there is none."""
-    import shutil
-    import sys
-
-    return max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
 
 
 def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
@@ -227,7 +198,7 @@ def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
     }
 
 
-def _document(name: str, query: str, explanation: Explanation) -> dict[str, Any]:
+def _document(query: str, name: str, explanation: Explanation) -> dict[str, Any]:
     return {
         "ranking": name,
         "query": query,

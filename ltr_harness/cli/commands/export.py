@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
+import math
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.commands.export_model import to_model
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import print_table, say, say_json
 from ltr_harness.wording import count_of, plural
 
-_runs = click.argument("runs", type=click.Path(path_type=Path))
+if TYPE_CHECKING:
+    from ltr_harness.export.verification import Agreement, Verification
 
 
 @click.group(
@@ -29,12 +30,117 @@ def command() -> None:
     """Stored runs for other tools: a model for a search engine, the packages used, or all to MLflow."""
 
 
-command.add_command(to_model)
+@command.command("model")
+@options.run
+@click.option(
+    "--to",
+    "form",
+    required=True,
+    metavar="FORMAT",
+    help="elasticsearch, json (Vespa), onnx, opensearch, ranklib, solr or treelite; FILE.py:NAME for one of your own.",
+)
+@options.output("File to write.", options.FILE, required=True)
+@click.option(
+    "--max-loss",
+    type=click.FloatRange(min=0),
+    help="What the metric may lose; if it loses more, nothing is written and the exit code is 3.",
+)
+@click.option(
+    "--engine-version",
+    metavar="VERSION",
+    help="Of the search engine that is to read the file, such as 3.5.  [default: the newest]",
+)
+@click.option("-m", "--metric", help="Whose loss is measured.  [default: the experiment's primary metric]")
+@options.rows_of_run
+@options.trust
+@options.as_json
+def to_model(
+    run: Path,
+    form: str,
+    output: Path,
+    max_loss: float | None,
+    engine_version: str | None,
+    metric: str | None,
+    as_json: bool,
+    **rows: Any,
+) -> int:
+    """Write RUN's model for another engine, and say whether it ranks there as it does here.
+
+    The written file is read back and scores the test rows by the engine's own rules: in its runtime where there is a
+    package of it, elsewhere in a small interpreter after its documentation.
+    """
+    from ltr_harness.cli.stored_runs import loaded, on_scale_of
+    from ltr_harness.export.formats import catalog
+    from ltr_harness.export.verification import export_model
+    from ltr_harness.wording import json_value
+
+    chosen = catalog.load(form)()
+    if engine_version:
+        chosen = chosen.for_engine(engine_version)
+    stored, model, split = loaded(run, **rows)
+    (measured,) = on_scale_of(stored.record, [metric] if metric else [], split.judgments)
+    verification = export_model(model, split, measured, chosen, output, max_loss)
+    if as_json:
+        head = {"format": form, "versions": chosen.versions, "file": str(output)}
+        say_json({**head, **json_value(verification), "rules": chosen.rules})
+        return 0
+    for name in verification.kept:
+        path = output.with_name(name)
+        say(f"{path} was there with other content and stays; remove it for a new one", err=True)
+    if chosen.versions:
+        say(f"{form}: read back as versions {chosen.versions} do; --engine-version names another", err=True)
+    for rule in chosen.rules:
+        say(f"{form}: {rule}", err=True)
+    _print(verification)
+    return 0
+
+
+def _print(verification: Verification) -> None:
+    from ltr_harness.wording import four_decimals
+
+    parts: dict[str, Agreement | None] = {
+        "all": verification.agreement,
+        "with missing values": verification.with_missing,
+        "a tenth missing": verification.if_missing,
+    }
+    rows = [
+        [
+            queries,
+            f"{one.n_same_order:,} of {one.n_queries:,}",
+            f"{one.largest_difference:.2g}",
+            four_decimals(one.here),
+            four_decimals(one.there),
+            "–" if math.isnan(one.difference) else f"{one.difference:+.2g}",
+            "–" if math.isnan(one.low) else f"{one.low:+.2g} {one.high:+.2g}",
+        ]
+        for queries, one in parts.items()
+        if one is not None
+    ]
+    name = verification.metric
+    head = ["queries", "same order", "score difference", name, "there", "change"]
+    print_table([*head, "95 % interval"], rows)
+    overall, first = verification.agreement, verification.first
+    if abs(overall.offset) > overall.largest_beside_offset:
+        say(
+            f"scores there differ by {overall.offset:+.6g} in the median, which moves no row, and by at most "
+            f"{overall.largest_beside_offset:.2g} besides"
+        )
+    if verification.n_missing:
+        say(f"{count_of(verification.n_missing, 'value')} {plural('is', verification.n_missing)} missing")
+    if first is not None:
+        (a, b), (here_a, here_b), (there_a, there_b) = first.rows, first.here, first.there
+        say(
+            f"for example query {first.query}: row {a} ({here_a:.9g}) stands above row {b} ({here_b:.9g}) here; "
+            f"there they have {there_a:.9g} and {there_b:.9g}"
+        )
+
+
+_runs = click.argument("runs", type=options.PATH)
 
 
 @command.command("requirements")
-@_runs
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write to.")
+@click.argument("runs", type=options.PATH)
+@options.output("File to write to.", options.FILE)
 def to_requirements(runs: Path, output: Path | None) -> int:
     """Print a requirements file: every package that RUNS used, pinned to its version.
 
@@ -54,7 +160,7 @@ def to_requirements(runs: Path, output: Path | None) -> int:
 
 
 @command.command("mlflow")
-@_runs
+@click.argument("runs", type=options.PATH)
 @click.option(
     "--to", "uri", help="Tracking store, such as sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI."
 )
@@ -71,22 +177,15 @@ def to_mlflow(runs: Path, uri: str | None, experiment: str | None, models: bool,
     them, and its model, which `mlflow.pyfunc.load_model` loads where nothing of the harness is installed. In names,
     `ndcg@10` becomes `ndcg_at_10`. Needs the extra `mlflow`.
     """
-    from dataclasses import asdict
-
     from ltr_harness.export.mlflow import export
 
     exported = export(runs, uri=uri, experiment=experiment, models=models)
     if as_json:
-        say(json.dumps(asdict(exported), indent=2))
+        say_json(exported)
     else:
-        there = (
-            f"; {len(exported.present)} {plural('was', len(exported.present))} there already"
-            if exported.present
-            else ""
-        )
-        say(
-            f"{count_of(len(exported.added), 'run')} to the experiment {exported.experiment!r} of {exported.uri}{there}"
-        )
+        added, present = count_of(len(exported.added), "run"), len(exported.present)
+        there = f"; {present} {plural('was', present)} there already" if present else ""
+        say(f"{added} to the experiment {exported.experiment!r} of {exported.uri}{there}")
         for name, model in exported.models.items():
             say(f"{name}: {model}")
         for name, why in exported.without_model.items():

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.cli.data_source import reader_option, reader_options
-from ltr_harness.cli.output import say
-from ltr_harness.wording import count_of, named
+from ltr_harness.cli import data_source, options
+from ltr_harness.cli.output import counts, say
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.wording import named
+
+if TYPE_CHECKING:
+    from ltr_harness.dataset import RankingDataset
+    from ltr_harness.readers.reader import Reader
+    from ltr_harness.readers.tables import TableReader
+
+FEW_QUERIES = 2_000
+"""Training queries up to which the preset `small` is written instead of `web`."""
+
+MOST_GUESSED = 50
+"""Different texts of a column up to which it is guessed to be a category."""
+
+LARGEST_EXPONENTIAL = 31
+"""Above this grade 2^label - 1 is no longer a gain anybody means."""
 
 _SAID = ("leaking-feature", "outcome-feature", "id-feature", "position-feature", "inverted-label")
 """The lints of which features and labels were guessed."""
+
+_MADE_UP = [
+    "  reader: synthetic                # made up: grades 0 to 4, 5 to 200 rows per query; see `list readers`",
+    "  n_queries: {train: 600, valid: 200, test: 300}",
+]
+
+_THERE = click.Path(path_type=Path, exists=True)
 
 
 @click.command(
@@ -28,24 +53,11 @@ Examples:
 Never overwrites a file. Says what it guessed; then: ltr-harness check FILE, ltr-harness run FILE.
 """,
 )
-@click.argument("train", nargs=-1, type=click.Path(path_type=Path, exists=True))
-@click.option(
-    "--valid",
-    type=click.Path(path_type=Path, exists=True),
-    help="Queries to stop on; else a fifth is held out.",
-)
-@click.option(
-    "--test", type=click.Path(path_type=Path, exists=True), help="Queries to compare on; else five folds."
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("experiment.yaml"),
-    show_default=True,
-)
-@reader_option
-@reader_options
+@click.argument("train", nargs=-1, type=_THERE)
+@click.option("--valid", type=_THERE, help="Queries to stop on; else a fifth is held out.")
+@click.option("--test", type=_THERE, help="Queries to compare on; else five folds.")
+@options.output(None, options.FILE, default=Path("experiment.yaml"), show_default=True)
+@options.reader
 def command(
     train: tuple[Path, ...],
     valid: Path | None,
@@ -59,28 +71,22 @@ def command(
     TRAIN is a file of labelled rows: LETOR, LibSVM, CSV, TSV, Parquet or Arrow; how to read it is guessed from its
     name, its columns and its content. Without TRAIN the experiment is about made-up data.
     """
-    from ltr_harness.errors import Problem, UsageError
-
     if output.exists():
-        raise UsageError(
-            Problem(
-                str(output),
-                "exists already; nothing was written",
-                cure="choose another name with -o",
-            )
-        )
+        cure = "choose another name with -o"
+        raise UsageError.at(output, "exists already; nothing was written", cure=cure)
     if valid is not None and test is None:
-        raise UsageError(
-            Problem("--valid", "given without --test", cure="name the test file too, or leave both out")
-        )
+        cure = "name the test file too, or leave both out"
+        raise UsageError.at("--valid", "given without --test", cure=cure)
     if not train:
         if valid or test or reader_name or reader_options:
             raise UsageError(
                 "no training file; expected it as the argument, as in `ltr-harness init train.csv`"
             )
-        text, said = _on_made_up_data(output)
+        text, said = starter(output.stem, _MADE_UP, None, {"feature": "match_1"}), list[str]()
     else:
-        text, said = _on(train, valid, test, output, reader_name, reader_options)
+        files = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}
+        name = reader_name or data_source.guessed_reader(train[0])
+        text, said = _guessed(files, name, data_source.made_reader(name, reader_options), output)
     output.parent.mkdir(parents=True, exist_ok=True)
     with output.open("x", encoding="utf-8") as file:
         file.write(text)
@@ -90,76 +96,225 @@ def command(
     return 0
 
 
-def _on_made_up_data(output: Path) -> tuple[str, list[str]]:
-    from ltr_harness.cli.starter import starter
-
-    data = [
-        "  reader: synthetic                # made up: grades 0 to 4, 5 to 200 rows per query; see `list readers`",
-        "  n_queries: {train: 600, valid: 200, test: 300}",
-    ]
-    return starter(output.stem, data, None, {"feature": "match_1"}), []
-
-
-def _on(
-    train: tuple[Path, ...],
-    valid: Path | None,
-    test: Path | None,
-    output: Path,
-    reader_name: str | None,
-    reader_options: tuple[str, ...],
+def _guessed(
+    splits: Mapping[str, Sequence[Path]], name: str, reader: Reader, output: Path
 ) -> tuple[str, list[str]]:
-    from ltr_harness.cli.data_source import guessed_reader, made_reader
-    from ltr_harness.cli.starter import (
-        best_single_feature,
-        data_section,
-        guessed_categories,
-        guessed_columns,
-        read_anyway,
-        starter,
-    )
+    """The experiment file for the files of each split, and what was guessed."""
     from ltr_harness.inspection import data_card, lint
-    from ltr_harness.readers.align import check_alignment
+    from ltr_harness.readers.rows import check_alignment
     from ltr_harness.readers.tables import TableReader
 
-    name = reader_name or guessed_reader(train[0])
-    reader = made_reader(name, reader_options)
-    options: dict[str, Any] = reader.model_dump(mode="json", exclude_unset=True)
-    said = [f"reader: {name}"]
+    given: dict[str, Any] = reader.model_dump(mode="json", exclude_unset=True)
+    said, train = [f"reader: {name}"], splits["train"][0]
     if isinstance(reader, TableReader):
-        first = reader.paths([train[0].name], train[0].parent)[0]
+        first = reader.paths([train.name], train.parent)[0]
         table = reader.opened(first)
-        columns, guessed = guessed_columns(table.columns, table.numeric_columns(), options, str(first))
-        options, said = columns, said + guessed
-        reader = type(reader).model_validate(options)
+        columns, guessed = guessed_columns(table.columns, table.numeric_columns(), given, str(first))
+        given, said = columns, said + guessed
+        reader = type(reader).model_validate(given)
         if categories := guessed_categories(reader, first):
-            options["categorical"] = list(categories)
+            given["categorical"] = list(categories)
             said.append(f"categorical: {', '.join(categories)}, few texts each")
-            reader = type(reader).model_validate(options)
-    splits = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}
+            reader = type(reader).model_validate(given)
     files = {split: [path.absolute() for path in paths] for split, paths in splits.items() if paths}
-    rows = {}
+    rows: dict[str, RankingDataset] = {}
     for split, paths in files.items():
         rows[split], scattered = read_anyway(reader, list(map(str, paths)))
         if scattered:
-            options["regroup"] = True
+            given["regroup"] = True
             said.append(
                 f"regroup: rows of a query do not stand together in {split}; they are brought together"
             )
-        facts = rows[split]
-        said.append(
-            f"{split}: {count_of(facts.n_queries, 'query')}, {count_of(facts.n_rows, 'row')}, "
-            f"{named('feature', facts.feature_names)}"
-        )
+        size = counts(query=rows[split].n_queries, row=rows[split].n_rows)
+        said.append(f"{split}: {size}, {named('feature', rows[split].feature_names)}")
     said += rows["train"].notes
     card = data_card({"train": rows["train"]})
     said += [str(one) for one in lint(card) if one.lint in _SAID]
     check_alignment(rows)
-    best = best_single_feature(card.splits[0])
+    sound = [
+        one
+        for one in card.splits[0].features
+        if one.varies_in_queries and one.name not in rows["train"].categories
+    ]
+    best = max(sound, key=lambda one: -1.0 if math.isnan(one.ndcg) else one.ndcg, default=None)
     baseline = None
     if best is not None:
         baseline = {"feature": best.name} | ({} if best.descending else {"ascending": True})
-        said.append(
-            f"one-feature: {best.name!r} ranks best by itself{'' if best.descending else ', the lowest first'}"
-        )
-    data = data_section(name, options, files, output.absolute().parent)
-    return starter(output.stem, data, rows["train"], baseline, max_grade="relevance" not in options), said
+        lowest = "" if best.descending else ", the lowest first"
+        said.append(f"one-feature: {best.name!r} ranks best by itself{lowest}")
+    data = data_section(name, given, files, output.absolute().parent)
+    return starter(output.stem, data, rows["train"], baseline, max_grade="relevance" not in given), said
+
+
+def guessed_columns(
+    columns: Sequence[str], numeric: Collection[str], given: dict[str, Any], place: str
+) -> tuple[dict[str, Any], list[str]]:
+    """Which column of a table is the query, the label, the document and the position: options, and what to say."""
+    from ltr_harness.readers.tables import ROLES, column_for, event_weight, is_outcome
+
+    options = dict(given)
+    said, problems = [], []
+    for role in ROLES:
+        if role in options:
+            continue
+        column = column_for(role, [name for name in columns if name not in options.values()])
+        if role == "label" and (column is None or is_outcome(column)):
+            if "relevance" in options:
+                continue
+            weights = {name: event_weight(name) for name in columns if name in numeric}
+            if events := {name: weight for name, weight in weights.items() if weight is not None}:
+                options["relevance"] = {"events": dict(sorted(events.items(), key=lambda event: event[1]))}
+                worth = ", ".join(
+                    f"{name} {weight}" for name, weight in options["relevance"]["events"].items()
+                )
+                said.append(f"relevance: the highest weight among what users did ({worth})")
+                continue
+        if column is not None:
+            options[role] = column
+            said.append(f"{role}: column {column!r}")
+        elif role in ("query", "label"):
+            shown = ", ".join(columns[:20]) + (" …" if len(columns) > 20 else "")
+            found = f"no column looks like the {role} ({shown})"
+            problems.append(Problem(place, found, cure=f"name it: --set {role}=COLUMN"))
+    if problems:
+        raise DataError(problems)
+    return options, said
+
+
+def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
+    """Columns of a table that look like categories: few different texts, which do not begin as numbers and times do.
+
+    At most a tenth as many texts as queries: the words that were searched for are not a kind of document.
+    """
+    from ltr_harness.logs.columns import id_texts
+    from ltr_harness.readers.tables import is_id, is_outcome
+
+    if reader.features is not None or reader.categorical:
+        return ()
+    table = reader.opened(path)
+    known = {*reader.roles(), *reader.no_features(), *table.numeric_columns(), *table.category_columns()}
+    names = [name for name in table.columns if name not in known and not is_id(name) and not is_outcome(name)]
+    kinds = table.read([], [reader.query, *names])
+    most = min(MOST_GUESSED, len(kinds[reader.query].unique()) // 10)
+
+    def is_category(column: Any) -> bool:
+        texts = id_texts(column.unique())
+        if texts is None or len(texts) > most + 1:
+            return False
+        values = [text for text in texts.to_pylist() if text]
+        return 1 < len(values) <= most and all(text[0].isalpha() for text in values)
+
+    return tuple(name for name in names if is_category(kinds[name]))
+
+
+def read_anyway(reader: Reader, files: Sequence[str]) -> tuple[RankingDataset, bool]:
+    """The rows, and whether queries had to be brought together from several places of the files."""
+    try:
+        return reader.read(files, Path()), False
+    except DataError as problem:
+        if getattr(reader, "regroup", True) or "regroup: true" not in str(problem):
+            raise
+        return reader.model_copy(update={"regroup": True}).read(files, Path()), True
+
+
+def data_section(
+    reader_name: str, options: Mapping[str, Any], files: Mapping[str, Sequence[Path]], home: Path
+) -> list[str]:
+    """The lines under ``data:``, for splits of absolute paths, in a file that stands in the folder `home`."""
+    folder = Path(os.path.commonpath([path.parent for paths in files.values() for path in paths]))
+    inside = {
+        split: quoted([path.relative_to(folder).as_posix() for path in paths])
+        for split, paths in files.items()
+    }
+    root = quoted(Path(os.path.relpath(folder, home)).as_posix())
+    lines = [
+        f"  reader: {reader_name}",
+        *(f"  {key}: {quoted(value)}" for key, value in options.items()),
+        f"  root: {root}    # of the files below; relative to this file",
+    ]
+    if "test" not in files:
+        rotation = "by query: each is the test set once, the next one is stopped on"
+        return [*lines, f"  files: {inside['train']}", f"  folds: 5                         # {rotation}"]
+    held = inside.get("valid", "{holdout: 0.2, seed: 1}")
+    return [*lines, f"  splits: {{train: {inside['train']}, valid: {held}, test: {inside['test']}}}"]
+
+
+def starter(
+    name: str,
+    data: Iterable[str],
+    train: RankingDataset | None,
+    baseline: Mapping[str, Any] | None,
+    *,
+    max_grade: bool = True,
+) -> str:
+    """The experiment file, commented."""
+    top = 4.0 if train is None else float(train.labels.max())
+    whole = train is None or bool((train.labels == train.labels.round()).all())
+    exponential = whole and top <= LARGEST_EXPONENTIAL
+    ndcg = "ndcg" if exponential else "ndcg(gain=linear)"
+    preset = "small" if train is None or train.n_queries <= FEW_QUERIES else "web"
+    graded = "err, " if exponential and top > 1 else ""
+    scale = [
+        f"  max_grade: {top:g}                     # the top of the scale of grades; checked against the labels"
+    ]
+    gain = (
+        ""
+        if exponential
+        else "           # linear gain: these labels are not grades for a gain of 2^label - 1"
+    )
+    cheapest = [] if baseline is None else [f"  one-feature: {quoted({'ranker': 'feature', **baseline})}"]
+    return "\n".join(
+        [
+            f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
+            "# Every key, for editors that know JSON Schema:  ltr-harness schema > schema.json",
+            f"name: {quoted(name)}",
+            "seeds: [1, 2, 3]                   # every model is trained once per seed: how much of a number is luck?",
+            "",
+            "data:",
+            *data,
+            *(scale if whole and max_grade else []),
+            "",
+            "metrics:",
+            "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",
+            f"  report: [{ndcg}, mrr, {graded}map]    # each at every cutoff; `ltr-harness list metrics` for more",
+            f"  primary: {ndcg}@10{gain}                 # the one number that decides",
+            "",
+            "# One rule for every library: stop when the metric on the validation queries has not improved for so many",
+            "# rounds, keep the best round.",
+            f"stopping: {{metric: {ndcg}@10, on: valid, patience: 50, max_rounds: 1000}}",
+            "",
+            "models:",
+            "  # The preset samples rows and features, so that the seed matters; `params: {…}` go on top of it.",
+            *_boosted(exponential, preset),
+            "  # Baselines cost nothing and tell whether learning was worth it.",
+            *cheapest,
+            "  random: {ranker: random}",
+            "",
+            "compare: {baseline: xgb-ndcg, test: skew-adjusted, correction: joint, confidence: 0.95}",
+            "",
+        ]
+    )
+
+
+def _boosted(exponential: bool, preset: str) -> list[str]:
+    """The lines of the boosted models."""
+    sampled = f"preset: {preset}"
+    if exponential:
+        return [
+            f"  lgbm-lambdarank: {{ranker: lightgbm, objective: lambdarank, {sampled}}}",
+            f"  lgbm-xendcg: {{ranker: lightgbm, objective: rank_xendcg, {sampled}}}",
+            f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}}}',
+        ]
+    return [
+        "  # LightGBM's ranking objectives want integer labels.",
+        f"  lgbm-regression: {{ranker: lightgbm, objective: regression, {sampled}}}",
+        f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}, params: {{ndcg_exp_gain: false}}}}',
+    ]
+
+
+def quoted(value: Any) -> str:
+    """A value as YAML, on one line, quoted where it must be."""
+    import yaml
+
+    text: str = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=10_000)
+    return text.removesuffix("\n").removesuffix("\n...").strip()

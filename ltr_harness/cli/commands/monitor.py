@@ -13,9 +13,9 @@ from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
-    from ltr_harness.cli.event_stream import EventStream
+    from ltr_harness.cli.events import EventStream
     from ltr_harness.monitoring.config import MonitorConfig
-    from ltr_harness.monitoring.stages import Watched
+    from ltr_harness.monitoring.result import Watched
 
 ALERT = 4
 
@@ -37,21 +37,14 @@ Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judge
 @options.config
 @click.option(
     "--log",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help="Production: Parquet, CSV, Arrow or JSON lines, file or folder.",
 )
-@click.option(
-    "--baseline", type=click.Path(path_type=Path), help="A log, a run of this harness, or an earlier result."
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder for report.html, tables and per_query.parquet.",
-)
+@click.option("--baseline", type=options.PATH, help="A log, a run of this harness, or an earlier result.")
+@options.output("Folder for report.html, tables and per_query.parquet.")
 @click.option(
     "--history",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=options.FOLDER,
     help="Folder of the windows of earlier runs; this run adds its own.",
 )
 @click.option(
@@ -90,7 +83,7 @@ def command(
     CONFIG says which columns mean what, how relevance follows from events, and what counts as an alert.
     """
     if as_json:
-        from ltr_harness.cli.event_stream import EventStream
+        from ltr_harness.cli.events import EventStream
 
         with EventStream("monitor", quiet) as stream:
             watched = _watched(
@@ -137,8 +130,8 @@ def _watched(
 
     watched = watch(settings, log=log, baseline=baseline, history=history, dask=dask)
     if output is not None:
-        from ltr_harness.monitoring.report.page import write_monitor_report
-        from ltr_harness.monitoring.results.files import write_provenance, write_tables
+        from ltr_harness.monitoring.page import write_monitor_report
+        from ltr_harness.monitoring.stored import write_provenance, write_tables
 
         write_tables(watched, output)
         write_provenance(watched, settings, log or settings.log, baseline or settings.baseline, output)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.cli import options, ranking_source
-from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
-from ltr_harness.cli.output import say
-from ltr_harness.cli.tables import show_page
+from ltr_harness.cli import options
+from ltr_harness.cli.output import say_notes, say_page
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Method
 
@@ -46,7 +44,7 @@ Exit 2: results that must not be compared, or nothing to plan with.
 )
 @click.option("--power", default="0.8", show_default=True, help="With which probability; several by commas.")
 @click.option("-m", "--metric", metavar="METRIC", help="Such as ndcg@10.  [default: the one that decides]")
-@ranking_source.options("scores", "run")
+@options.rankings("scores", "run")
 @click.option("--baseline", metavar="NAME", help="The model the others are compared with, as in `compare`.")
 @click.option("--common-queries", is_flag=True, help="The queries that all have.")
 @click.option(
@@ -62,8 +60,8 @@ Exit 2: results that must not be compared, or nothing to plan with.
     help="Sessions of two interleaved rankers; --difference is above one half.",
 )
 @click.option("--ab-test", is_flag=True, help="Units of an A/B test; --sd is of the measure over units.")
-@options.method_options("test", "correction", "confidence", "unit")
-@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Write a page there.")
+@options.method("test", "correction", "confidence", "unit")
+@options.output("Write a page there.")
 @click.option("--format", "formats", default="html,md,json,svg", show_default=True, help="What -o writes.")
 @options.as_json
 def command(
@@ -82,8 +80,7 @@ def command(
 
     From the per-query differences of stored runs, saved comparisons, tables or scores, or a standard deviation.
     """
-    from ltr_harness.report import write_report
-    from ltr_harness.report.power import document, report
+    from ltr_harness.report.power import report
 
     method = options.taken_method(given)
     powers = _powers(power)
@@ -96,16 +93,8 @@ def command(
         planned = _typed([*kinds, "--sd"][0], inputs, difference, powers, sd, method, given)
     else:
         planned = _measured(inputs, difference, powers, method, given)
-    page = report(planned)
-    if as_json:
-        say(document(planned))
-    else:
-        show_page(page)
-    if output is not None:
-        say(
-            f"report: {write_report(page, output, [part.strip() for part in formats.split(',')])}",
-            err=as_json,
-        )
+    wanted = [part.strip() for part in formats.split(",")]
+    say_page(report(planned), as_json, output, wanted)
     return 0
 
 
@@ -123,7 +112,7 @@ def _measured(
     inputs: Sequence[str], difference: float, powers: Sequence[float], method: Method, given: dict[str, Any]
 ) -> PowerPlan:
     """From differences at hand, compared as `compare` would."""
-    from ltr_harness.comparison import compare
+    from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
     from ltr_harness.comparison.power import planned
 
     if not inputs:
@@ -132,16 +121,9 @@ def _measured(
         given.pop(name) for name in ("metric", "baseline", "common_queries", "models")
     )
     paths, notes = expanded(inputs)
-    compared = ComparedInputs(paths, [metric] if metric else [], (), given)
-    comparison = compare(
-        *compared.items,
-        metrics=compared.metrics and compared.metrics[:1],
-        baseline=compared.declared_baseline if baseline is None else compared.named(baseline),
-        common_queries=shared,
-        **dataclasses.asdict(method),
-    )
-    for note in (*notes, *compared.notes, *comparison.notes):
-        say(f"note: {note}", err=True)
+    inputs_found = ComparedInputs(paths, [metric] if metric else [], (), given)
+    comparison = inputs_found.compared(method, baseline, shared, primary_alone=True)
+    say_notes([*notes, *inputs_found.notes, *comparison.notes])
     return planned(comparison, difference, powers, models)
 
 
@@ -155,33 +137,23 @@ def _typed(
     given: dict[str, Any],
 ) -> PowerPlan:
     """From a standard deviation, typed or of votes."""
-    from ltr_harness.comparison.power import from_spread, level_text
-    from ltr_harness.stats.power import Spread
+    from ltr_harness.comparison.power import Spread, from_spread, level_text
 
     models = given.pop("models") or 1
     unused = [name for name, value in given.items() if value] + (["unit"] if method.unit else [])
     if unused or (inputs and which != "--interleaving"):
-        what = ranking_source.option(unused[0]) if unused else inputs[0]
+        what = options.written(unused[0]) if unused else inputs[0]
         raise UsageError(f"{what} with {which}; {which} plans from numbers, without runs")
     if which == "--interleaving":
         return _of_votes(inputs, difference, powers, sd, method, models)
     if sd is None or not 0 < sd < float("inf"):
-        raise UsageError(
-            f"{which}: --sd {'is missing' if sd is None else f'{sd:g}'}; expected a number above 0"
-        )
-    level, text = method.level(models), level_text(method, models)
+        given_sd = "is missing" if sd is None else f"{sd:g}"
+        raise UsageError(f"{which}: --sd {given_sd}; expected a number above 0")
+    level, about = method.level(models), f"{method.test_text}, {level_text(method, models)}"
     if which == "--ab-test":
         # two means with this spread are compared: the variance of their difference is twice that of one
-        return from_spread(
-            "measure",
-            Spread(variance=2 * sd**2),
-            difference,
-            powers,
-            f"difference of two arms, {method.test_text}, {text}",
-            level,
-            "unit in each arm",
-        )
-    about = f"{method.test_text}, {text}"
+        spread, about = Spread(variance=2 * sd**2), f"difference of two arms, {about}"
+        return from_spread("measure", spread, difference, powers, about, level, "unit in each arm")
     return from_spread("differences", Spread(variance=sd**2), difference, powers, about, level, "query")
 
 
@@ -195,8 +167,7 @@ def _of_votes(
 ) -> PowerPlan:
     """Sessions of an interleaving experiment, as alike within users as those of a log where one is given."""
     from ltr_harness.comparison.interleaving import interleaved
-    from ltr_harness.comparison.power import from_spread, level_text
-    from ltr_harness.stats.power import Spread
+    from ltr_harness.comparison.power import Spread, from_spread, level_text
 
     if sd is not None or len(inputs) > 1 or not abs(difference) < 0.5:
         raise UsageError(
@@ -208,21 +179,16 @@ def _of_votes(
         if not sum(votes.wins):
             raise UsageError(f"{inputs[0]}: no session is decided; there is nothing to plan from")
         effect, share = votes.design_effect, sum(votes.wins) / (sum(votes.wins) + votes.ties)
-    # a vote is 0 or 1, near one half
-    spread = Spread(variance=effect / 4)
+    spread, level = Spread(variance=effect / 4), method.level(models)  # a vote is 0 or 1, near one half
     about = f"share of the decided sessions above one half, sign test, {level_text(method, models)}"
-    planned = from_spread(
-        "sessions", spread, difference, powers, about, method.level(models), "decided session"
-    )
+    planned = from_spread("sessions", spread, difference, powers, about, level, "decided session")
     if not inputs:
         return planned
     notes = [f"design effect {effect:.2g}: sessions of one user vote alike"] if effect > 1 else []
-    notes.append(
-        f"{share:.0%} of the sessions in {inputs[0]} were decided: "
-        + ", ".join(
-            f"{need.power:.0%} takes {round(need.draws / share):,} in all"
-            for need in planned.plans[0].needs
-            if need.draws is not None
-        )
-    )
+    takes = [
+        f"{need.power:.0%} takes {round(need.draws / share):,} in all"
+        for need in planned.plans[0].needs
+        if need.draws is not None
+    ]
+    notes.append(f"{share:.0%} of the sessions in {inputs[0]} were decided: {', '.join(takes)}")
     return dataclasses.replace(planned, notes=tuple(notes))

@@ -9,6 +9,7 @@ import click
 
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import say
+from ltr_harness.errors import DataError, UsageError
 from ltr_harness.wording import count_of, csv_cell
 
 if TYPE_CHECKING:
@@ -31,18 +32,10 @@ Examples:
   ltr-harness evaluate --data new.txt --scores scores.parquet
 """,
 )
-@click.argument("run", type=click.Path(path_type=Path))
-@click.argument("data", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    required=True,
-    metavar="FILE",
-    help=f"Where to write: {', '.join(_SUFFIXES)}.",
-)
-@data_source.reader_option
-@data_source.reader_options
+@options.run
+@click.argument("data", type=options.PATH)
+@options.output(f"Where to write: {', '.join(_SUFFIXES)}.", options.FILE, required=True, metavar="FILE")
+@options.reader
 @click.option("--threads", type=click.IntRange(min=1), help="For scoring.  [default: the run's]")
 @options.trust
 def command(
@@ -60,15 +53,12 @@ def command(
     query_id, row within the query and document_id where there is one; .npy and .txt hold one score per row, in the
     order of the file.
     """
-    from ltr_harness.errors import UsageError
+    from ltr_harness.cli.stored_runs import with_model
     from ltr_harness.files import whole_files
-    from ltr_harness.runs import load_run
 
     if output.suffix not in _SUFFIXES:
         raise UsageError(f"{output}: unknown kind of file; expected one of {', '.join(_SUFFIXES)}")
-    stored = load_run(run, trust=trust)
-    if stored.record.status != "complete":
-        raise UsageError(f"{run}: this run failed ({stored.record.error}); there is no model")
+    stored = with_model(run, trust)
     split = _read(data, reader_name, reader_options, stored.record)
     if output.suffix == ".run":
         _refuse_for_run(output, data, split)
@@ -101,22 +91,16 @@ def _read(
 
 def _refuse_for_run(output: Path, data: Path, split: RankingDataset) -> None:
     """A TREC run names documents, in fields between blanks."""
-    from ltr_harness.errors import DataError, Problem, UsageError
-
     documents = split.judgments.document_ids
     if documents is None:
         raise UsageError(f"{output}: a TREC run names documents, and {data} has no document ids")
     for what, ids in (("query", split.groups.ids), ("document", documents)):
         bad = [name for name in dict.fromkeys(map(str, ids.tolist())) if name.split() != [name]]
         if bad:
-            raise DataError(
-                Problem(
-                    str(output),
-                    f"the fields of a TREC run end with blanks, and {what} {bad[0]!r} has one ({len(bad):,} such)",
-                    "ids without blanks",
-                    "write .csv or .parquet instead",
-                )
+            found = (
+                f"the fields of a TREC run end with blanks, and {what} {bad[0]!r} has one ({len(bad):,} such)"
             )
+            raise DataError.at(output, found, "ids without blanks", "write .csv or .parquet instead")
 
 
 def _write(path: Path, split: RankingDataset, scores: NDArray[np.float64], model: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 
 
@@ -18,8 +19,8 @@ Examples:
   ltr-harness report runs/a/lgbm--all--s1--* runs/b/xgb--all--s1--*
 """,
 )
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder to write to.")
+@click.argument("runs", nargs=-1, required=True, type=options.PATH)
+@options.output("Folder to write to.")
 @click.option(
     "--format", "formats", default="html,md,json,tex,svg", show_default=True, help="What to write; png too."
 )
@@ -34,7 +35,7 @@ def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline:
 
     from ltr_harness.errors import UsageError
     from ltr_harness.report import warm_up, write_report
-    from ltr_harness.report.stored import stored_data
+    from ltr_harness.report.data import stored_data
     from ltr_harness.report.terminal import show
 
     if output is None and len(runs) > 1:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import say
+from ltr_harness.cli.output import say, say_json
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -28,9 +27,9 @@ Examples:
 Exit codes: 0 identical, 1 not identical or training failed, 2 the run or its data cannot be used.
 """,
 )
-@click.argument("run", type=click.Path(path_type=Path))
+@options.run
 @click.option("--threads", type=click.IntRange(min=1), help="Another number of threads than the run's.")
-@click.option("--data-root", type=click.Path(path_type=Path), help="Where the data is now, if it has moved.")
+@click.option("--data-root", type=options.PATH, help="Where the data is now, if it has moved.")
 @options.trust
 @options.as_json
 def command(run: Path, threads: int | None, data_root: Path | None, trust: bool, as_json: bool) -> int:
@@ -43,7 +42,7 @@ def command(run: Path, threads: int | None, data_root: Path | None, trust: bool,
 
     reproduction = reproduce(run, threads=threads, data_root=data_root, trust=trust)
     if as_json:
-        say(json.dumps(reproduction.as_dict(), indent=2))
+        say_json(reproduction.as_dict())
     else:
         _say(reproduction)
     return 0 if reproduction.identical else 1

@@ -10,13 +10,12 @@ import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say
+from ltr_harness.errors import UsageError
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
-    from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiment import ExperimentResult
-    from ltr_harness.experiment.job import Job, Plan
-    from ltr_harness.runs.record import Record
+    from ltr_harness.experiment.job import Job
 
 
 class _Workers(click.ParamType):  # type: ignore[type-arg]  # not generic at run time in older versions
@@ -24,9 +23,8 @@ class _Workers(click.ParamType):  # type: ignore[type-arg]  # not generic at run
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         if not re.fullmatch(r"(dask:)?[1-9][0-9]*", str(value)):
-            self.fail(
-                f"{value!r}; expected at least 1, or dask:N for a Dask cluster of N processes", param, ctx
-            )
+            expected = "expected at least 1, or dask:N for a Dask cluster of N processes"
+            self.fail(f"{value!r}; {expected}", param, ctx)
         return int(value) if str(value).isdecimal() else str(value)
 
 
@@ -94,16 +92,17 @@ def command(
     """
     from ltr_harness.experiment.pool import worker_context
 
-    _refuse_beside_final(final, {"--json": as_json, "--dry-run": dry_run})
+    for option, given in (("--json", as_json), ("--dry-run", dry_run)):
+        if given and final is not None:
+            raise UsageError(f"--final: has no meaning with {option}")
     local = dask is None and not isinstance(workers, str)
     if local and workers != 1 and not dry_run:
         worker_context()
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiment.check import refuse_errors
     from ltr_harness.experiment.cluster import chosen_cluster
-    from ltr_harness.experiment.experiment import check_final, prepare, run_prepared
+    from ltr_harness.experiment.experiment import check_final, prepare, read, run_prepared
     from ltr_harness.experiment.progress import TerminalProgress
-    from ltr_harness.experiment.read import read
 
     with (
         JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress,
@@ -124,37 +123,25 @@ def command(
             check_final(job.experiment, final)
         if dry_run:
             refuse_errors(job.findings)
-            progress.planned(job, job.plan)
-            _say_plan(job.plan)
+            progress.planned(job)
+            for study in job.open_studies:
+                done = count_of(len(job.trials_of(study)), "trial")
+                say(f"{'tune':<11}  {study}: {done} done  ->  {job.folder_of(study)}")
+            for task in job.tasks:
+                say(f"{task.state:<11}  {task}  ->  {task.folder}")
             return 0
         result = run_prepared(job, fail_fast=fail_fast, progress=progress)
         code = 1 if result.failures else 0
         if isinstance(progress, JsonProgress):
             progress.exit_code = code
-            _say_json(result, progress)
+            if result.report_path is not None:
+                say(result.report_path.with_name("report.json").read_text(encoding="utf-8"), nl=False)
+                progress.reported(result.report_path)
             return code
-    _say_end(result)
-    return code if final is None else max(code, _train_final(job, result, final, accept))
-
-
-def _refuse_beside_final(final: str | None, others: dict[str, bool]) -> None:
-    from ltr_harness.errors import UsageError
-
-    for option in [option for option, given in others.items() if given and final is not None]:
-        raise UsageError(f"--final: has no meaning with {option}")
-
-
-def _say_json(result: ExperimentResult, progress: JsonProgress) -> None:
-    if result.report_path is not None:
-        say((result.report_path.parent / "report.json").read_text(encoding="utf-8"), nl=False)
-        progress.reported(result.report_path)
-
-
-def _say_end(result: ExperimentResult) -> None:
     if result.report_path is not None:
         say(f"report: {result.report_path}")
-    for run in result.failures:
-        _say_failure(run.record)
+    _say_failures(result)
+    return code if final is None else max(code, _train_final(job, result, final, accept))
 
 
 def _train_final(job: Job, compared: ExperimentResult, model: str, accept: tuple[str, ...]) -> int:
@@ -167,8 +154,7 @@ def _train_final(job: Job, compared: ExperimentResult, model: str, accept: tuple
     result = run_experiment(
         config, runs=job.folder.parent, accept=accept, workers=1, progress=Progress(), on_failure="keep"
     )
-    for run in result.failures:
-        _say_failure(run.record)
+    _say_failures(result)
     for run in result.runs:
         summary = run.record.metrics[run.record.primary]
         mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
@@ -177,12 +163,6 @@ def _train_final(job: Job, compared: ExperimentResult, model: str, accept: tuple
     return 1 if result.failures else 0
 
 
-def _say_failure(record: Record) -> None:
-    say(f"failed: {record.model}, {record.fold}, seed {record.seed}: {record.error}", err=True)
-
-
-def _say_plan(plan: Plan) -> None:
-    for study in plan.open_studies:
-        say(f"{'tune':<11}  {study}: {count_of(study.n_trials, 'trial')} done  ->  {study.folder}")
-    for task in plan.tasks:
-        say(f"{task.state:<11}  {task}  ->  {task.folder}")
+def _say_failures(result: ExperimentResult) -> None:
+    for record in (run.record for run in result.failures):
+        say(f"failed: {record.model}, {record.fold}, seed {record.seed}: {record.error}", err=True)

@@ -1,15 +1,15 @@
-"""`ltr-harness show`: a resolved configuration with origins, or a stored run."""
+"""`ltr-harness show`: a resolved configuration with origins, experiments, a stored run and what its model looks at."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.commands import show_model, show_trees
-from ltr_harness.cli.output import say
-from ltr_harness.cli.tables import print_table
+from ltr_harness.cli.commands import show_trees
+from ltr_harness.cli.output import print_table, say, say_json, show_page
 from ltr_harness.wording import count_of
 
 
@@ -32,9 +32,7 @@ def command() -> None:
     """Show a resolved configuration, all experiments, a run, or what a stored model looks at."""
 
 
-command.add_command(show_model.importance)
-command.add_command(show_model.why)
-command.add_command(show_trees.trees)
+command.add_command(show_trees.command)
 
 
 @command.command("config")
@@ -53,7 +51,7 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> int:
 
 
 @command.command("run")
-@click.argument("run", type=click.Path(path_type=Path))
+@options.run
 @options.as_json
 def show_run(run: Path, as_json: bool) -> int:
     """Print what a run's record says."""
@@ -84,10 +82,8 @@ def show_run(run: Path, as_json: bool) -> int:
 
 
 @command.command("runs")
-@click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Page to write, such as runs/index.html."
-)
+@click.argument("folder", type=options.PATH, default=Path("runs"))
+@options.output("Page to write, such as runs/index.html.", options.PATH)
 @options.as_json
 def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
     """Print all experiments of a folder: best model, difference to the one before on the same question, size.
@@ -95,13 +91,12 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
     A difference is taken only between experiments whose test data's judgments and primary metric are equal. FOLDER
     is `runs` unless given. What in it cannot be read is listed.
     """
-    from ltr_harness.cli.tables import show_page
     from ltr_harness.files import write_whole
-    from ltr_harness.report import experiments_page
+    from ltr_harness.report import experiments
     from ltr_harness.report.experiments import read_experiments
 
     page = output / "index.html" if output is not None and output.is_dir() else output
-    report = experiments_page.report(read_experiments(folder), page)
+    report = experiments.report(read_experiments(folder), page)
     if page is not None:
         from ltr_harness.report import html
 
@@ -116,7 +111,7 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
 
 
 @command.command("worst")
-@click.argument("run", type=click.Path(path_type=Path))
+@options.run
 @click.option("-m", "--metric", help="One of the run's metrics; the primary one unless given.")
 @click.option(
     "-n", "number", type=click.IntRange(min=1), default=10, show_default=True, help="How many queries."
@@ -134,15 +129,120 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int
         raise UsageError(f"the run has no metric {name!r}; {did_you_mean(name, stored.record.metrics)}")
     defined = stored.per_query.dropna(subset=[name])
     lower_is_worse = stored.record.metrics[name].higher_is_better
-    worst = defined.sort_values([name, "query_id"], ascending=[lower_is_worse, True], kind="stable").head(
-        number
-    )
+    ordered = defined.sort_values([name, "query_id"], ascending=[lower_is_worse, True], kind="stable")
+    worst = ordered[["query_id", name, "rows", "n_relevant"]].head(number)
     if as_json:
-        say(worst[["query_id", name, "rows", "n_relevant"]].to_json(orient="records", indent=2))
+        say(worst.to_json(orient="records", indent=2))
         return 0
-    listed = worst[["query_id", name, "rows", "n_relevant"]].itertuples(index=False)
     print_table(
         ["query", name, "rows", "relevant"],
-        [[str(query), f"{value:z.4f}", str(rows), str(relevant)] for query, value, rows, relevant in listed],
+        [
+            [str(query), f"{value:z.4f}", str(rows), str(relevant)]
+            for query, value, rows, relevant in worst.itertuples(index=False)
+        ],
     )
+    return 0
+
+
+@command.command("importance")
+@options.run
+@options.rows_of_run
+@click.option("-m", "--metric", help="Whose loss is measured.  [default: the experiment's primary metric]")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Shuffles of each feature."
+)
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Features shown.")
+@options.trust
+@options.as_json
+def show_importance(
+    run: Path, metric: str | None, repeats: int, top: int, as_json: bool, **rows_of_run: Any
+) -> int:
+    """What the metric loses when a feature is shuffled, with the shares of gain and of splits.
+
+    Intervals are over queries. Gain is measured in training and favours features with many values; the loss is
+    measured on rows that the model was not trained on.
+    """
+    from ltr_harness.cli.stored_runs import loaded, on_scale_of
+    from ltr_harness.rankers.adapters import TreeModel
+    from ltr_harness.runs.insight import permutation_importance
+
+    stored, model, split = loaded(run, **rows_of_run)
+    (measured,) = on_scale_of(stored.record, [metric] if metric else [], split.judgments)
+    effects = permutation_importance(model, split, measured, repeats=repeats)
+    shares: dict[str, dict[str, float]] = {}
+    if isinstance(model, TreeModel):
+        for kind in ("gain", "split"):
+            values = model.importance(kind)
+            total = max(float(values.sum()), 1e-300)
+            shares[kind] = dict(zip(split.feature_names, (values / total).tolist(), strict=True))
+    if as_json:
+        listed = [
+            {**one._asdict(), **{kind: share[one.feature] for kind, share in shares.items()}}
+            for one in effects
+        ]
+        say_json({"metric": str(measured), "features": listed})
+        return 0
+    rows = []
+    for one in effects[:top]:
+        parts = [f"{100 * share[one.feature]:.1f} %" for share in shares.values()]
+        rows.append([one.feature, f"{one.loss:.4f}", f"{one.low:+.4f} {one.high:+.4f}", *parts])
+    print_table(["feature", f"loss of {measured}", "95 % interval", *shares], rows)
+    if len(effects) > top:
+        say(f"{count_of(len(effects) - top, 'more feature')}; --top shows more", err=True)
+    return 0
+
+
+@command.command("why")
+@options.run
+@options.rows_of_run
+@click.option("--query", required=True, metavar="ID", help="The query.")
+@click.option(
+    "--rows",
+    nargs=2,
+    type=click.IntRange(min=0),
+    metavar="A B",
+    help="Two of its rows, from 0.  [default: the two ranked first]",
+)
+@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Features shown.")
+@options.trust
+@options.as_json
+def show_why(
+    run: Path, query: str, rows: tuple[int, int] | None, top: int, as_json: bool, **rows_of_run: Any
+) -> int:
+    """Why one document of a query ranks above another: the difference of their scores, feature by feature.
+
+    SHAP values, computed by the library that trained the model; they sum to the difference of the scores.
+    """
+    import numpy as np
+
+    from ltr_harness.cli.stored_runs import loaded
+    from ltr_harness.runs import insight
+
+    _, model, split = loaded(run, **rows_of_run)
+    if not rows:
+        at = np.flatnonzero(split.groups.ids.astype(str) == query)
+        first, end = (
+            (split.groups.boundaries[at[0]], split.groups.boundaries[at[0] + 1]) if at.size else (0, 2)
+        )
+        order = np.argsort(-model.score(split.features[first:end]), kind="stable")
+        rows = (int(order[0]), int(order[min(1, order.size - 1)]))
+    a, b = rows
+    score_a, score_b, reasons = insight.why(model, split, query, a, b)
+    if as_json:
+        listed = [reason._asdict() for reason in reasons]
+        say_json({"query": query, "rows": [a, b], "scores": [score_a, score_b], "reasons": listed})
+        return 0
+    above = "above" if score_a > score_b else "below" if score_a < score_b else "level with"
+    difference = f"{score_a - score_b:+.4f}"
+    say(f"query {query}: row {a} ({score_a:.4f}) stands {above} row {b} ({score_b:.4f}), {difference}")
+    print_table(
+        ["feature", f"row {a}", f"row {b}", "difference"],
+        [
+            [reason.feature, f"{reason.of_a:.6g}", f"{reason.of_b:.6g}", f"{reason.difference:+.4f}"]
+            for reason in reasons[:top]
+        ],
+    )
+    rest = sum(reason.difference for reason in reasons[top:])
+    if reasons[top:]:
+        say(f"{count_of(len(reasons) - top, 'more feature')} together {rest:+.4f}")
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.cli import data_source, options
-from ltr_harness.cli.commands.show_model import loaded
-from ltr_harness.cli.output import say
-from ltr_harness.cli.tables import print_table
+from ltr_harness.cli import options
+from ltr_harness.cli.output import print_table, say, say_json, say_notes
 from ltr_harness.errors import UsageError
 from ltr_harness.wording import count_of
 
@@ -28,10 +25,8 @@ _SECONDS = 5.0  # for each length of lists
 
 
 @click.command("trees")
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="RUN…")
-@data_source.rows_of_run
-@data_source.reader_option
-@data_source.reader_options
+@click.argument("runs", nargs=-1, required=True, type=options.PATH, metavar="RUN…")
+@options.rows_of_run
 @click.option(
     "-m",
     "--metric",
@@ -53,16 +48,13 @@ _SECONDS = 5.0  # for each length of lists
 )
 @options.trust
 @options.as_json
-def trees(
+def command(
     runs: tuple[Path, ...],
-    data: Path | None,
-    reader_name: str | None,
-    reader_options: tuple[str, ...],
     names: tuple[str, ...],
     budget: str | None,
     documents: int,
-    trust: bool,
     as_json: bool,
+    **rows_of_run: Any,
 ) -> int:
     """How good the model's first trees alone are, and what ranking a query costs; nothing is trained.
 
@@ -70,25 +62,22 @@ def trees(
     nothing else says most. Beside the library that trained it, ONNX Runtime and treelite are timed where they are
     installed. With --budget RUNs are run folders and experiments' folders.
     """
-    from ltr_harness.cli.stored_runs import on_scale_of
-    from ltr_harness.metrics import parse_metric
-
-    metrics = [parse_metric(name) for name in names]
     if budget is not None:
         from ltr_harness.cli.within_budget import say_best
 
-        rows = None if data is None else data_source.read_files([data], reader_name, reader_options)
-        say_best(runs, rows, metrics, (budget, documents), trust, as_json)
+        say_best(runs, names, (budget, documents), as_json, **rows_of_run)
         return 0
     if len(runs) > 1:
         raise UsageError(
             f"{count_of(len(runs), 'run')} without --budget; expected one, or the time that a query may take"
         )
-    stored, model, split = loaded(runs[0], trust, data, reader_name, reader_options)
-    metrics = on_scale_of(stored.record, metrics, split.judgments)
+    from ltr_harness.cli.stored_runs import loaded, on_scale_of
+
+    stored, model, split = loaded(runs[0], **rows_of_run)
+    metrics = on_scale_of(stored.record, names, split.judgments)
     found = _measured(stored, model, split, metrics, documents)
     if as_json:
-        say(json.dumps(found, indent=2))
+        say_json(found)
         return 0
     _print(found)
     say(
@@ -104,8 +93,13 @@ def _measured(
 ) -> dict[str, Any]:
     """What is printed, as JSON has it."""
     from ltr_harness.export.verification import in_runtimes
-    from ltr_harness.runs.insight import microseconds_per_row, quality_by_trees
-    from ltr_harness.runs.latency import DOCUMENTS, first_rounds, latency
+    from ltr_harness.runs.insight import (
+        DOCUMENTS,
+        first_rounds,
+        latency,
+        microseconds_per_row,
+        quality_by_trees,
+    )
 
     cuts = []
     alone = stored.model_on(1)
@@ -115,8 +109,7 @@ def _measured(
         cuts.append({"rounds": cut.rounds, **means, "p50": took.p50})
     with TemporaryDirectory() as folder:
         others, refused = in_runtimes(alone, split.feature_names, Path(folder))
-    for why in refused:
-        say(f"note: timed in {stored.record.ranker} alone: {why}", err=True)
+    say_notes(f"timed in {stored.record.ranker} alone: {why}" for why in refused)
     times = [
         {"runtime": name, **took.model_dump(include={"documents", "calls", "p50", "p99"})}
         for name, score in {stored.record.ranker: alone.score, **others}.items()

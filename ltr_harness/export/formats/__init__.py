@@ -1,20 +1,223 @@
-"""The forms that models are written in: one file each, one line in `FORMATS` each."""
+"""The forms that models are written in, one line in `FORMATS` each, and what search engines' forms share."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ltr_harness.catalog import Catalog
-from ltr_harness.export.formats.model_format import ModelFormat as ModelFormat
+from ltr_harness.errors import DataError, UsageError, optional_module
+from ltr_harness.export.forest import LEAF, Forest, Tree, refused
+from ltr_harness.rankers.ranker import FittedModel
 
 FORMATS = {
     "elasticsearch": "ltr_harness.export.formats.plugin:Elasticsearch",
     "json": "ltr_harness.export.formats.dump:Dump",
     "onnx": "ltr_harness.export.formats.onnx_model:Onnx",
     "opensearch": "ltr_harness.export.formats.plugin:OpenSearch",
-    "ranklib": "ltr_harness.export.formats.ranklib:RankLib",
+    "ranklib": "ltr_harness.export.formats.plugin:RankLib",
     "solr": "ltr_harness.export.formats.solr:Solr",
     "treelite": "ltr_harness.export.formats.treelite_model:Treelite",
 }
 
-catalog = Catalog(
-    "format", FORMATS, "ltr_harness.formats", "ltr_harness.export.formats.model_format:ModelFormat"
+catalog = Catalog("format", FORMATS, "ltr_harness.formats", "ltr_harness.export.formats:ModelFormat")
+
+Scores = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""From float64 (n_rows, n_features), NaN for missing, to float64 (n_rows,)."""
+
+
+class ModelFormat(ABC):
+    """One form. Its two halves know nothing of each other, so that the second can find the first in the wrong."""
+
+    name: ClassVar[str]
+
+    rules: ClassVar[tuple[str, ...]]
+    """How the engine evaluates, in plain lines: thresholds, comparison, missing values, arithmetic."""
+
+    takes_categories: ClassVar[bool] = False
+    """Whether it has splits on categories; if not, models that have some are refused before `write`."""
+
+    versions: str = ""
+    """Of the engine, whose rules `read` follows, such as "before 3.2"; empty where all read alike."""
+
+    def for_engine(self, version: str) -> Self:
+        """The form as a version of its engine reads it.
+
+        Raises:
+            UsageError: all versions read it alike, or this is no version.
+        """
+        found = f"all versions read the form {self.name} alike"
+        raise UsageError.at("--engine-version", found, cure="leave it out")
+
+    @abstractmethod
+    def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
+        """Write the file, and beside it, in the same folder, what the engine wants besides.
+
+        Args:
+            forest: the model's trees.
+            model: the same, with the library's own object, for forms that the library writes.
+            path: of the file; whatever else is written stands beside it.
+
+        Raises:
+            DataError: the form has no place for something that the model needs.
+        """
+
+    @abstractmethod
+    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
+        """What the engine computes from the written file alone.
+
+        Args:
+            path: of the file.
+            feature_names: of the columns that are handed to the result, as in the data.
+
+        Raises:
+            DataError: the engine would not read it.
+        """
+
+
+def package(name: str, extra: str | None = None) -> Any:
+    """A library that a form needs, imported now."""
+    extra = extra or name
+    return optional_module(name, f"--to {extra}: needs the package {name}", extra)
+
+
+FEATURES_RULE: Final = (
+    "the features that it wants stand beside the file, in *.features.json; replace their queries by yours"
 )
 
-__all__ = ["FORMATS", "ModelFormat", "catalog"]
+Missing = Literal["there", "right", "zero"]
+"""Where an engine sends a missing value: where the file says, always right, or where 0 goes."""
+
+DEEPEST: Final = 300
+"""Levels of a tree. One takes two levels of nested JSON, of which the plugins' parsers and Python's read 1,000."""
+
+BEYOND: Final = 2.0**128
+"""The number after float32's largest: JSON has it, float32 reads it as infinity, and float64 as above every float32."""
+
+
+class EngineFormat(ModelFormat):
+    """A form that a search engine reads, with the history of what its versions do with missing values."""
+
+    missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(0, 0): "zero"}
+    """From which version on which rule holds, the newest first."""
+
+    def __init__(self, version: tuple[int, int] | None = None) -> None:
+        starts = list(self.missing_since)
+        at = next(i for i, start in enumerate(starts) if version is None or version >= start)
+        # by the version that is written for; `versions` do the same
+        self.missing = self.missing_since[starts[at]]
+        since, until = ("{}.{}".format(*starts[i]) for i in (at, at - 1))
+        if at > 0:
+            self.versions = f"before {until}" if at == len(starts) - 1 else f"{since} to before {until}"
+        elif len(starts) > 1:
+            self.versions = f"{since} and later"
+
+    def for_engine(self, version: str) -> Self:
+        if len(self.missing_since) == 1:
+            return super().for_engine(version)
+        found = re.match(r"([0-9]+)\.([0-9]+)(\.|$)", version)
+        if not found:
+            raise UsageError.at("--engine-version", f"{version!r} is not a version", "one such as 8.11")
+        return type(self)((int(found[1]), int(found[2])))
+
+    @contextmanager
+    def reading(self, path: Path) -> Iterator[None]:
+        """What the engine would not read is a DataError of the file."""
+        try:
+            with np.errstate(over="ignore"):  # a number beyond float32 is infinite there too
+                yield
+        except (ValueError, LookupError, TypeError, ET.ParseError) as problem:
+            found, expected = f"{self.name} would not read it ({problem})", f"a model of the form {self.name}"
+            raise DataError.at(path, found, expected) from None
+
+
+def engine_forest(forest: Forest, written: Literal["<=", "<"], engine: str) -> Forest:
+    """The model as an engine computes it that has every direction of missing values: what is then written as it is.
+
+    There is no infinity in JSON: 2**128 stands for it, so that float32's largest number is below the threshold.
+    """
+    form = forest.by_nan().in_float32(written).with_base_in_first_tree()
+    trees = []
+    for tree in form.trees:
+        with np.errstate(over="ignore"):
+            values = tree.value.astype(np.float32)
+        if np.isnan(tree.threshold).any() or not np.isfinite(values).all():
+            raise refused("a threshold is NaN, or a leaf beyond float32", f"finite numbers, as {engine} has")
+        thresholds = np.clip(tree.threshold, -BEYOND, BEYOND)
+        trees.append(replace(tree, threshold=thresholds, value=values.astype(np.float64)))
+    return replace(form, trees=tuple(trees))
+
+
+def nested(tree: Tree, split: Callable[[int, int, Any, Any], Any], leaf: Callable[[int], Any]) -> Any:
+    """What stands for the root, made of what stands for the nodes below; the opposite of `Tree.grown`."""
+    order, waiting = [], [(0, 0)]
+    while waiting:
+        node, level = waiting.pop()
+        order.append((node, level))
+        if tree.feature[node] != LEAF:
+            waiting += [(int(tree.right[node]), level + 1), (int(tree.left[node]), level + 1)]
+    deepest = max(level for _, level in order)
+    if deepest > DEEPEST:
+        expected = f"at most {DEEPEST}, which search engines read"
+        raise refused(f"a tree has {deepest} levels", expected, "limit max_depth")
+    built: dict[int, Any] = {}
+    for node, level in reversed(order):
+        below = built.pop(int(tree.left[node]), None), built.pop(int(tree.right[node]), None)
+        built[node] = leaf(node) if tree.feature[node] == LEAF else split(node, level, *below)
+    return built[0]
+
+
+def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
+    """A tree as XGBoost dumps its own, with all digits: nine are another number to who compares in float64."""
+
+    def split(node: int, level: int, yes: Mapping[str, Any], no: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "nodeid": node,
+            "depth": level,
+            "split": names[tree.feature[node]],
+            "split_condition": float(tree.threshold[node]),
+            "yes": yes["nodeid"],
+            "no": no["nodeid"],
+            "missing": (yes if tree.missing_left[node] else no)["nodeid"],
+            "children": [yes, no],
+        }
+
+    return nested(tree, split, lambda node: {"nodeid": node, "leaf": float(tree.value[node])})
+
+
+def used_features(forest: Forest) -> list[int]:
+    """The columns that some split looks at, in order; the first one where there is no split."""
+    looked_at = np.unique(np.concatenate([tree.feature for tree in forest.trees]))
+    return [int(column) for column in looked_at if column != LEAF] or [0]
+
+
+def features_path(path: Path) -> Path:
+    """Of the features' file beside a model's: ``ranker.features.json`` of ``ranker.json``."""
+    return path.with_suffix(".features.json")
+
+
+def model_name(stem: str) -> str:
+    """The file's name without its ending, which is what the model is called."""
+    if not re.fullmatch(
+        r"[\w.-]{1,200}", stem, re.ASCII
+    ):  # addresses and queries of the engines have other characters
+        cure = "name the file so"
+        raise refused(f"the file's name, {stem!r}, is the model's", "letters, digits and any of _ - .", cure)
+    return stem
+
+
+def refuse_names(names: Sequence[str], wrong: Callable[[str], object], expected: str) -> None:
+    """Raise for the names that an engine would reject or misread."""
+    found = [name for name in names if wrong(name)]
+    if found:
+        listed = ", ".join(repr(name[:60]) for name in found[:5]) + (", …" if len(found) > 5 else "")
+        raise refused(f"features named {listed}", expected, "rename the columns and train again")

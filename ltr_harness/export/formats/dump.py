@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ltr_harness.export.forest import LEAF, Forest, Split, Tree
-from ltr_harness.export.formats.model_format import EngineFormat, Scores, engine_forest, xgboost_dump
+from ltr_harness.export.formats import EngineFormat, Scores, engine_forest, xgboost_dump
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.lightgbm import LightGBMModel
 from ltr_harness.rankers.ranker import FittedModel
@@ -48,12 +48,26 @@ class Dump(EngineFormat):
         with self.reading(path):
             content = json.loads(path.read_text(encoding="utf-8"))
             column = {name: at for at, name in enumerate(feature_names)}
+
+            def of_xgboost(node: Mapping[str, Any]) -> Split | float:
+                if "leaf" in node:
+                    return float(node["leaf"])
+                below = {child["nodeid"]: child for child in node["children"]}
+                yes, no, missing_left = node["yes"], node["no"], node["missing"] == node["yes"]
+                threshold = float(node["split_condition"])
+                return Split(column[node["split"]], threshold, missing_left, below[yes], below[no])
+
+            def of_lightgbm(node: Mapping[str, Any]) -> Split | float:
+                if "leaf_value" in node:
+                    return float(node["leaf_value"])
+                at, threshold = columns[node["split_feature"]], float(node["threshold"])
+                return Split(at, threshold, node["default_left"], node["left_child"], node["right_child"])
+
             if isinstance(content, list):
-                trees = [Tree.grown(tree, lambda node: _of_xgboost(node, column)) for tree in content]
+                trees = [Tree.grown(tree, of_xgboost) for tree in content]
             else:
                 columns = [column[name] for name in content["feature_names"]]
-                roots = (tree["tree_structure"] for tree in content["tree_info"])
-                trees = [Tree.grown(root, lambda node: _of_lightgbm(node, columns)) for root in roots]
+                trees = [Tree.grown(tree["tree_structure"], of_lightgbm) for tree in content["tree_info"]]
         return Forest(tuple(feature_names), tuple(trees), comparison="<").scores
 
 
@@ -64,18 +78,3 @@ def _put_right(root: dict[str, Any], tree: Tree) -> None:
         if tree.feature[at] != LEAF:
             node["threshold"], node["default_left"] = float(tree.threshold[at]), bool(tree.missing_left[at])
             waiting += [(node["left_child"], tree.left[at]), (node["right_child"], tree.right[at])]
-
-
-def _of_xgboost(node: Mapping[str, Any], column: Mapping[str, int]) -> Split | float:
-    if "leaf" in node:
-        return float(node["leaf"])
-    below = {child["nodeid"]: child for child in node["children"]}
-    threshold, missing_left = float(node["split_condition"]), node["missing"] == node["yes"]
-    return Split(column[node["split"]], threshold, missing_left, below[node["yes"]], below[node["no"]])
-
-
-def _of_lightgbm(node: Mapping[str, Any], columns: Sequence[int]) -> Split | float:
-    if "leaf_value" in node:
-        return float(node["leaf_value"])
-    at = columns[node["split_feature"]]
-    return Split(at, float(node["threshold"]), node["default_left"], node["left_child"], node["right_child"])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.export.forest import LEAF, Forest
-from ltr_harness.export.formats.model_format import ModelFormat, Scores, package
+from ltr_harness.export.formats import ModelFormat, Scores, package
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 
@@ -36,11 +36,7 @@ class Onnx(ModelFormat):
         plain = forest.by_nan().in_float32().with_base_in_first_tree()
         helper, kind = onnx.helper, onnx.TensorProto.FLOAT
         node = helper.make_node(
-            "TreeEnsembleRegressor",
-            [_INPUT],
-            [_OUTPUT],
-            domain="ai.onnx.ml",
-            **_attributes(plain),
+            "TreeEnsembleRegressor", [_INPUT], [_OUTPUT], domain="ai.onnx.ml", **_attributes(plain)
         )
         graph = helper.make_graph(
             [node],

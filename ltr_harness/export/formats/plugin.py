@@ -1,8 +1,9 @@
-"""`opensearch`, `elasticsearch`: the learning-to-rank plugins' JSON of trees, as XGBoost dumps them."""
+"""`opensearch`, `elasticsearch`, `ranklib`: what the learning-to-rank plugins read, XGBoost's JSON or RankLib's XML."""
 
 from __future__ import annotations
 
 import json
+import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ltr_harness.export.forest import NAN, NEVER, Forest, Split, Tree, refused
-from ltr_harness.export.formats.model_format import (
+from ltr_harness.export.formats import (
     FEATURES_RULE,
     EngineFormat,
     Missing,
@@ -18,6 +19,7 @@ from ltr_harness.export.formats.model_format import (
     engine_forest,
     features_path,
     model_name,
+    nested,
     refuse_names,
     used_features,
     xgboost_dump,
@@ -105,16 +107,9 @@ class Elasticsearch(OpenSearch):
 
 
 def refuse_feature_names(names: Sequence[str]) -> None:
-    """Raise for names that the plugins do not store.
-
-    Raises:
-        DataError: there are any.
-    """
-    refuse_names(
-        names,
-        lambda name: not name.strip() or len(name.encode()) > _LONGEST,
-        f"names of 1 to {_LONGEST} bytes, which the plugin can store",
-    )
+    """Raise for names that the plugins do not store."""
+    expected = f"names of 1 to {_LONGEST} bytes, which the plugin can store"
+    refuse_names(names, lambda name: not name.strip() or len(name.encode()) > _LONGEST, expected)
 
 
 def write_feature_set(path: Path, names: Sequence[str]) -> None:
@@ -122,20 +117,94 @@ def write_feature_set(path: Path, names: Sequence[str]) -> None:
 
     A document without the field does not match, which is what missing means. Where the index has no such field, the
     engine says so at the first search: this template is there to be replaced.
-
-    Raises:
-        DataError: they are more than a set holds.
     """
     if len(names) > _MOST_FEATURES:
-        raise refused(
-            f"a feature set of {len(names):,} features", f"at most {_MOST_FEATURES:,}, as the plugin has"
-        )
+        expected = f"at most {_MOST_FEATURES:,}, as the plugin has"
+        raise refused(f"a feature set of {len(names):,} features", expected)
 
     def feature(name: str) -> dict[str, Any]:
         query = {"exists": {"field": name}}
         score = {"query": query, "field_value_factor": {"field": name}, "boost_mode": "replace"}
-        template = {"function_score": score}
-        return {"name": name, "params": [], "template_language": "mustache", "template": template}
+        head = {"name": name, "params": [], "template_language": "mustache"}
+        return {**head, "template": {"function_score": score}}
 
     body = {"featureset": {"features": [feature(name) for name in names]}}
     write_whole(features_path(path), json.dumps(body, indent=1))
+
+
+class RankLib(EngineFormat):
+    """A LambdaMART of RankLib, ``model/ranklib`` of the plugins.
+
+    Source:
+        `Ensemble`, `Split` and `DataPoint` of RankLib (o19s/RankyMcRankFace); `DenseProgramaticDataPoint` of the
+        plugins.
+    """
+
+    name: ClassVar[str] = "ranklib"
+    rules: ClassVar[tuple[str, ...]] = (
+        "RankLib compares with <= and sums in float32; thresholds are those that part float32 values as here",
+        "a missing value is 0",
+        "features have numbers: the column's name where all names are numbers, else its place, from 1",
+        FEATURES_RULE,
+    )
+
+    def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
+        refuse_feature_names(forest.feature_names)
+        form = engine_forest(forest, "<=", self.name)
+        numbers = _numbers(form.feature_names)
+        trees = "".join(
+            f'<tree id="{at}" weight="1.0">\n<split>\n{_written(tree, numbers)}</split>\n</tree>\n'
+            for at, tree in enumerate(form.trees, 1)
+        )
+        leaves = max(tree.n_leaves for tree in form.trees)
+        head = f"## LambdaMART\n## No. of trees = {len(form.trees)}\n## No. of leaves = {leaves}\n\n"
+        write_whole(path, f"{head}<ensemble>\n{trees}</ensemble>\n")
+        names = dict(zip(numbers, form.feature_names, strict=True))
+        write_feature_set(path, [names.get(number, str(number)) for number in range(1, max(numbers) + 1)])
+
+    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
+        with self.reading(path):
+            head, *lines = path.read_text(encoding="utf-8").splitlines()
+            if head.removeprefix("## ").strip() != "LambdaMART":
+                raise ValueError("the first line names another kind of model")
+            ensemble = ET.fromstring("".join(line.strip() for line in lines if not line.startswith("#")))
+            column = {number: at for at, number in enumerate(_numbers(feature_names))}
+
+            def grown(tree: ET.Element) -> Tree:
+                weight = float(np.float32(tree.attrib["weight"]))
+
+                def node_of(node: ET.Element) -> Split | float:
+                    if node[0].tag == "output":
+                        return float(np.float32(node[0].text)) * weight
+                    feature, threshold, left, right = node
+                    at = column[int(feature.text or "")]
+                    return Split(at, float(np.float32(threshold.text)), False, left, right, NEVER)
+
+                return Tree.grown(tree[0], node_of)
+
+            trees = tuple(grown(tree) for tree in ensemble.iter("tree"))
+        return Forest(tuple(feature_names), trees, 0.0, "<=", float32=True, float32_sum=True).scores
+
+
+def _numbers(names: Sequence[str]) -> list[int]:
+    """RankLib's number of each column."""
+    if not all(name.isascii() and name.isdigit() for name in names):
+        return list(range(1, len(names) + 1))
+    numbers = [int(name) for name in names]
+    if min(numbers) < 1:
+        raise refused("a feature has the number 0", "numbers from 1, as RankLib has", "name the columns")
+    return numbers
+
+
+def _written(tree: Tree, numbers: Sequence[int]) -> str:
+    """One tag to a line: RankLib takes the first node below a tag for an element."""
+
+    def split(node: int, level: int, left: str, right: str) -> str:
+        return (
+            f"<feature> {numbers[tree.feature[node]]} </feature>\n"
+            f"<threshold> {float(tree.threshold[node])!r} </threshold>\n"
+            f'<split pos="left">\n{left}</split>\n<split pos="right">\n{right}</split>\n'
+        )
+
+    text: str = nested(tree, split, lambda node: f"<output> {float(tree.value[node])!r} </output>\n")
+    return text

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.export.forest import LEAF, NAN, NEVER, Forest, Split, Tree
-from ltr_harness.export.formats.model_format import (
+from ltr_harness.export.formats import (
     BEYOND,
     FEATURES_RULE,
     EngineFormat,
@@ -49,13 +49,16 @@ class Solr(EngineFormat):
     missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(9, 2): "there", (0, 0): "zero"}
 
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
+        expected = "names without = and , which part names and values where Solr logs features"
         refuse_names(
-            forest.feature_names,
-            lambda name: not name.strip() or "=" in name or "," in name,
-            "names without = and , which part names and values where Solr logs features",
+            forest.feature_names, lambda name: not name.strip() or "=" in name or "," in name, expected
         )
         form, name = engine_forest(forest, "<=", self.name), model_name(path.stem)
-        apart = self.missing == "there" and any(_zero_is_not_missing(tree) for tree in form.trees)
+        # whether a missing value goes anywhere where 0 does not
+        apart = self.missing == "there" and any(
+            ((tree.feature != LEAF) & (tree.missing_left != (tree.threshold >= 0))).any()
+            for tree in form.trees
+        )
         used = [form.feature_names[column] for column in used_features(form)]
         trees = [{"weight": "1", "root": _written(tree, form.feature_names, apart)} for tree in form.trees]
         body = {
@@ -104,11 +107,6 @@ class Solr(EngineFormat):
         return Forest(tuple(feature_names), trees, 0.0, "<=", float32=True, float32_sum=True).scores
 
 
-def _zero_is_not_missing(tree: Tree) -> bool:
-    """Whether a missing value goes anywhere where 0 does not."""
-    return bool(((tree.feature != LEAF) & (tree.missing_left != (tree.threshold >= 0))).any())
-
-
 def _written(tree: Tree, names: Sequence[str], apart: bool) -> Any:
     """Numbers are texts: Solr's setter of a number takes no number of JSON."""
     with np.errstate(over="ignore"):
@@ -116,14 +114,8 @@ def _written(tree: Tree, names: Sequence[str], apart: bool) -> Any:
 
     def split(node: int, level: int, left: Any, right: Any) -> dict[str, Any]:
         direction = {"missing": "left" if tree.missing_left[node] else "right"} if apart else {}
-        threshold = repr(float(thresholds[node]))
-        return {
-            "feature": names[tree.feature[node]],
-            "threshold": threshold,
-            **direction,
-            "left": left,
-            "right": right,
-        }
+        threshold = {"feature": names[tree.feature[node]], "threshold": repr(float(thresholds[node]))}
+        return {**threshold, **direction, "left": left, "right": right}
 
     return nested(tree, split, lambda node: {"value": repr(float(tree.value[node]))})
 
@@ -133,8 +125,6 @@ def without_slack(thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
 
     It can have 0, and nearly all that are 0.001 or more in size; closer to 0, what it can have lies up to 2e-13 apart.
 
-    Shapes: `thresholds` (n,).
-
     Example:
         >>> text = without_slack(np.float32([0.0, 0.5]))
         >>> text.tolist(), (text + np.float32(1e-6)).tolist()
@@ -142,9 +132,8 @@ def without_slack(thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
     """
     near = thresholds - _SLACK
     with np.errstate(over="ignore"):
-        tries = np.stack(
-            [np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf))]
-        )
+        below, above = (np.nextafter(near, np.float32(end)) for end in (-np.inf, np.inf))
+        tries = np.stack([below, near, above])
     reached = tries + _SLACK
     best = np.where(reached <= thresholds, reached, -np.inf).argmax(axis=0)
     chosen: NDArray[np.float32] = np.take_along_axis(tries, best[None], axis=0)[0]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.export.forest import LEAF, Forest, Tree
-from ltr_harness.export.formats.model_format import ModelFormat, Scores, package
+from ltr_harness.export.formats import ModelFormat, Scores, package
 from ltr_harness.rankers.ranker import FittedModel
 
 

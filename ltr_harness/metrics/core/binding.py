@@ -1,4 +1,4 @@
-"""Metrics bound to judgments: everything but the scores is computed once, then every evaluation is one pass."""
+"""Metrics bound to judgments, so that every evaluation is one pass over the scores, and how much ties decide."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ class Binding:
         self.names = tuple(str(metric) for metric in self.metrics)
         weights = judgments.query_weights
         self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+        self._bind(threads)
+
+    def _bind(self, threads: int) -> None:
+        judgments = self.judgments
         self._parts = _parts(self.metrics, judgments, threads)
         if self._parts:
             return
@@ -92,20 +96,43 @@ class Binding:
         out = np.empty((len(self.metrics), self.judgments.groups.n_queries))
         if self._parts:
 
-            def fill(part: _Share) -> None:
-                out[:, part.queries] = part.binding._per_query(checked[part.rows], all_listed)
+            def fill(part: tuple[slice, slice, Binding]) -> None:
+                queries, rows, binding = part
+                out[:, queries] = binding._per_query(checked[rows], all_listed)
 
             with ThreadPoolExecutor(len(self._parts)) as pool:
                 list(pool.map(fill, self._parts))
             return out
+        rankings = self._rankings(checked, all_listed)
+        for order, values_of, members, position in self._families:
+            out[members] = values_of(rankings[order])[position]
+        return out
+
+    def _rankings(
+        self, checked: NDArray[np.float64], all_listed: bool
+    ) -> dict[tuple[Ties, str, bool], Ranking]:
+        """By tie rule, precision, and whether documents that are not listed are in them."""
         rankings = {}
         for (ties, precision), ranker in self._rankers.items():
             whole = ranker.rank(as_seen(checked, precision))
             rankings[ties, precision, True] = whole
             rankings[ties, precision, False] = whole if all_listed else without_unlisted(whole)
-        for order, values_of, members, position in self._families:
-            out[members] = values_of(rankings[order])[position]
-        return out
+        return rankings
+
+    def refusing(self, scores: ArrayLike) -> list[Metric]:
+        """The metrics of every definition that these scores cannot be evaluated by, on one thread.
+
+        Args:
+            scores: (n_rows,), as `per_query` has them.
+        """
+        rankings = self._rankings(checked_scores(scores, self.judgments.groups, None), all_listed=True)
+        places: list[int] = []
+        for order, values_of, members, _ in self._families:
+            try:
+                values_of(rankings[order])
+            except MetricError:
+                places += np.arange(len(self.metrics))[members].tolist()
+        return [self.metrics[place] for place in places]
 
     def means(self, scores: ArrayLike) -> NDArray[np.float64]:
         """float64 (n_metrics,), the mean over defined queries, weighted where the queries have weights.
@@ -127,15 +154,9 @@ class Binding:
 class BoundOnce(Binding):
     """Metrics for one evaluation: of very many rows, some queries are bound at a time and let go of again."""
 
-    def __init__(self, metrics: Sequence[Metric], judgments: Judgments) -> None:
-        if judgments.groups.n_rows <= 2 * _ROWS_AT_ONCE:
-            super().__init__(metrics, judgments)
-            return
-        self.judgments = judgments
-        self.metrics = tuple(metric.resolved(judgments) for metric in metrics)
-        self.names = tuple(str(metric) for metric in self.metrics)
-        weights = judgments.query_weights
-        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+    def _bind(self, threads: int) -> None:
+        if self.judgments.groups.n_rows <= 2 * _ROWS_AT_ONCE:
+            super()._bind(threads)
 
     def per_query(self, scores: ArrayLike, retrieved: ArrayLike | None = None) -> NDArray[np.float64]:
         """See `Binding`.
@@ -151,10 +172,8 @@ class BoundOnce(Binding):
         for queries, part, own, listed in slices_of(self.judgments, scores, retrieved):
             try:
                 binding = Binding(self.metrics, part)
-            except MetricError:
-                return Binding(self.metrics, self.judgments).per_query(
-                    scores, retrieved
-                )  # which says it of all rows
+            except MetricError:  # of all rows it says how many
+                return Binding(self.metrics, self.judgments).per_query(scores, retrieved)
             out[:, queries] = binding.per_query(own, listed)
         return out
 
@@ -162,13 +181,7 @@ class BoundOnce(Binding):
 def slices_of(
     judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None
 ) -> Iterator[tuple[slice, Judgments, NDArray[Any], NDArray[np.bool_] | None]]:
-    """Neighbouring queries with their judgments, scores and what is listed, some hundred thousand rows at a time.
-
-    Shapes: `scores` (n_rows,), `retrieved` (n_rows,).
-
-    Raises:
-        DataError: a wrong length.
-    """
+    """Neighbouring queries with judgments, scores and flags (n_rows,) of their own, some 100,000 rows at a time."""
     groups = judgments.groups
     column = as_column(scores, "scores")
     if column.size != groups.n_rows:
@@ -188,17 +201,10 @@ def slices_of(
         first = last
 
 
-@dataclass(frozen=True, eq=False)
-class _Share:
-    """Neighbouring queries, evaluated by a thread of their own."""
-
-    queries: slice
-    rows: slice
-    binding: Binding
-
-
-def _parts(metrics: Sequence[Metric], judgments: Judgments, threads: int) -> list[_Share]:
-    """The queries in parts of about equally many rows; empty where one thread is as good."""
+def _parts(
+    metrics: Sequence[Metric], judgments: Judgments, threads: int
+) -> list[tuple[slice, slice, Binding]]:
+    """Parts of the queries, of about equally many rows, each with its rows; empty where one thread is as good."""
     boundaries = judgments.groups.boundaries
     n_parts = min(threads, judgments.groups.n_rows // _ROWS_PER_THREAD)
     if n_parts < 2:
@@ -209,7 +215,7 @@ def _parts(metrics: Sequence[Metric], judgments: Judgments, threads: int) -> lis
         return []
     try:
         return [
-            _Share(
+            (
                 slice(first, last),
                 slice(int(boundaries[first]), int(boundaries[last])),
                 Binding(metrics, judgments.take(np.arange(first, last))),
@@ -244,10 +250,7 @@ def bind(
 def checked_scores(
     scores: ArrayLike, groups: QueryGroups, retrieved: ArrayLike | None
 ) -> NDArray[np.float64]:
-    """Scores as `check_scores` has them, -inf for documents that were not retrieved.
-
-    Shapes: `scores` (n_rows,), `retrieved` (n_rows,).
-    """
+    """Scores (n_rows,) as `check_scores` has them, -inf for documents that were not retrieved, bool (n_rows,)."""
     if retrieved is None:
         return check_scores(scores, groups)
     listed = as_row_flags(retrieved, "retrieved", groups)
@@ -263,10 +266,7 @@ def checked_scores(
 
 
 def as_seen(scores: NDArray[np.float64], precision: str) -> NDArray[np.float64]:
-    """Scores as a tool of this precision tells them apart.
-
-    Shapes: `scores` (n_rows,).
-    """
+    """Scores as a tool of this precision tells them apart; `scores` (n_rows,)."""
     return scores.astype(np.float32).astype(np.float64) if precision == "float32" else scores
 
 
@@ -315,3 +315,105 @@ def _weighted_means(values: NDArray[np.float64], weights: NDArray[np.float64]) -
         weight_sum = weight_total + weight_lost
         means[metric] = (total + lost) / weight_sum if weight_sum > 0.0 else np.nan
     return means
+
+
+@dataclass(frozen=True, eq=False)
+class TieAudit:
+    """The interval a metric can take over all orders of equal scores.
+
+    Attributes:
+        metric: the metric, with everything it takes from the data fixed.
+        low: float64 (n_queries,), the smallest value any order gives; NaN where undefined.
+        high: float64 (n_queries,), the largest.
+        mean: mean of the metric itself.
+        mean_low: mean of `low`.
+        mean_high: mean of `high`.
+        share_touched: share of the defined queries whose value depends on the order of ties; NaN without any.
+        share_tied_positions: share of the positions within the cutoff whose document has an equal.
+    """
+
+    metric: Metric
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    mean: float
+    mean_low: float
+    mean_high: float
+    share_touched: float
+    share_tied_positions: float
+
+    def __str__(self) -> str:
+        where = "positions" if self.metric.k is None else f"top-{self.metric.k} positions"
+        return (
+            f"{self.metric} {self.mean:z.4f}, from {self.mean_low:z.4f} to {self.mean_high:z.4f} over the orders of "
+            f"equal scores, which touch {self.share_touched:.1%} of the queries; "
+            f"{self.share_tied_positions:.1%} of the {where} are tied"
+        )
+
+
+def tie_audit(
+    metric: Metric | str, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None = None
+) -> TieAudit:
+    """Evaluate under the worst and the best order of equal scores, beside the metric itself.
+
+    Args:
+        metric: the metric, or its name, under whatever tie rule.
+        judgments: the queries.
+        scores: (n_rows,) in the judgments' row order.
+        retrieved: bool (n_rows,), rows the ranking lists; None where all are.
+
+    Raises:
+        MetricError: the metric has no worst and best order.
+
+    Example:
+        >>> from ltr_harness.groups import QueryGroups
+        >>> judgments = Judgments.checked([1, 0, 1, 0], QueryGroups.from_sizes([2, 2]))
+        >>> audit = tie_audit("mrr", judgments, [1.0, 1.0, 2.0, 1.0])
+        >>> (audit.mean_low, audit.mean, audit.mean_high, audit.share_touched)
+        (0.75, 0.875, 1.0, 0.5)
+    """
+    own = parse_metric(metric).resolved(judgments)
+    rules = [own, *(dataclasses.replace(own, ties=ties) for ties in ("worst", "best"))]
+    share = share_tied(own, judgments, scores, retrieved)
+    if not (share or own.whole_order):  # nothing that counts ties: every order is the same one
+        rules = rules[:1]
+    binding = BoundOnce(rules, judgments)
+    per_query = binding.per_query(scores, retrieved)
+    means = binding.means_of(per_query).tolist()
+    if len(rules) == 1:
+        per_query, means = np.repeat(per_query, 3, axis=0), 3 * means
+    mean, worst, best = means
+    low, high = np.minimum(per_query[1], per_query[2]), np.maximum(per_query[1], per_query[2])
+    defined = ~np.isnan(low)
+    return TieAudit(
+        own,
+        low,
+        high,
+        mean,
+        min(worst, best),
+        max(worst, best),
+        float((low[defined] < high[defined]).mean()) if defined.any() else float("nan"),
+        share,
+    )
+
+
+def share_tied(metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None) -> float:
+    """Share of the positions within the cutoff whose document has an equal, from scores and flags (n_rows,)."""
+    parts = [
+        _n_tied(metric, part, checked_scores(own, part.groups, listed))
+        for _, part, own, listed in slices_of(judgments, scores, retrieved)
+    ]
+    tied, listed = np.sum(parts, axis=0)
+    return float(tied / listed) if listed else 0.0
+
+
+def _n_tied(metric: Metric, judgments: Judgments, scores: NDArray[np.float64]) -> tuple[int, int]:
+    """Positions of tied documents, and all positions."""
+    ranking = RowRanker(judgments, "expected", metric.k).rank(as_seen(scores, metric.score_precision))
+    rank = np.arange(ranking.rows.size) - np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
+    listed = ranking.scores[ranking.rows] > -np.inf  # what was not retrieved holds no position
+    if metric.k is not None:
+        listed &= rank < metric.k
+    # a document is alone if its group ends right after it and the document above, if any, belongs to another group
+    new_group = np.concatenate(([True], (ranking.tie_end[1:] != ranking.tie_end[:-1]) | (rank[1:] == 0)))
+    alone = new_group & (ranking.tie_end == rank + 1)
+    return int((listed & ~alone).sum()), int(listed.sum())

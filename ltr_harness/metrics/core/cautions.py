@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,7 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS, gains_of
 from ltr_harness.metrics.core.metric import BinaryMetric, Metric
 from ltr_harness.metrics.rbp import RBP
-from ltr_harness.numbers import plain_number
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, plain_number
 
 MANY_GRADES = 5
 LARGE_CUTOFF = 20
@@ -60,43 +59,43 @@ def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
     ]
 
 
-def _fine_grades(judgments: Judgments) -> list[Caution]:
+def _about(kind: str, metrics: Sequence[Metric], text: str) -> Caution:
+    names = tuple(map(str, metrics))
+    return Caution(kind, names, f"{', '.join(names)}: {text}")
+
+
+def _fine_grades(judgments: Judgments) -> Iterator[Caution]:
     grades = judgments.distinct_labels
-    if grades.size <= MANY_GRADES:
-        return []
-    return [
-        Caution(
+    if grades.size > MANY_GRADES:
+        found = f"{grades.size} distinct grades, {plain_number(grades[0])} to {plain_number(grades[-1])}"
+        yield Caution(
             "fine grades",
             (),
-            f"the labels have {grades.size} distinct grades, {_range(grades)}; people rarely agree on more than "
-            f"{MANY_GRADES}, so small differences between neighbouring grades are noise",
+            f"the labels have {found}; people rarely agree on more than {MANY_GRADES}, so small differences between "
+            "neighbouring grades are noise",
         )
-    ]
 
 
-def steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+def steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
     """What exponential gain makes of many or high grades; nothing where it is ordinary."""
     steep = [metric for metric in metrics if getattr(metric, "gain", None) in EXPONENTIAL_GAINS]
     grades = judgments.distinct_labels
     if not steep or not (grades > 0.0).any():
-        return []
+        return
     labels = judgments.narrow_labels
     positive = np.exp2(labels[labels > 0].astype(np.float64)) - 1.0
     ratio = positive.max() / np.median(positive)
     if grades.size <= MANY_GRADES and ratio <= STEEP_GAIN:
-        return []
+        return
     first: Any = steep[0]
     gain = gains_of(judgments, first.gain, first.name)
-    return [
-        Caution(
-            "steep gain",
-            tuple(str(metric) for metric in steep),
-            f"{_names(steep)}: with exponential gain the largest gain is {ratio:,.0f} times the median positive one, "
-            f"and documents of the top grade, {plain_number(float(grades[-1]))}, make up "
-            f"{_top_share(judgments, gain):.0%} of all ideal DCG; little else counts. Consider gain=linear, a "
-            "gain table, or fewer grades",
-        )
-    ]
+    yield _about(
+        "steep gain",
+        steep,
+        f"with exponential gain the largest gain is {ratio:,.0f} times the median positive one, and documents of the "
+        f"top grade, {plain_number(grades[-1])}, make up {_top_share(judgments, gain):.0%} of all ideal DCG; little "
+        "else counts. Consider gain=linear, a gain table, or fewer grades",
+    )
 
 
 def _top_share(judgments: Judgments, gain: np.ndarray) -> float:
@@ -109,106 +108,69 @@ def _top_share(judgments: Judgments, gain: np.ndarray) -> float:
     return float(worth[gain[order] == gain.max()].sum() / worth.sum())
 
 
-def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
     median = float(np.median(judgments.groups.sizes))
-    cautions = []
     for k in sorted({metric.k for metric in metrics if metric.k is not None}):
         if k <= median and k <= LARGE_CUTOFF:
             continue
-        at_k = [metric for metric in metrics if metric.k == k]
         why = (
             f"the cutoff is above the median list length, {plain_number(median)} documents, so it mostly sees "
-            f"whole lists"
+            "whole lists"
             if k > median
             else f"few users look at {k} documents, and a large cutoff blurs what happens at the top"
         )
-        cautions.append(
-            Caution(
-                "large cutoff",
-                tuple(str(metric) for metric in at_k),
-                f"{_names(at_k)}: {why}; compare at a smaller K",
-            )
-        )
-    return cautions
+        at_k = [metric for metric in metrics if metric.k == k]
+        yield _about("large cutoff", at_k, f"{why}; compare at a smaller K")
 
 
-def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
-    cautions = []
+def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
     first_hit = [m for m in metrics if isinstance(m, BinaryMetric) and m.name in ("mrr", "success")]
     for relevant in sorted({metric.relevant for metric in first_hit}):
         share = float((judgments.narrow_labels >= relevant).mean())
-        if share <= 0.5:
-            continue
-        alike = [metric for metric in first_hit if metric.relevant == relevant]
-        cautions.append(
-            Caution(
+        if share > 0.5:
+            yield _about(
                 "saturation",
-                tuple(str(metric) for metric in alike),
-                f"{_names(alike)}: {share:.0%} of the documents have a label of {plain_number(relevant)} or more, so "
-                "almost any ranking starts with a relevant document; raise relevant",
+                [metric for metric in first_hit if metric.relevant == relevant],
+                f"{share:.0%} of the documents have a label of {plain_number(relevant)} or more, so almost any ranking "
+                "starts with a relevant document; raise relevant",
             )
-        )
-    return cautions
 
 
-def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+def _collapsed_grades(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
     grades = judgments.distinct_labels
-    cautions = []
     binary = [m for m in metrics if isinstance(m, BinaryMetric) and not m.diagnostic and not m.graded]
     for relevant in sorted({metric.relevant for metric in binary}):
         alike = grades[grades >= relevant]
-        if alike.size < 2:
-            continue
-        same = [metric for metric in binary if metric.relevant == relevant]
-        cautions.append(
-            Caution(
+        if alike.size >= 2:
+            yield _about(
                 "collapsed grades",
-                tuple(str(metric) for metric in same),
-                f"{_names(same)}: counts all grades from {plain_number(float(alike[0]))} to "
-                f"{plain_number(float(alike[-1]))} alike; the graded metrics tell them apart",
+                [metric for metric in binary if metric.relevant == relevant],
+                f"counts all grades from {plain_number(alike[0])} to {plain_number(alike[-1])} alike; the graded "
+                "metrics tell them apart",
             )
-        )
-    return cautions
 
 
-def _residual(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
+def _residual(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
     """What RBP leaves open: p^n of each list whose n documents are looked at, if all are listed and judged."""
-    cautions = []
     for metric in metrics:
         if not isinstance(metric, RBP) or metric.diagnostic or metric.p is None:
             continue
         sizes = judgments.groups.sizes
         looked_at = sizes if metric.k is None else np.minimum(sizes, metric.k)
         left = float(np.power(float(metric.p), looked_at).mean())
-        cautions.append(
-            Caution(
-                "residual",
-                (str(metric),),
-                f"{metric}: documents below the last one counted could still add up to {left:.4f} to its mean "
-                "(rbp_residual says it per query); rankings closer than that are not told apart",
-            )
+        yield _about(
+            "residual",
+            [metric],
+            f"documents below the last one counted could still add up to {left:.4f} to its mean (rbp_residual says it "
+            "per query); rankings closer than that are not told apart",
         )
-    return cautions
 
 
-def _unjudged(judgments: Judgments) -> list[Caution]:
-    if judgments.judged is None or judgments.judged.all():
-        return []
-    unjudged = int(np.count_nonzero(~judgments.judged))
-    return [
-        Caution(
+def _unjudged(judgments: Judgments) -> Iterator[Caution]:
+    if judgments.judged is not None and not judgments.judged.all():
+        yield Caution(
             "unjudged",
             (),
-            f"{unjudged:,} of {count_of(judgments.judged.size, 'document')} are unjudged; every metric but bpref "
-            "counts them "
-            "as not relevant, and the ideal list knows only what was judged",
+            f"{np.count_nonzero(~judgments.judged):,} of {count_of(judgments.judged.size, 'document')} are unjudged; "
+            "every metric but bpref counts them as not relevant, and the ideal list knows only what was judged",
         )
-    ]
-
-
-def _names(metrics: Sequence[Metric]) -> str:
-    return ", ".join(str(metric) for metric in metrics)
-
-
-def _range(grades: np.ndarray) -> str:
-    return f"{plain_number(float(grades[0]))} to {plain_number(float(grades[-1]))}"

@@ -29,10 +29,7 @@ class LabelOrder:
 
     @classmethod
     def of(cls, labels: NDArray[np.float64], groups: QueryGroups) -> LabelOrder:
-        """What these labels say.
-
-        Shapes: `labels` (n_rows,).
-        """
+        """What these labels say; `labels` (n_rows,)."""
         grade = np.empty(groups.n_rows, dtype=np.int64)
         n_grades = np.empty(groups.n_queries, dtype=np.int64)
         n_better = np.empty(groups.n_rows, dtype=np.int64)
@@ -48,10 +45,7 @@ class LabelOrder:
         return cls(grade, n_grades, n_better)
 
     def pairs(self, boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64 (n_queries,), pairs of documents with different labels.
-
-        Shapes: `boundaries` (n_queries + 1,).
-        """
+        """int64 (n_queries,), pairs of documents with different labels; `boundaries` (n_queries + 1,)."""
         return np.add.reduceat(self.n_better, boundaries[:-1], dtype=np.int64)
 
     def above(self, ranking: Ranking) -> RowsAbove:
@@ -103,10 +97,7 @@ class RowsAbove:
     worse_tied: NDArray[np.float64]
 
     def of_group(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 (n_ranks,), the mean of the rank's tie group.
-
-        Shapes: `values` (n_ranks,).
-        """
+        """float64 (n_ranks,), the mean of the rank's tie group; `values` (n_ranks,)."""
         _, group, sizes = np.unique(self.start, return_inverse=True, return_counts=True)
         return np.asarray((np.bincount(group, weights=values) / sizes)[group])
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import load_own_file, require_methods
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import Metric, Values
+from ltr_harness.metrics.core.metric import Cutoffs, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.table import DEFINITIONS, built_in
 from ltr_harness.own_files import own_file_digest
@@ -35,11 +35,11 @@ class FunctionMetric(Metric):
     """
 
     function: ClassVar[PerQuery]
-    graded: ClassVar[bool] = True
-    bounds: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
-    takes_cutoff: ClassVar[bool] = False
-    whole_order: ClassVar[bool] = True
-    source: ClassVar[str] = "your own"
+    graded = True
+    bounds = (-math.inf, math.inf)
+    takes_cutoff = False
+    whole_order = True
+    source = "your own"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,7 +48,7 @@ class FunctionMetric(Metric):
                 f"{self.name}: ties={self.ties}; a function sees scores as they are and orders them itself"
             )
 
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         groups = judgments.groups
         spans = list(zip(groups.boundaries[:-1].tolist(), groups.boundaries[1:].tolist(), strict=True))
         labels = judgments.labels.view()

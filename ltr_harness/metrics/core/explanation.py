@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Protocol
 
-from ltr_harness.numbers import plain_number
-from ltr_harness.wording import count_of, html_table, text_table
+from ltr_harness.wording import count_of, html_table, plain_number, text_table
 
 
 class Explained(Protocol):

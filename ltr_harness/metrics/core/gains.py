@@ -1,17 +1,19 @@
-"""What a grade is worth and what a rank costs: the two choices behind DCG."""
+"""Gains of grades, discounts of ranks, the highest grade of the scale, and grades by subtopic."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.numbers import plain_number
-from ltr_harness.wording import count_of
+from ltr_harness.metrics.core.metric import Metric
+from ltr_harness.wording import count_of, plain_number
 
 NAMED_GAINS = ("exp", "linear", "exp_real")
 EXPONENTIAL_GAINS = ("exp", "exp_real")
@@ -61,10 +63,6 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64
 
     ``exp`` is 2^g - 1 of whole grades, ``exp_real`` the same of any, ``linear`` is g, a table names the gain of
     grades 0, 1, 2, …
-
-    Raises:
-        MetricError: fractional grades where the gain needs whole ones, a grade that overflows, or one the
-            table does not hold; the message names the query.
     """
     labels = judgments.labels
     if gain == "linear":
@@ -125,3 +123,70 @@ def _refuse(judgments: Judgments, bad: NDArray[np.bool_], metric: str, why: str,
         f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r} "
         f"({count_of(int(bad.sum()), 'such row')}): {why}; {cure}"
     )
+
+
+M = TypeVar("M", bound=Metric)
+
+
+def check_max_grade(metric: str, max_grade: float | None) -> None:
+    """Refuse a scale that ends at or below 0."""
+    if max_grade is not None and not max_grade > 0:
+        raise MetricError(f"{metric}: max_grade={max_grade}; expected a grade above 0")
+
+
+def freeze_max_grade(metric: M, judgments: Judgments) -> M:
+    """The metric on a scale; where it asks for one and has none, the largest label ends it, with a notice."""
+    largest = max(float(judgments.labels.max()), 1.0)
+    frozen = metric.on_scale(largest)
+    if frozen == metric:
+        return metric
+    warnings.warn(
+        f"{metric} has no max_grade: taking the largest label seen, {plain_number(largest)}, from here on "
+        f"({frozen}); name max_grade to say which scale the labels are on",
+        stacklevel=4,
+    )
+    return frozen
+
+
+def refuse_above(
+    max_grade: float,
+    judgments: Judgments,
+    metric: str,
+    limit: str = "max_grade",
+    cure: str = "set max_grade to the scale's highest grade",
+) -> None:
+    """Refuse labels above the scale's highest grade, naming the query."""
+    too_large: NDArray[np.bool_] = judgments.labels > max_grade
+    if too_large.any():
+        row = int(np.flatnonzero(too_large)[0])
+        groups = judgments.groups
+        raise MetricError(
+            f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r} is above "
+            f"{limit} ({count_of(int(too_large.sum()), 'such row')}); {cure}"
+        )
+
+
+def refuse_label_order(metric: str, ties: str) -> None:
+    """Refuse to order ties by label: the order by highest grade for any subtopic is neither the worst nor the best."""
+    if ties in ("worst", "best"):
+        raise MetricError(
+            f"{metric}: ties={ties}: which order of equal scores is the {ties} depends on what stands above them; "
+            "expected expected, stable or id"
+        )
+
+
+def labels_by_subtopic(judgments: Judgments, metric: str) -> NDArray[np.float64]:
+    """float64 (n_subtopics, n_rows): every row's grade by the first, the second, … subtopic of its query."""
+    if judgments.subtopics is None:
+        raise MetricError(
+            f"{metric} counts the subtopics that documents are relevant for, and these judgments name none; expected "
+            "TREC qrels of the form `query subtopic document grade` with more than one subtopic, tables with "
+            "`subtopics: [column, …]`, or evaluate(…, subtopics=…)"
+        )
+    return judgments.subtopics.labels(judgments.groups.n_rows)
+
+
+def subtopics_of_queries(labels: NDArray[np.float64], judgments: Judgments) -> NDArray[np.int64]:
+    """Subtopics of each query that have a relevant document, int64 (n_queries,), from labels (n_subtopics, n_rows)."""
+    relevant = np.maximum.reduceat(labels > 0, judgments.groups.boundaries[:-1], axis=1)
+    return np.asarray(relevant.sum(axis=0, dtype=np.int64))

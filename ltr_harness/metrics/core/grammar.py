@@ -6,14 +6,13 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core.custom import adopt, function_metric
-from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric
-from ltr_harness.metrics.core.parameters import read_value
-from ltr_harness.metrics.core.tool_names import own_name, spelling
+from ltr_harness.metrics.core.metric import LARGEST_CUTOFF, Metric, accepted_of
+from ltr_harness.metrics.core.presets import own_name, spelling
 from ltr_harness.metrics.table import DEFINITIONS, OBJECTIVES, built_in, catalog
 from ltr_harness.own_files import installed_version, is_own_file, own_file_digest
 
@@ -23,6 +22,18 @@ _FORM = re.compile(
 _PARTS = re.compile(
     r"(?P<base>(?P<name>[^(]*?)(?:\((?P<parameters>[^()]*)\))?)(?:@(?P<k>[0-9]{1,18}))?", re.DOTALL
 )
+# How other tools and papers call a parameter.
+_OTHER_NAMES: dict[str, str | None] = {
+    "cutoff": "k",
+    "g_max": "max_grade",
+    "gmax": "max_grade",
+    "max_rel": "max_grade",
+    "patience": "p",
+    "persistence": "p",
+    "rel": "relevant",
+    "threshold": "relevant",
+    "top": "k",
+}
 _EXPECTED = "name(param=value,…)@K, such as ndcg@10 or ndcg(gain=linear)@10"
 
 
@@ -113,9 +124,6 @@ def as_list(metrics: Any) -> list[Any]:
 def metric_named(tool: str, name: str) -> Metric | None:
     """Our metric that gives the number which the tool prints under this name; None where there is none.
 
-    Raises:
-        UsageError: a tool whose names are not known here.
-
     Example:
         >>> str(metric_named("ir_measures", "P(rel=2)@5")), str(metric_named("ranx", "hit_rate@10"))
         ('precision(empty=zero,relevant=2,score_precision=float32,ties=id)@5', 'success(empty=zero)@10')
@@ -200,13 +208,32 @@ def _build(name: str, parameters: dict[str, Any]) -> Metric:
     if tool is not None and not isinstance(tool, str):
         raise MetricError(f"{name}: as={tool!r}; expected the name of a tool, such as lightgbm")
     values = {
-        key: read_value(kind, key, value) if isinstance(value, str) else value
-        for key, value in parameters.items()
+        key: _read(kind, key, value) if isinstance(value, str) else value for key, value in parameters.items()
     }
     for key in values:
         if key != "k":
-            read_value(kind, key, "")  # an unknown parameter is refused with the list of known ones
+            _read(kind, key, "")  # an unknown parameter is refused with the list of known ones
     return kind(**values) if tool is None else kind.like(tool, **values)
+
+
+def _read(metric: type[Any], parameter: str, text: str) -> Any:
+    """A parameter's value from the grammar's text."""
+    accepted = accepted_of(metric)
+    fields = {field.name for field in dataclasses.fields(metric)}
+    if parameter not in fields:
+        known = fields if metric.takes_cutoff else fields - {"k"}
+        raise MetricError(
+            f"{metric.name} has no parameter {parameter!r}; {did_you_mean(parameter, known, _OTHER_NAMES)}"
+        )
+    options = get_args(accepted[parameter]) or (accepted[parameter],)
+    if bool in options and text in ("true", "false"):
+        return text == "true"
+    if (int in options or float in options) and "_" not in text:  # Python would take 1_000 for a number
+        try:
+            return float(text.encode())  # which are ASCII's digits alone
+        except ValueError:
+            pass
+    return text
 
 
 def _cutoff(metric: object, text: str) -> int:

@@ -8,12 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import (
-    Any,
-    ClassVar,
-    Literal,
-    Self,
-)
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,18 +17,26 @@ from ltr_harness.catalog import load_target
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics.core.explanation import Explanation
-from ltr_harness.metrics.core.parameters import REFUSED, accepted_of, in_words, normal, text_of
 from ltr_harness.metrics.core.presets import conventions
 from ltr_harness.metrics.core.ranking import Ranking, Ties
 from ltr_harness.metrics.core.swap_change import SwapChange
+from ltr_harness.wording import plain_number
 
 NO_CUTOFF = np.iinfo(np.int64).max
 LARGEST_CUTOFF = 1_000_000_000  # no list is longer
 
 _EXPLAIN = "ltr_harness.explanation:explain"  # by name: it stands above the metrics
 
+Cutoffs = NDArray[np.int64]
+"""int64 (n_cutoffs,), ascending; `NO_CUTOFF` stands for the whole list."""
 Values = NDArray[np.float64]
 """float64 (n_cutoffs, n_queries), NaN where a query is undefined."""
+Prepared = Callable[[Ranking], Values]
+"""What `Metric.prepare` returns: from rows in rank order to the values."""
+Divisor = tuple[str, NDArray[np.float64]]
+"""What a sum over ranks is divided by: its name, and float64 (n_cutoffs,)."""
+Facts = Mapping[str, NDArray[Any]]
+"""What `explain` shows of rows (n_rows,) or ranks (n_ranks,), by heading."""
 
 
 class _NoFunctionError(MetricError, AttributeError):
@@ -224,7 +227,7 @@ class Metric:
         return self
 
     @abstractmethod
-    def prepare(self, judgments: Judgments, cutoffs: NDArray[np.int64]) -> Callable[[Ranking], Values]:
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         """Compute once whatever does not depend on scores.
 
         Args:
@@ -269,17 +272,15 @@ class Metric:
 
     # What `explain` shows beside ranks and labels. None of it is needed to compute the metric.
 
-    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+    def row_facts(self, judgments: Judgments) -> Facts:
         """What the metric sees in each row, whatever its rank: heading to (n_rows,) values."""
         return {}
 
-    def rank_facts(self, n_ranks: int) -> Mapping[str, NDArray[Any]]:
+    def rank_facts(self, n_ranks: int) -> Facts:
         """What the metric makes of each rank, whatever stands there: heading to (n_ranks,) values."""
         return {}
 
-    def divisor_at(
-        self, judgments: Judgments, ranking: Ranking, cutoffs: NDArray[np.int64]
-    ) -> tuple[str, NDArray[np.float64]] | None:
+    def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor | None:
         """What the sum over ranks is divided by at each cutoff, and its name; None where by nothing.
 
         For judgments of one query.
@@ -363,7 +364,7 @@ class BinaryMetric(Metric):
         if not self.relevant > 0:
             raise MetricError(f"{self.name}: relevant={self.relevant}; expected a grade above 0")
 
-    def row_facts(self, judgments: Judgments) -> Mapping[str, NDArray[Any]]:
+    def row_facts(self, judgments: Judgments) -> Facts:
         return {"relevant": self.relevant_rows(judgments)[0]}
 
     def relevant_rows(self, judgments: Judgments) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
@@ -372,3 +373,58 @@ class BinaryMetric(Metric):
         boundaries = judgments.groups.boundaries
         counts = np.add.reduceat(is_relevant, boundaries[:-1], dtype=np.int64)
         return is_relevant, counts
+
+
+REFUSED: Any = object()
+"""Stands for a value that a parameter cannot have."""
+
+
+_HINTS: dict[str, dict[str, Any]] = {}
+
+
+def accepted_of(metric: type[Any]) -> dict[str, Any]:
+    """What each parameter of a metric may be: its name to its annotation."""
+    key = f"{metric.__module__}:{metric.__qualname__}"
+    if key not in _HINTS:
+        _HINTS[key] = get_type_hints(metric)
+    return _HINTS[key]
+
+
+def normal(accepted: Any, value: Any) -> Any:
+    """The value as the annotation would have it, or `REFUSED`."""
+    if accepted is Any:
+        return value  # the metric's own __post_init__ has checked it
+    if get_origin(accepted) is Literal:
+        return value if value in get_args(accepted) else REFUSED
+    options = get_args(accepted) or (accepted,)
+    if value is None:
+        return value if type(None) in options else REFUSED
+    if isinstance(value, bool | np.bool_):
+        return bool(value) if bool in options else REFUSED
+    if isinstance(value, int | float | np.integer | np.floating):
+        if not math.isfinite(value):
+            return REFUSED
+        if int in options and value == int(value):
+            return int(value)
+        if float in options:
+            return int(value) if value == int(value) else float(value)
+        return REFUSED
+    return value if isinstance(value, str) and str in options else REFUSED
+
+
+def in_words(accepted: Any) -> str:
+    """An annotation as messages say it."""
+    if get_origin(accepted) is Literal:
+        return "one of " + ", ".join(get_args(accepted))
+    names = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
+    options = [names[option] for option in get_args(accepted) or (accepted,) if option in names]
+    return " or ".join(dict.fromkeys(options))
+
+
+def text_of(value: Any) -> str:
+    """A value as names have it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return plain_number(value)
+    return str(value)

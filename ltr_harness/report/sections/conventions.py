@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from ltr_harness.errors import HarnessError
-from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
-from ltr_harness.report.data import ReportData
-from ltr_harness.report.metric_names import file_names
+import numpy as np
+
+from ltr_harness.errors import MetricError
+from ltr_harness.explanation import differences_in_words, other_definitions
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Binding, Metric, parse_metric
+from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
+from ltr_harness.metrics.core.grammar import MetricName
+from ltr_harness.report import formats
+from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table, code
+from ltr_harness.report.data import ReportData, computed_once
+from ltr_harness.report.test_rows import TestRows
 from ltr_harness.wording import count_of
 
 
-class Means(NamedTuple):
-    """One mean under the three rules for queries without relevant documents, and their share."""
+@dataclass(frozen=True)
+class Convention:
+    """A model's mean by each rule for queries without relevant documents, and their share."""
 
+    model: str
+    metric: str
     skip: float
     one: float
     zero: float
@@ -41,7 +56,7 @@ def section(data: ReportData) -> list[Block]:
             )
         ),
     ]
-    files = file_names(shown)
+    files = formats.file_names(shown)
     first = data.primary if data.primary in shown else shown[0]
     blocks.append(_table(data, first, "conventions"))
     if rest := [metric for metric in shown if metric != first]:
@@ -51,32 +66,29 @@ def section(data: ReportData) -> list[Block]:
 
 
 def _table(data: ReportData, metric: str, name: str) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for model in data.models:
-        row = means(data, model, metric)
-        if row is not None:
-            rows.append((data.model_name(model), *row))
-    return Table(
-        name=name,
-        caption=("Means of ", code(metric), " under the three rules for queries without relevant documents."),
-        columns=(
-            Column("Model"),
-            Column("skip", "metric"),
-            Column("one", "metric"),
-            Column("zero", "metric"),
-            Column("Share f", "percent", hint="Queries without relevant documents among all queries."),
-        ),
-        rows=tuple(rows),
+    share = "Queries without relevant documents among all queries."
+    return Table.of(
+        name,
+        ("Means of ", code(metric), " under the three rules for queries without relevant documents."),
+        [row for model in data.models if (row := means(data, model, metric)) is not None],
+        {
+            Column("Model"): lambda row: data.model_name(row.model),
+            Column("skip", "metric"): lambda row: row.skip,
+            Column("one", "metric"): lambda row: row.one,
+            Column("zero", "metric"): lambda row: row.zero,
+            Column("Share f", "percent", hint=share): lambda row: row.share,
+        },
     )
 
 
-def means(data: ReportData, model: str, metric: str) -> Means | None:
+def means(data: ReportData, model: str, metric: str) -> Convention | None:
     """The closed forms; None where the metric has no such rule or the share is unknown.
 
     A metric that leaves such queries out says their number itself. One that counts them as 0 or 1 does
     not, so the data's own count is used, which holds for relevance from grade 1 on.
     """
-    rule = _empty_rule(metric)
+    own = data.own_metrics.get(metric)
+    rule = None if own is None else own.empty
     summary = data.summary(model, metric)
     total = summary.n + summary.n_undefined
     if rule is None or total == 0 or not data.higher_is_better(metric):
@@ -90,15 +102,135 @@ def means(data: ReportData, model: str, metric: str) -> Means | None:
         rest = summary.mean - (f if rule == "one" else 0.0)
         m = math.nan if f == 1 else rest / (1 - f)
     if f == 1:
-        return Means(math.nan, 1.0, 0.0, 1.0)
-    return Means(m, (1 - f) * m + f, (1 - f) * m, f)
+        return Convention(model, metric, math.nan, 1.0, 0.0, 1.0)
+    return Convention(model, metric, m, (1 - f) * m + f, (1 - f) * m, f)
 
 
-def _empty_rule(metric: str) -> str | None:
-    from ltr_harness.metrics import parse_metric
+class ToolConvention(NamedTuple):
+    """One way of computing a metric, and whose way it is."""
 
-    try:
-        rule: str = parse_metric(metric).empty
-    except HarnessError:  # scores may come with numbers of a metric that is not ours
-        return None
-    return rule
+    names: tuple[str, ...]  # tools and choices that share it
+    metric: Metric
+
+
+class Recomputed(NamedTuple):
+    """A metric under every convention: means over queries, averaged over seeds."""
+
+    metric: str
+    conventions: tuple[ToolConvention, ...]
+    means: dict[str, tuple[float, ...]]  # model -> one mean per convention
+    refused: tuple[str, ...]  # tools whose convention cannot be applied to these data, and why
+
+
+def warm_up() -> None:
+    """Load the compiled loops that other tools' conventions ask for."""
+    judgments = Judgments.checked(np.array([1.0, 0.0]), QueryGroups.from_sizes(np.array([2])))
+    for name in ("ndcg@10", "map@10", "mrr@10", "err(max_grade=4)@10"):
+        metrics = {one.metric for one in _conventions(parse_metric(name))}
+        for metric in sorted(metrics, key=str):
+            with suppress(MetricError):  # it needs what two bare rows do not have
+                Binding([metric], judgments).per_query(np.zeros(2))
+
+
+@computed_once
+def other_tools(data: ReportData) -> tuple[Recomputed, ...]:
+    """The metrics at the primary K under other tools' conventions."""
+    if data.rows is None:
+        return ()
+    k = MetricName.of(data.primary).k
+    at_k = [name for name in data.metrics if MetricName.of(name).k == k and name != data.primary]
+    return recomputed([data.primary, *at_k], data.models, data.rows)
+
+
+def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> tuple[Recomputed, ...]:
+    """The metrics of these names that other tools compute too, under every convention that these rows allow."""
+    asked = {}
+    for name in names:
+        with suppress(MetricError):  # a metric from outside has no conventions that we know
+            asked[name] = _conventions(parse_metric(name))
+    metrics = list(dict.fromkeys(one.metric for ways in asked.values() if ways[1:] for one in ways))
+    per_query, refused = rows.per_query_of(models, metrics)
+    means: dict[str, dict[Metric, float]] = {}
+    for model, values in per_query.items():
+        defined = (~np.isnan(values)).sum(axis=1)
+        sums = np.nansum(values, axis=1)
+        means[model] = {
+            metric: float(total / n) if n else float("nan")
+            for metric, total, n in zip(
+                (one for one in metrics if one not in refused), sums, defined, strict=True
+            )
+        }
+    found = []
+    for name, ways in asked.items():
+        possible = tuple(one for one in ways if one.metric not in refused)
+        if len(possible) > 1 and possible[0] == ways[0]:
+            by_model = {model: tuple(known[one.metric] for one in possible) for model, known in means.items()}
+            reasons = tuple(
+                f"{', '.join(one.names)}: {refused[one.metric]}" for one in ways if one not in possible
+            )
+            found.append(Recomputed(name, possible, by_model, reasons))
+    return tuple(found)
+
+
+def _conventions(own: Metric) -> tuple[ToolConvention, ...]:
+    """Our own, single choices that people ask for, then the tools; equal definitions share a place."""
+    named: dict[Metric, list[str]] = {own: ["here"]}
+    if getattr(own, "gain", None) in EXPONENTIAL_GAINS:
+        named.setdefault(dataclasses.replace(own, gain="linear"), []).append("linear gain")  # type: ignore[call-arg]
+    for name, metric in other_definitions(own).items():
+        named.setdefault(metric, []).append(name)
+    return tuple(ToolConvention(tuple(names), metric) for metric, names in named.items())
+
+
+def tools(data: ReportData) -> list[Block]:
+    """What would another tool print for these very scores?"""
+    tools = other_tools(data)
+    if not tools:
+        return []
+    files = formats.file_names([one.metric for one in tools])
+    names = ["tools", *(f"tools_{files[one.metric]}" for one in tools[1:])]
+    tables = [_tool_table(data, one, name) for one, name in zip(tools, names, strict=True)]
+    blocks: list[Block] = [
+        Heading("The same numbers in other tools"),
+        Paragraph(
+            "Each column evaluates the stored scores again, all seeds of them, under one tool's conventions: look up "
+            "the number of a log here before suspecting the model. Below, what the tool does differently."
+        ),
+        tables[0],
+        _tool_words(tools[0], "tools_words"),
+    ]
+    rest: list[Block] = []
+    for one, table in zip(tools[1:], tables[1:], strict=True):
+        rest += [table, _tool_words(one, f"{table.name}_words")]
+    if rest:
+        blocks.append(Details(f"The other {count_of(len(tools) - 1, 'metric')} at this K", tuple(rest)))
+    return blocks
+
+
+def _tool_table(data: ReportData, one: Recomputed, name: str) -> Table:
+    columns = (
+        Column(", ".join(convention.names), "metric", hint=str(convention.metric))
+        for convention in one.conventions
+    )
+    return Table(
+        name=name,
+        caption=("Mean ", code(one.metric), " under other conventions."),
+        columns=(Column("Model"), *columns),
+        rows=tuple((data.model_name(model), *one.means[model]) for model in data.models),
+        notes=tuple(f"Not computed: {reason}" for reason in one.refused),
+    )
+
+
+def _tool_words(one: Recomputed, name: str) -> Table:
+    own, *others = one.conventions
+    return Table.of(
+        name,
+        ("What the others do differently from ", code(one.metric), "."),
+        others,
+        {
+            Column("Convention"): lambda other: ", ".join(other.names),
+            Column("In full", "code"): lambda other: str(other.metric),
+            Column("What differs"): lambda other: "; ".join(differences_in_words(own.metric, other.metric)),
+        },
+        sortable=False,
+    )

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
-from ltr_harness.report.blocks import Badge, Block, Cell, Chart, Column, Details, Heading, Table
-from ltr_harness.report.charts import fade, model_colour, placed, spec
+from ltr_harness.report import charts
+from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.numbers.serving import Cut, ListTime, cuts, list_times, pareto_front
-from ltr_harness.runs.latency import DOCUMENTS, ENOUGH, TYPICAL
+from ltr_harness.runs.insight import DOCUMENTS, ENOUGH, TYPICAL
+from ltr_harness.runs.record import Record
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    from ltr_harness.runs.record import Record
 
 
 def section(data: ReportData) -> list[Block]:
-    costs = {model: cost(data.records_of(model)) for model in data.models if data.records_of(model)}
+    costs = [cost(model, records) for model in data.models if (records := data.records_of(model))]
     if not costs:
         return []
     blocks: list[Block] = [Heading("Cost"), _cost_table(data, costs)]
-    times = {model: found for model in costs if (found := list_times(data.records_of(model)))}
+    times = {one.model: found for one in costs if (found := serving(one.model, data.records_of(one.model)))}
     if times:
         blocks.append(_serving_table(data, times))
     if points := front(data):
@@ -30,9 +29,15 @@ def section(data: ReportData) -> list[Block]:
     return blocks
 
 
-class MedianCost(NamedTuple):
-    """Medians over a model's runs; None where a model has no such thing."""
+# ---- training -------------------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True)
+class Cost:
+    """What a model's training and scoring cost."""
+
+    # medians; None where a model has no such thing
+    model: str
     fit_seconds: float | None
     trees: int | None
     leaves: int | None
@@ -40,7 +45,7 @@ class MedianCost(NamedTuple):
     threads: int
 
 
-def cost(records: Sequence[Record]) -> MedianCost:
+def cost(model: str, records: Sequence[Record]) -> Cost:
     per_row = [
         1e6 * record.seconds["score"] / record.data["test"].n_rows
         for record in records
@@ -49,7 +54,8 @@ def cost(records: Sequence[Record]) -> MedianCost:
     fit = [record.seconds["fit"] for record in records if "fit" in record.seconds]
     trees = [record.best_round for record in records if record.best_round is not None]
     leaves = [record.n_leaves for record in records if record.n_leaves is not None]
-    return MedianCost(
+    return Cost(
+        model,
         statistics.median(fit) if fit else None,
         statistics.median_low(trees) if trees else None,
         statistics.median_low(leaves) if leaves else None,
@@ -58,32 +64,22 @@ def cost(records: Sequence[Record]) -> MedianCost:
     )
 
 
-def _cost_table(data: ReportData, costs: dict[str, MedianCost]) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            data.model_name(model),
-            data.summary(model, data.primary).mean,
-            one.fit_seconds,
-            one.trees,
-            one.leaves,
-            one.microseconds_per_row,
-            one.threads,
-        )
-        for model, one in costs.items()
-    ]
-    return Table(
-        name="cost",
-        caption="What training and scoring cost, medians over folds and seeds.",
-        columns=(
-            Column("Model"),
-            Column(data.primary, "metric", best="max" if data.higher_is_better(data.primary) else "min"),
-            Column("Fit, s", "seconds", hint="Evaluation of every round on validation data included."),
-            Column("Trees", "count"),
-            Column("Leaves", "count", hint="Of all trees together."),
-            Column("Score, µs per row", "number", hint="One pass over the test rows in one call."),
-            Column("Threads", "count"),
-        ),
-        rows=tuple(rows),
+def _cost_table(data: ReportData, costs: Sequence[Cost]) -> Table:
+    fit = "Evaluation of every round on validation data included."
+    score = "One pass over the test rows in one call."
+    return Table.of(
+        "cost",
+        "What training and scoring cost, medians over folds and seeds.",
+        costs,
+        {
+            Column("Model"): lambda one: data.model_name(one.model),
+            Column(data.primary, "metric", best=data.best(data.primary)): lambda one: data.mean(one.model),
+            Column("Fit, s", "seconds", hint=fit): lambda one: one.fit_seconds,
+            Column("Trees", "count"): lambda one: one.trees,
+            Column("Leaves", "count", hint="Of all trees together."): lambda one: one.leaves,
+            Column("Score, µs per row", "number", hint=score): lambda one: one.microseconds_per_row,
+            Column("Threads", "count"): lambda one: one.threads,
+        },
         notes=("Times are of this machine and what else it did meanwhile; trees and leaves are not.",),
     )
 
@@ -91,30 +87,94 @@ def _cost_table(data: ReportData, costs: dict[str, MedianCost]) -> Table:
 # ---- serving --------------------------------------------------------------------------------------------
 
 
-class Point(NamedTuple):
-    """A cut of a model, and whether no other is both as cheap and as good."""
+@dataclass(frozen=True)
+class Serving:
+    """Microseconds of one call that scores a list of documents, on one thread."""
 
     model: str
-    cut: Cut
-    whole: bool
-    on_front: bool
+    documents: int
+    p50: float
+    p99: float | None  # None where too few were timed
 
 
-def front(data: ReportData) -> list[Point]:
+@dataclass(frozen=True)
+class FirstRounds:
+    """A model's first rounds alone: the primary metric's mean, microseconds for 100 documents."""
+
+    model: str
+    rounds: int
+    mean: float  # over all folds' queries; NaN where it is undefined
+    p50: float
+    on_front: bool  # no other is both as cheap and as good
+
+
+def serving(model: str, records: Sequence[Record]) -> list[Serving]:
+    """Each length by the whole model, medians over folds."""
+    timed = _timed(records)
+    whole = ([one for one in record.latency if one.rounds == record.best_round] for record in timed)
+    listed = []
+    for folds in zip(*whole, strict=False):
+        p99 = [one.p99 for one in folds if one.p99 is not None]
+        p50 = statistics.median(one.p50 for one in folds)
+        listed.append(Serving(model, folds[0].documents, p50, statistics.median(p99) if p99 else None))
+    return listed
+
+
+def first_rounds(model: str, records: Sequence[Record]) -> list[FirstRounds]:
+    """The whole model first, then fewer and fewer rounds, as many cuts as all folds have; medians over folds."""
+    timed = _timed(records)
+    n_defined = [
+        found.n_queries - found.n_undefined for found in (record.metrics[record.primary] for record in timed)
+    ]
+    typical = ([one for one in record.latency if one.documents == TYPICAL] for record in timed)
+    listed = []
+    for folds in zip(*typical, strict=False):
+        known = [(one.mean, n) for one, n in zip(folds, n_defined, strict=True) if one.mean is not None]
+        total, n = sum(mean * n for mean, n in known), sum(n for _, n in known)
+        rounds = statistics.median_low(one.rounds or 0 for one in folds)
+        p50 = statistics.median(one.p50 for one in folds)
+        listed.append(FirstRounds(model, rounds, total / n if n else math.nan, p50, on_front=False))
+    return listed
+
+
+def _timed(records: Sequence[Record]) -> list[Record]:
+    """The records of the first seed that was timed."""
+    timed = [record for record in records if record.latency]
+    first = min((record.seed for record in timed), default=None)
+    return [record for record in timed if record.seed == first]
+
+
+def front(data: ReportData) -> list[FirstRounds]:
     """Every model's cuts whose quality is by the primary metric of this comparison, the front marked."""
     known = [
-        (model, cut, place == 0)
+        cut
         for model in data.models
         if {record.primary for record in data.records_of(model)} == {data.primary}
-        for place, cut in enumerate(cuts(data.records_of(model)))
-        if cut.mean is not None
+        for cut in first_rounds(model, data.records_of(model))
+        if not math.isnan(cut.mean)
     ]
-    costs = [(cut.p50, cut.mean or 0.0) for _, cut, _ in known]
-    marks = pareto_front(costs, data.higher_is_better(data.primary))
-    return [Point(*one, on_front) for one, on_front in zip(known, marks, strict=True)]
+    marks = pareto_front([(cut.p50, cut.mean) for cut in known], data.higher_is_better(data.primary))
+    return [replace(cut, on_front=on_front) for cut, on_front in zip(known, marks, strict=True)]
 
 
-def _serving_table(data: ReportData, times: Mapping[str, Sequence[ListTime]]) -> Table:
+def pareto_front(points: Sequence[tuple[float, float]], higher_is_better: bool = True) -> list[bool]:
+    """Whether no other point (cost, quality) costs no more and is no worse, and is better in one of both.
+
+    Example:
+        >>> pareto_front([(1.0, 0.5), (2.0, 0.4), (3.0, 0.7), (3.0, 0.6)])
+        [True, False, True, False]
+    """
+    sign = 1.0 if higher_is_better else -1.0
+    goods = [(cost, sign * quality) for cost, quality in points]
+    return [
+        not any(
+            other <= cost and better >= good and (other, better) != (cost, good) for other, better in goods
+        )
+        for cost, good in goods
+    ]
+
+
+def _serving_table(data: ReportData, times: Mapping[str, Sequence[Serving]]) -> Table:
     columns = [
         Column(f"{name}, µs", "seconds", group=f"{documents:,} documents")
         for documents in DOCUMENTS
@@ -136,97 +196,88 @@ def _serving_table(data: ReportData, times: Mapping[str, Sequence[ListTime]]) ->
     )
 
 
-def _front_table(data: ReportData, points: Sequence[Point]) -> Table:
-    return Table(
-        name="pareto_front",
-        caption=f"Each model's first rounds alone: microseconds per query of {TYPICAL} documents (p50), one thread.",
-        columns=(
-            Column("Model"),
-            Column("Rounds", "count"),
-            Column(data.primary, "metric"),
-            Column("p50, µs", "seconds"),
-            Column("Pareto", hint="On the front, no other cut of any model is as cheap and as good."),
-        ),
-        rows=tuple(
-            (
-                data.model_name(point.model),
-                point.cut.rounds,
-                point.cut.mean,
-                point.cut.p50,
-                Badge("front", "good") if point.on_front else Badge("dominated", "muted"),
-            )
-            for point in points
-        ),
+def _front_table(data: ReportData, points: Sequence[FirstRounds]) -> Table:
+    pareto = "On the front, no other cut of any model is as cheap and as good."
+    return Table.of(
+        "pareto_front",
+        f"Each model's first rounds alone: microseconds per query of {TYPICAL} documents (p50), one thread.",
+        points,
+        {
+            Column("Model"): lambda cut: data.model_name(cut.model),
+            Column("Rounds", "count"): lambda cut: cut.rounds,
+            Column(data.primary, "metric"): lambda cut: cut.mean,
+            Column("p50, µs", "seconds"): lambda cut: cut.p50,
+            Column("Pareto", hint=pareto): lambda cut: (
+                Badge("front", "good") if cut.on_front else Badge("dominated", "muted")
+            ),
+        },
     )
 
 
-def _front_chart(data: ReportData, points: Sequence[Point]) -> Chart:
-    names = list(dict.fromkeys(point.model for point in points))
+def _front_chart(data: ReportData, points: Sequence[FirstRounds]) -> Chart:
+    whole = {cut.model: cut for cut in reversed(points)}  # each model's first
     rows = [
         {
-            "model": model,
+            "model": cut.model,
             "rounds": cut.rounds,
             "p50": round(cut.p50, 1),
-            "mean": round(cut.mean or 0.0, 6),
-            "whole": whole,
-            "front": on_front,
+            "mean": round(cut.mean, 6),
+            "whole": cut is whole[cut.model],
+            "front": cut.on_front,
         }
-        for model, cut, whole, on_front in points
+        for cut in points
     ]
-    x = {
-        "field": "p50",
-        "type": "quantitative",
-        "title": f"microseconds per query of {TYPICAL} documents",
-        "scale": {"type": "log", "nice": False, "padding": 30},
-        "axis": {"tickCount": 4, "format": "~g", "grid": False},
-    }
-    y = {"field": "mean", "type": "quantitative", "title": None, "scale": {"zero": False}}
+    names = list(dict.fromkeys(cut.model for cut in points))
+    x = charts.quantitative(
+        "p50",
+        title=f"microseconds per query of {TYPICAL} documents",
+        scale={"type": "log", "nice": False, "padding": 30},
+        axis={"tickCount": 4, "format": "~g", "grid": False},
+    )
     body: dict[str, Any] = {
         "width": "container",
         "height": 240,
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": placed(rows, names)},
-        "encoding": {"x": x, "y": y},
-        "layer": _front_layers(model_colour(data, names)),
+        "data": {"values": charts.placed(rows, names)},
+        "encoding": {"x": x, "y": charts.quantitative("mean", title=None, scale={"zero": False})},
+        "layer": _front_layers(charts.model_colour(data, names)),
     }
-    cheapest_first = sorted((one for one in points if one.on_front), key=lambda one: one.cut.p50)
-    named = [f"{one.model} with {count_of(one.cut.rounds, 'round')}" for one in cheapest_first]
+    cheapest_first = sorted((cut for cut in points if cut.on_front), key=lambda cut: cut.p50)
+    named = [f"{cut.model} with {count_of(cut.rounds, 'round')}" for cut in cheapest_first]
     return Chart(
         name="pareto_front",
         title=f"{data.primary} over the cost of a query, by each model's first rounds alone; filled and dashed: the "
         "front, where nothing else is as cheap and as good",
-        spec=spec(body),
+        spec=charts.spec(body),
         text=f"On the front, from the cheapest: {'; '.join(named)}.",
     )
 
 
 def _front_layers(colour: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The front, each model's line, points, filled on the front, and names."""
-    tooltip = [
-        {"field": "model"},
-        {"field": "rounds", "type": "quantitative", "format": ","},
-        {"field": "p50", "type": "quantitative", "format": ",.3~r", "title": "µs per query"},
-        {"field": "mean", "type": "quantitative", "format": ".4f"},
+    about = [
+        *charts.tooltip("model", rounds=","),
+        charts.quantitative("p50", format=",.3~r", title="µs per query"),
+        *charts.tooltip(mean=".4f"),
     ]
     front_line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": "#8a9099"}
-    by_rounds = {"field": "rounds", "type": "quantitative"}
     return [
         {"transform": [{"filter": "datum.front"}], "mark": front_line},
-        {
-            "mark": {"type": "line", "strokeWidth": 1},
-            "encoding": {"color": colour, "opacity": fade(0.5), "order": by_rounds},
-        },
+        charts.layer(
+            {"type": "line", "strokeWidth": 1},
+            color=colour,
+            opacity=charts.fade(0.5),
+            order=charts.quantitative("rounds"),
+        ),
         # one layer, not one for each kind: a layer of a kind that there is none of has no scale
-        {
-            "mark": {"type": "point", "filled": True, "size": 60},
-            "encoding": {
-                "fill": colour,
-                "stroke": colour,
-                "fillOpacity": {"condition": {"test": "datum.front", "value": 1}, "value": 0},
-                "opacity": fade(),
-                "tooltip": tooltip,
-            },
-        },
+        charts.layer(
+            {"type": "point", "filled": True, "size": 60},
+            fill=colour,
+            stroke=colour,
+            fillOpacity={"condition": {"test": "datum.front", "value": 1}, "value": 0},
+            opacity=charts.fade(),
+            tooltip=about,
+        ),
         {  # names above and below in turn: neighbours are often close
             "mark": {
                 "type": "text",
@@ -238,7 +289,7 @@ def _front_layers(colour: Mapping[str, Any]) -> list[dict[str, Any]]:
             "encoding": {
                 "text": {"condition": {"test": "datum.whole", "field": "model"}, "value": ""},
                 "color": colour,
-                "opacity": fade(),
+                "opacity": charts.fade(),
             },
         },
     ]

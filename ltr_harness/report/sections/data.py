@@ -2,121 +2,112 @@
 
 from __future__ import annotations
 
-from ltr_harness.readers.values import grades_in_words
-from ltr_harness.relevance.attribution import describe
+from typing import NamedTuple
+
+from ltr_harness.metrics.core.cautions import cautions
+from ltr_harness.readers.reader import grades_in_words
+from ltr_harness.relevance.grades import describe
 from ltr_harness.relevance.rule import Relevance
-from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table
+from ltr_harness.report.blocks import Block, Bullets, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import SplitFacts
 
 SPLITS = ("train", "valid", "test")
 
 
+class _Split(NamedTuple):
+    fold: str
+    name: str
+    facts: SplitFacts
+
+    def per_query(self, number: int) -> float | None:
+        return number / self.facts.n_queries if self.facts.n_queries else None
+
+
 def section(data: ReportData) -> list[Block]:
-    facts = split_facts(data)
-    if not facts:
+    splits = _splits(data)
+    if not splits:
         return []
-    rows: list[tuple[Cell, ...]] = []
-    for (fold, split), variants in facts.items():
-        for split_fact in variants:
-            rows.append(
-                (
-                    fold,
-                    split,
-                    split_fact.n_queries,
-                    split_fact.n_rows,
-                    split_fact.n_rows / split_fact.n_queries if split_fact.n_queries else None,
-                    split_fact.n_without_relevant,
-                    split_fact.n_without_relevant / split_fact.n_queries if split_fact.n_queries else None,
-                    split_fact.n_features,
-                    split_fact.source,
-                )
-            )
     blocks: list[Block] = [
         Heading("Data"),
-        Table(
-            name="data",
-            caption="Splits as they were used. A query is never divided between splits.",
-            columns=(
-                Column("Fold"),
-                Column("Split"),
-                Column("Queries", "count"),
-                Column("Rows", "count"),
-                Column("Rows per query", "number"),
-                Column("Without relevant documents", "count"),
-                Column("Share", "percent"),
-                Column("Features", "count"),
-                Column("Source", "code"),
-            ),
-            rows=tuple(rows),
+        Table.of(
+            "data",
+            "Splits as they were used. A query is never divided between splits.",
+            splits,
+            {
+                Column("Fold"): lambda one: one.fold,
+                Column("Split"): lambda one: one.name,
+                Column("Queries", "count"): lambda one: one.facts.n_queries,
+                Column("Rows", "count"): lambda one: one.facts.n_rows,
+                Column("Rows per query", "number"): lambda one: one.per_query(one.facts.n_rows),
+                Column("Without relevant documents", "count"): lambda one: one.facts.n_without_relevant,
+                Column("Share", "percent"): lambda one: one.per_query(one.facts.n_without_relevant),
+                Column("Features", "count"): lambda one: one.facts.n_features,
+                Column("Source", "code"): lambda one: one.facts.source,
+            },
         ),
     ]
-    for mapped in dict.fromkeys(
-        grades_in_words(record.reading["grades"]) for record in data.records if record.reading.get("grades")
-    ):
-        blocks.append(
-            Paragraph(f"The files' labels are mapped to grades, alike in all splits: {mapped}.", "note")
-        )
-    for rule in dict.fromkeys(
-        describe(Relevance.model_validate(record.reading["relevance"]))
-        for record in data.records
-        if record.reading.get("relevance")
-    ):
+    grades, rules = (
+        [record.reading[what] for record in data.records if record.reading.get(what)]
+        for what in ("grades", "relevance")
+    )
+    for mapped in dict.fromkeys(map(grades_in_words, grades)):
+        said = f"The files' labels are mapped to grades, alike in all splits: {mapped}."
+        blocks.append(Paragraph(said, "note"))
+    for rule in dict.fromkeys(describe(Relevance.model_validate(rule)) for rule in rules):
         blocks.append(Paragraph(f"Labels come from what users did, alike in all splits: {rule}.", "note"))
-    if any(len(variants) > 1 for variants in facts.values()):
-        blocks.append(
-            Paragraph(
-                "Some splits appear more than once: models were trained on different versions of them.",
-                "warning",
-            )
-        )
-    blocks.append(Details("Fingerprints and files", (_fingerprints(facts), _files(facts))))
+    if len({(one.fold, one.name) for one in splits}) < len(splits):
+        said = "Some splits appear more than once: models were trained on different versions of them."
+        blocks.append(Paragraph(said, "warning"))
+    blocks.append(Details("Fingerprints and files", (_fingerprints(splits), _files(splits))))
     return blocks
 
 
-def split_facts(data: ReportData) -> dict[tuple[str, str], list[SplitFacts]]:
-    """(fold, split) to its facts: one entry each unless models saw different data."""
-    facts_of: dict[tuple[str, str], list[SplitFacts]] = {}
+def _splits(data: ReportData) -> list[_Split]:
+    """The splits of every fold, each once unless models saw different data."""
+    found: dict[tuple[str, str, str], _Split] = {}
     for fold in sorted({record.fold for record in data.records}):
-        for split in SPLITS:
+        for name in SPLITS:
             for record in data.records:
-                facts = record.data.get(split) if record.fold == fold else None
-                if facts is None:
-                    continue
-                seen = facts_of.setdefault((fold, split), [])
-                if facts.fingerprint not in {known.fingerprint for known in seen}:
-                    seen.append(facts)
-    return facts_of
+                facts = record.data.get(name) if record.fold == fold else None
+                if facts is not None:
+                    found.setdefault((fold, name, facts.fingerprint), _Split(fold, name, facts))
+    return list(found.values())
 
 
-def _fingerprints(facts: dict[tuple[str, str], list[SplitFacts]]) -> Table:
-    return Table(
-        name="fingerprints",
-        caption="Digests of what the models saw: equal digests mean equal arrays.",
-        columns=(
-            Column("Fold"),
-            Column("Split"),
-            Column("Features, labels and queries", "code"),
-            Column("Labels and queries", "code"),
-        ),
-        rows=tuple(
-            (fold, split, one.fingerprint, one.judgments_fingerprint)
-            for (fold, split), variants in facts.items()
-            for one in variants
-        ),
+def _fingerprints(splits: list[_Split]) -> Table:
+    return Table.of(
+        "fingerprints",
+        "Digests of what the models saw: equal digests mean equal arrays.",
+        splits,
+        {
+            Column("Fold"): lambda one: one.fold,
+            Column("Split"): lambda one: one.name,
+            Column("Features, labels and queries", "code"): lambda one: one.facts.fingerprint,
+            Column("Labels and queries", "code"): lambda one: one.facts.judgments_fingerprint,
+        },
     )
 
 
-def _files(facts: dict[tuple[str, str], list[SplitFacts]]) -> Table:
-    files = {
-        (path, digest)
-        for variants in facts.values()
-        for one in variants
-        for path, digest in one.files.items()
-    }
+def _files(splits: list[_Split]) -> Table:
+    files = {(path, digest) for one in splits for path, digest in one.facts.files.items()}
     return Table(
         name="files",
         caption="Files and their SHA-256.",
         columns=(Column("File", "code"), Column("SHA-256", "code")),
         rows=tuple(sorted(files)),
     )
+
+
+def cautions_section(data: ReportData) -> list[Block]:
+    """What can these metrics not be trusted with on these data?"""
+    if data.rows is None:
+        return []
+    found = cautions(list(data.own_metrics.values()), data.rows.judgments)
+    if not found:
+        return []
+    return [
+        Heading("Before trusting a number"),
+        Paragraph("What the test data's labels and list lengths do to the metrics of this report."),
+        Bullets(tuple(caution.text for caution in found)),
+    ]

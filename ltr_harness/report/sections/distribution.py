@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ltr_harness.metrics.core.grammar import MetricName
+from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Chart, Choice, Column, Heading, Paragraph, Table
-from ltr_harness.report.charts import histogram
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.metric_names import file_names
 
 
 def section(data: ReportData) -> list[Block]:
     """At the primary metric, and on the page at all others of its K."""
     k = MetricName.of(data.primary).k
     metrics = [data.primary, *(m for m in data.metrics if MetricName.of(m).k == k and m != data.primary)]
-    files = file_names(metrics)
+    files = formats.file_names(metrics)
     answers = []
     for metric in metrics:
         names = [name for name in data.models if data.summary(name, metric).n]
@@ -35,41 +34,26 @@ def section(data: ReportData) -> list[Block]:
 
 
 def _table(data: ReportData, names: list[str], metric: str, end: str) -> Table:
-    higher = data.higher_is_better(metric)
-    columns = (
-        Column("Model"),
-        Column("Mean", "metric", best="max" if higher else "min"),
-        Column("sd", "metric"),
-        Column("Lowest", "metric"),
-        Column("p10", "metric", hint="A tenth of the queries is at or below this value."),
-        Column("Median", "metric"),
-        Column("p90", "metric", hint="A tenth of the queries is at or above this value."),
-        Column("At 0", "percent"),
-        Column("At 1", "percent"),
-        Column("Queries", "count"),
-    )
-    rows = []
-    for name in names:
-        s = data.summary(name, metric)
-        rows.append(
-            (
-                data.model_name(name),
-                s.mean,
-                s.sd,
-                s.minimum,
-                s.p10,
-                s.median,
-                s.p90,
-                s.share_zero,
-                s.share_one,
-                s.n,
-            )
-        )
-    return Table(
-        name=f"distribution{end}",
-        caption=f"Per-query {metric}.",
-        columns=columns,
-        rows=tuple(rows),
+    return Table.of(
+        f"distribution{end}",
+        f"Per-query {metric}.",
+        [data.summary(name, metric) for name in names],
+        {
+            Column("Model"): lambda s: data.model_name(s.model),
+            Column("Mean", "metric", best=data.best(metric)): lambda s: s.mean,
+            Column("sd", "metric"): lambda s: s.sd,
+            Column("Lowest", "metric"): lambda s: s.minimum,
+            Column("p10", "metric", hint="A tenth of the queries is at or below this value."): lambda s: (
+                s.p10
+            ),
+            Column("Median", "metric"): lambda s: s.median,
+            Column("p90", "metric", hint="A tenth of the queries is at or above this value."): lambda s: (
+                s.p90
+            ),
+            Column("At 0", "percent"): lambda s: s.share_zero,
+            Column("At 1", "percent"): lambda s: s.share_one,
+            Column("Queries", "count"): lambda s: s.n,
+        },
     )
 
 
@@ -88,6 +72,8 @@ def _histogram(data: ReportData, names: list[str], metric: str, end: str) -> Cha
     return Chart(
         name=f"value_distribution{end}",
         title=f"Per-query {metric}, share of queries",
-        spec=histogram(data, values, edges, {"title": "value of a query", "axis": {"tickCount": 5}}, ".3f"),
+        spec=charts.histogram(
+            data, values, edges, {"title": "value of a query", "axis": {"tickCount": 5}}, ".3f"
+        ),
         text=" ".join(words),
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
-from ltr_harness.report.charts import fade, model_colour, small_multiples
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.formats import percent
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -21,15 +21,19 @@ LISTED = 30
 """Features in the table, by their mean share over models."""
 
 
-class Share(NamedTuple):
-    """A feature's part of a model, averaged over the model's runs; both in [0, 1]."""
+@dataclass(frozen=True)
+class Importance:
+    """A feature's share of a model."""
 
+    # averaged over the model's runs; both in [0, 1]
+    model: str
+    feature: str
     gain: float
     split: float
 
 
 def section(data: ReportData) -> list[Block]:
-    shares = {model: by_feature for model in data.models if (by_feature := importance(data.runs_of(model)))}
+    shares = {model: found for model in data.models if (found := importance(model, data.runs_of(model)))}
     if not shares:
         return []
     return [
@@ -43,22 +47,21 @@ def section(data: ReportData) -> list[Block]:
     ]
 
 
-def importance(runs: Sequence[Run]) -> dict[str, Share]:
+def importance(model: str, runs: Sequence[Run]) -> dict[str, Importance]:
     """Feature to its shares, largest gain first; empty where no run stored any."""
     sums: dict[str, list[float]] = {}
-    frames = [run.importance for run in runs if getattr(run, "importance", None) is not None]
+    frames = [frame for run in runs if (frame := getattr(run, "importance", None)) is not None]
     for frame in frames:
-        assert frame is not None  # looked at a line above
         totals = [max(float(frame[kind].sum()), 1e-300) for kind in ("gain", "split")]
         for feature, gain, split in frame[["feature", "gain", "split"]].itertuples(index=False):
             known = sums.setdefault(str(feature), [0.0, 0.0])
             known[0] += gain / totals[0] / len(frames)
             known[1] += split / totals[1] / len(frames)
     ordered = sorted(sums.items(), key=lambda item: (-item[1][0], item[0]))
-    return {feature: Share(*both) for feature, both in ordered}
+    return {feature: Importance(model, feature, *both) for feature, both in ordered}
 
 
-def _importance_chart(data: ReportData, shares: dict[str, dict[str, Share]]) -> Chart:
+def _importance_chart(data: ReportData, shares: dict[str, dict[str, Importance]]) -> Chart:
     rows: list[dict[str, Any]] = []
     words = []
     for model, by_feature in shares.items():
@@ -68,7 +71,7 @@ def _importance_chart(data: ReportData, shares: dict[str, dict[str, Share]]) -> 
             for feature, share in first
             if share.split
         ]
-        words.append(f"{model}: {', '.join(f'{f} {percent(share.gain)}' for f, share in first[:3])}.")
+        words.append(f"{model}: {', '.join(f'{f} {formats.percent(share.gain)}' for f, share in first[:3])}.")
     names = list(shares)
     panel = {
         "height": {"step": 15},
@@ -81,31 +84,25 @@ def _importance_chart(data: ReportData, shares: dict[str, dict[str, Share]]) -> 
                 "sort": {"field": "gain", "op": "max", "order": "descending"},
                 "axis": {"labelLimit": 80},
             },
-            "x": {
-                "field": "gain",
-                "type": "quantitative",
-                "title": "share of gain",
-                "axis": {"format": "%", "tickCount": 3},
-            },
-            "color": model_colour(data, names),
-            "opacity": fade(),
+            "x": charts.quantitative("gain", title="share of gain", axis={"format": "%", "tickCount": 3}),
+            "color": charts.model_colour(data, names),
+            "opacity": charts.fade(),
             "tooltip": [
-                {"field": "model"},
-                {"field": "feature"},
-                {"field": "gain", "type": "quantitative", "format": ".1%", "title": "share of gain"},
-                {"field": "split", "type": "quantitative", "format": ".1%", "title": "share of splits"},
+                *charts.tooltip("model", "feature"),
+                charts.quantitative("gain", format=".1%", title="share of gain"),
+                charts.quantitative("split", format=".1%", title="share of splits"),
             ],
         },
     }
     return Chart(
         name="importance",
         title=f"The {DRAWN} features with the largest share of gain, model by model",
-        spec=small_multiples(names, rows, panel, each=70, own_y=True),
+        spec=charts.small_multiples(names, rows, panel, each=70, own_y=True),
         text=" ".join(words),
     )
 
 
-def _importance_table(data: ReportData, shares: dict[str, dict[str, Share]]) -> Table:
+def _importance_table(data: ReportData, shares: dict[str, dict[str, Importance]]) -> Table:
     mean: dict[str, float] = {}
     for by_feature in shares.values():
         for feature, share in by_feature.items():

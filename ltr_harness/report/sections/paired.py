@@ -7,12 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.comparison.result import Paired
-from ltr_harness.numbers import none_if_undefined
+from ltr_harness.comparison.pairs import Paired
+from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import (
-    Badge,
     Block,
-    Cell,
     Chart,
     Column,
     Details,
@@ -22,21 +20,9 @@ from ltr_harness.report.blocks import (
     Table,
     code,
 )
-from ltr_harness.report.charts import (
-    BY_PLACE,
-    fade,
-    histogram,
-    intervals,
-    model_colour,
-    placed,
-    spec,
-)
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.formats import difference as difference_text
-from ltr_harness.report.formats import interval
-from ltr_harness.report.metric_names import file_names
-from ltr_harness.report.sections.verdict import TONES, corrected_label
-from ltr_harness.wording import count_of
+from ltr_harness.report.sections.verdict import corrected_column, p_column, verdict_badge
+from ltr_harness.wording import count_of, none_if_undefined
 
 FAR = 4
 """Models that lie this many times further out than the widest interval around 0 reaches stand at the chart's edge."""
@@ -48,73 +34,64 @@ def section(data: ReportData) -> list[Block]:
     blocks: list[Block] = [
         Heading("Paired differences"),
         Paragraph(
-            (
-                "Every query is scored by both models; what counts is the difference on that query, model minus "
-                f"{data.baseline}. Seeds are averaged per query first.",
-            )
+            "Every query is scored by both models; what counts is the difference on that query, model minus "
+            f"{data.baseline}. Seeds are averaged per query first."
         ),
     ]
+    table = _table(data, data.primary, "paired")
     compared = [name for name in data.rivals if not math.isnan(data.comparison.paired(name).difference)]
     if compared:
-        blocks += [_interval_chart(data, compared), _table(data, data.primary, "paired")]
-        blocks.append(_distribution(data, compared))
+        blocks += [_interval_chart(data, compared), table, _distribution(data, compared)]
     else:
-        blocks.append(_table(data, data.primary, "paired"))
+        blocks.append(table)
     others = [metric for metric in data.metrics if metric != data.primary]
     if others:
-        files = file_names(others)
+        files = formats.file_names(others)
         tables = tuple(_table(data, metric, f"paired_{files[metric]}") for metric in others)
         blocks.append(Details(f"The other {count_of(len(others), 'metric')}", tables))
     return blocks
 
 
 def _table(data: ReportData, metric: str, name: str) -> Table:
-    label = data.confidence_label
-    comparison = data.comparison
-    columns = (
-        Column("Model"),
-        Column(f"Difference [{label} interval]", "difference", hint="Mean of the per-query differences."),
-        Column("Relative", "relative", hint="The difference as a share of the baseline's mean."),
-        Column("Verdict"),
-        Column("p", "p", hint=f"{comparison.method.test_text}."),
-        Column(corrected_label(comparison.correction), "p", hint="Corrected for testing several models."),
-        Column("p (t)", "p", hint="Paired t-test, beside the chosen test."),
-        Column("Effect", "number", hint="d_z: mean of the differences over their standard deviation."),
-        Column(
-            "Win / tie / loss", "tally", hint="Queries on which the model is better, equal to 1e-9, worse."
-        ),
-        Column("Detectable", "metric", hint="Smallest difference these queries show with 80 % probability."),
+    difference = Column(
+        f"Difference [{data.confidence_label} interval]",
+        "difference",
+        hint="Mean of the per-query differences.",
     )
-    rows: list[tuple[Cell, ...]] = []
-    for model in data.rivals:
-        pair = comparison.paired(model, metric)
-        rows.append(
-            (
-                data.model_name(model),
-                Estimate(pair.difference, pair.ci_low, pair.ci_high),
-                pair.relative,
-                Badge(pair.verdict, TONES[pair.verdict]),
-                pair.p,
-                pair.p_corrected,
-                pair.p_t,
-                pair.effect_size,
-                f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
-                pair.detectable,
-            )
-        )
-    return Table(
-        name=name,
-        caption=("Against ", code(data.baseline), " at ", code(metric), "."),
-        columns=columns,
-        rows=tuple(rows),
+    tally = "Queries on which the model is better, equal to 1e-9, worse."
+    detectable = "Smallest difference these queries show with 80 % probability."
+    return Table.of(
+        name,
+        ("Against ", code(data.baseline), " at ", code(metric), "."),
+        [data.comparison.paired(model, metric) for model in data.rivals],
+        {
+            Column("Model"): lambda pair: data.model_name(pair.model),
+            difference: Estimate.of,
+            Column(
+                "Relative", "relative", hint="The difference as a share of the baseline's mean."
+            ): lambda pair: pair.relative,
+            Column("Verdict"): lambda pair: verdict_badge(pair.verdict),
+            p_column(data): lambda pair: pair.p,
+            corrected_column(data): lambda pair: pair.p_corrected,
+            Column("p (t)", "p", hint="Paired t-test, beside the chosen test."): lambda pair: pair.p_t,
+            Column(
+                "Effect", "number", hint="d_z: mean of the differences over their standard deviation."
+            ): lambda pair: pair.effect_size,
+            Column("Win / tie / loss", "tally", hint=tally): lambda pair: (
+                f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
+            ),
+            Column("Detectable", "metric", hint=detectable): lambda pair: pair.detectable,
+        },
         notes=(
             "A difference smaller than the detectable one may exist and these queries would probably not show it.",
         ),
     )
 
 
-def _interval_rows(pairs: list[Paired], low: float, high: float) -> list[dict[str, Any]]:
+def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     """An interval each; an arrow in place of one far outside of what is shown."""
+    pairs = [data.comparison.paired(name) for name in compared]
+    low, high = _shown(pairs)
     rows = []
     for pair in pairs:
         row: dict[str, Any] = {
@@ -125,18 +102,11 @@ def _interval_rows(pairs: list[Paired], low: float, high: float) -> list[dict[st
             "verdict": pair.verdict,
         }
         if pair.difference < low:
-            row |= {"left": low, "beyond": f"◂ {difference_text(pair.difference)}"}
+            row |= {"left": low, "beyond": f"◂ {formats.difference(pair.difference)}"}
         elif pair.difference > high:
-            row |= {"right": high, "beyond": f"{difference_text(pair.difference)} ▸"}
+            row |= {"right": high, "beyond": f"{formats.difference(pair.difference)} ▸"}
         rows.append(row)
-    return rows
-
-
-def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
-    pairs = [data.comparison.paired(name) for name in compared]
-    low, high = _shown(pairs)
-    rows = _interval_rows(pairs, low, high)
-    y = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None}
+    y = {"field": "model", "type": "nominal", "sort": charts.BY_PLACE, "title": None}
     x: dict[str, Any] = {
         "type": "quantitative",
         "title": "difference to the baseline",
@@ -144,49 +114,45 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     }
     if low > -math.inf:
         x["scale"] = {"domain": [low, high], "nice": False}
-    layers = intervals(data, compared, y, x, [{"field": "model"}, {"field": "verdict"}], size=80)
+    layers = charts.intervals(data, compared, y, x, charts.tooltip("model", "verdict"), size=80)
     beyond = [
         {
             "transform": [{"filter": f"isValid(datum.{side})"}],
-            "mark": {"type": "text", "align": side, "fontSize": 11},
-            "encoding": {
-                "y": y,
-                "x": {**x, "field": side},
-                "text": {"field": "beyond"},
-                "color": model_colour(data, compared),
-                "opacity": fade(),
-                "tooltip": layers[0]["encoding"]["tooltip"],
-            },
+            **charts.layer(
+                {"type": "text", "align": side, "fontSize": 11},
+                y=y,
+                x={**x, "field": side},
+                text={"field": "beyond"},
+                color=charts.model_colour(data, compared),
+                opacity=charts.fade(),
+                tooltip=layers[0]["encoding"]["tooltip"],
+            ),
         }
         for side in ("left", "right")
         if any(side in row for row in rows)
     ]
     if beyond:
-        layers = [{**layer, "transform": [{"filter": "!isValid(datum.beyond)"}]} for layer in layers]
+        layers = [{**one, "transform": [{"filter": "!isValid(datum.beyond)"}]} for one in layers]
+    zero = {
+        "data": {"values": [{"zero": 0}]},
+        **charts.layer({"type": "rule", "strokeDash": [4, 3], "clip": True}, x=charts.quantitative("zero")),
+    }
     body = {
         "width": "container",
         "height": 26 * len(rows),
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": placed(rows, compared)},
-        "layer": [
-            {
-                "data": {"values": [{"zero": 0}]},
-                "mark": {"type": "rule", "strokeDash": [4, 3], "clip": True},
-                "encoding": {"x": {"field": "zero", "type": "quantitative"}},
-            },
-            *layers,
-            *beyond,
-        ],
+        "data": {"values": charts.placed(rows, compared)},
+        "layer": [zero, *layers, *beyond],
     }
     return Chart(
         name="paired_differences",
         title=f"Difference in {data.primary} to {data.baseline} with {data.confidence_label} intervals; "
         "an interval across the dashed line means the sign is open"
         + ("; arrows point to models far outside" if beyond else ""),
-        spec=spec(body),
+        spec=charts.spec(body),
         text=" ".join(
-            f"{pair.model}: {difference_text(pair.difference)} {interval(pair.ci_low, pair.ci_high, signed=True)}, "
-            f"{pair.verdict}."
+            f"{pair.model}: {formats.difference(pair.difference)} "
+            f"{formats.interval(pair.ci_low, pair.ci_high, signed=True)}, {pair.verdict}."
             for pair in pairs
         ),
     )
@@ -221,15 +187,46 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
     for name, d in differences.items():
         p10, median, p90 = np.quantile(d, [0.1, 0.5, 0.9])
         words.append(
-            f"{name}: 10 % of the queries lose more than {difference_text(float(p10))}, the median is "
-            f"{difference_text(float(median))}, 10 % gain more than {difference_text(float(p90))}."
+            f"{name}: 10 % of the queries lose more than {formats.difference(float(p10))}, the median is "
+            f"{formats.difference(float(median))}, 10 % gain more than {formats.difference(float(p90))}."
         )
     axis = {"format": "+.2~f", "values": [-reach, -reach / 2, 0, reach / 2, reach]}
     return Chart(
         name="difference_distribution",
         title=f"Per-query differences to {data.baseline} at {data.primary}",
-        spec=histogram(
+        spec=charts.histogram(
             data, differences, edges, {"title": "difference to the baseline", "axis": axis}, "+.3f"
         ),
         text=" ".join(words),
     )
+
+
+def pairs(data: ReportData) -> list[Block]:
+    """Which models differ from each other, and not only from the baseline?"""
+    if len(data.rivals) < 2:  # the verdict has told the one pair there is
+        return []
+    letters = data.letters
+    if not all(letters.groups.values()):
+        return []
+    models = [model for model in data.models if model in letters.groups]
+    last = max(len(letter) for group in letters.groups.values() for letter in group)
+    n_pairs = len(models) * (len(models) - 1) // 2
+    return [
+        Heading("All pairs"),
+        Paragraph(
+            f"Models that share a letter do not differ at {data.primary}: {data.comparison.method.test_text} on the "
+            f"paired differences of all {n_pairs} pairs, {data.confidence_label} confidence for all of them jointly, "
+            f"over the {letters.n:,} queries with a value for every model. Sharing a letter does not prove equality."
+        ),
+        *([Paragraph(letters.note)] if letters.note else []),
+        Table.of(
+            "all_pairs",
+            f"Letters at {data.primary}; two models without a common one differ.",
+            models,
+            {
+                Column("Model"): data.model_name,
+                Column(data.primary, "metric"): data.mean,
+                Column("Letters"): lambda model: ("" if last == 1 else " ").join(letters.groups[model]),
+            },
+        ),
+    ]

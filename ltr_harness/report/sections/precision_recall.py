@@ -2,24 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from ltr_harness.errors import MetricError
-from ltr_harness.metrics import parse_metric
+import numpy as np
+from numpy.typing import NDArray
+
 from ltr_harness.metrics.core.metric import BinaryMetric
-from ltr_harness.numbers import plain_number
+from ltr_harness.metrics.core.ranking import Ranking, RowRanker
+from ltr_harness.metrics.map import MAP
+from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
-from ltr_harness.report.charts import fade, model_colour, small_multiples
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.formats import metric as metric_text
-from ltr_harness.report.numbers.precision_recall import LEVELS, PrecisionRecall, curves
+from ltr_harness.report.test_rows import TestRows
+from ltr_harness.wording import plain_number
+
+LEVELS = np.arange(11) / 10
+"""Of recall."""
+
+_ROUNDING = 1e-9  # far above what sums of hits lose, far below one document of any list
+
+
+class PrecisionRecall(NamedTuple):
+    """One model's curve."""
+
+    precision: NDArray[np.float64]  # (11,), at each of `LEVELS`
+    ap: float  # mean average precision of whole lists
+
+
+def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, PrecisionRecall]:
+    """Each model's curve, averaged over its replicates; empty where no query has a relevant document."""
+    is_relevant = rows.judgments.labels >= relevant
+    if not is_relevant.any():
+        return {}
+    metric = MAP(relevant=relevant)
+    ranker = RowRanker(rows.judgments, metric.ties, None)
+    average_precision = metric.prepare(rows.judgments, np.array([metric.cutoff]))
+    by_model = {}
+    for model in models:
+        rankings = (ranker.rank(rows.scores(model, at)) for at in range(len(rows.runs[model])))
+        found = [(interpolated(one, is_relevant), average_precision(one)) for one in rankings]
+        precision, ap = (np.mean(values, axis=0) for values in zip(*found, strict=True))
+        by_model[model] = PrecisionRecall(precision, float(np.nanmean(ap[:, rows.order])))
+    return by_model
+
+
+def interpolated(ranking: Ranking, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """float64 (11,): the best precision at this recall or a higher one, averaged over queries with relevant documents.
+
+    Within documents of one score the number of relevant ones down to a rank is what it is on average over their orders.
+    `ranking` is of whole lists, `is_relevant` (n_rows,).
+    """
+    starts, sizes = ranking.offsets[:-1], np.diff(ranking.offsets)
+    query = np.repeat(np.arange(sizes.size), sizes)
+    rank = np.arange(ranking.rows.size) - starts[query] + 1.0
+    group = np.cumsum(np.concatenate(([0], np.diff(ranking.tie_end + starts[query]) > 0)))
+    share = np.bincount(group, is_relevant[ranking.rows]) / np.bincount(group)
+    hits = np.cumsum(share[group])
+    hits -= (hits - share[group])[starts][query]
+    total = hits[ranking.offsets[1:] - 1]
+    has_any = np.logical_or.reduceat(is_relevant[ranking.rows], starts)
+    recall = np.minimum(hits / np.where(has_any, total, 1.0)[query], 1.0)
+    # queries two apart, so that one search and one running maximum serve all of them
+    best = np.maximum.accumulate((hits / rank - 2.0 * query)[::-1])[::-1] + 2.0 * query
+    queries = np.flatnonzero(has_any)
+    wanted = 2.0 * queries[:, np.newaxis] + LEVELS - _ROUNDING
+    at = np.searchsorted(recall + 2.0 * query, wanted)
+    return np.asarray(best[np.minimum(at, ranking.offsets[queries + 1][:, np.newaxis] - 1)].mean(axis=0))
+
 
 _ABOUT = ("map", "precision", "recall", "f1", "rprec", "bpref")
 """Metrics that ask for precision or recall; who looks at none of them is not shown the two against each other."""
 
 
 def section(data: ReportData) -> list[Block]:
-    relevant = _relevant(data)
+    asked = (metric for metric in data.own_metrics.values() if metric.name in _ABOUT)
+    relevant = next((metric.relevant for metric in asked if isinstance(metric, BinaryMetric)), None)
     if relevant is None or data.rows is None:
         return []
     drawn = curves(data.models, data.rows, relevant)
@@ -49,18 +107,6 @@ def section(data: ReportData) -> list[Block]:
     ]
 
 
-def _relevant(data: ReportData) -> float | None:
-    """From which grade on the first metric about precision or recall counts documents; None without one."""
-    for name in data.metrics:
-        try:
-            metric = parse_metric(name)
-        except MetricError:  # a metric from outside
-            continue
-        if metric.name in _ABOUT and isinstance(metric, BinaryMetric):
-            return metric.relevant
-    return None
-
-
 def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
     names = list(drawn)
     rows = [
@@ -75,45 +121,31 @@ def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
             LEVELS, drawn[name].precision, drawn[data.baseline].precision, strict=True
         )
     ]
-    x = {
-        "field": "recall",
-        "type": "quantitative",
-        "title": "recall",
-        "axis": {"tickCount": 5, "grid": False},
-    }
-    y = {"type": "quantitative", "title": "precision", "scale": {"domain": [0, 1]}, "axis": {"tickCount": 5}}
-    numbers = [
-        {"field": field, "type": "quantitative", "format": ".4f"} for field in ("precision", "baseline")
+    x = charts.quantitative("recall", title="recall", axis={"tickCount": 5, "grid": False})
+    y: dict[str, Any] = {"title": "precision", "scale": {"domain": [0, 1]}, "axis": {"tickCount": 5}}
+    about = [
+        *charts.tooltip("model"),
+        charts.quantitative("recall"),
+        *charts.tooltip(precision=".4f", baseline=".4f"),
     ]
+    dashed = {"type": "line", "strokeDash": [4, 3], "strokeWidth": 1, "color": "#7d838c"}
+    precision = {"y": charts.quantitative("precision", **y), "color": charts.model_colour(data, names)}
     panel: dict[str, Any] = {
-        "encoding": {"x": x, "opacity": fade()},
+        "encoding": {"x": x, "opacity": charts.fade()},
         "layer": [
-            {
-                "mark": {"type": "line", "strokeDash": [4, 3], "strokeWidth": 1, "color": "#7d838c"},
-                "encoding": {"y": {**y, "field": "baseline"}},
-            },
-            {
-                "mark": {"type": "line", "strokeWidth": 1.75},
-                "encoding": {"y": {**y, "field": "precision"}, "color": model_colour(data, names)},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 34},
-                "encoding": {
-                    "y": {**y, "field": "precision"},
-                    "color": model_colour(data, names),
-                    "tooltip": [{"field": "model"}, {"field": "recall", "type": "quantitative"}, *numbers],
-                },
-            },
+            charts.layer(dashed, y=charts.quantitative("baseline", **y)),
+            charts.layer({"type": "line", "strokeWidth": 1.75}, **precision),
+            charts.layer({"type": "point", "filled": True, "size": 34}, **precision, tooltip=about),
         ],
     }
     words = [
-        f"{name}: AP {metric_text(one.ap)}; precision {metric_text(one.precision[0])} at recall 0, "
-        f"{metric_text(one.precision[5])} at one half, {metric_text(one.precision[10])} at 1."
+        f"{name}: AP {formats.metric(one.ap)}; precision {formats.metric(one.precision[0])} at recall 0, "
+        f"{formats.metric(one.precision[5])} at one half, {formats.metric(one.precision[10])} at 1."
         for name, one in drawn.items()
     ]
     return Chart(
         name="precision_recall",
         title="Precision over recall, interpolated at eleven points, mean over queries; dashed: the baseline",
-        spec=small_multiples(names, rows, panel),
+        spec=charts.small_multiples(names, rows, panel),
         text=" ".join(words),
     )

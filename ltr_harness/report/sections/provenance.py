@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from ltr_harness.report.blocks import Block, Cell, Code, Column, Details, Heading, Paragraph, Table, code
+from ltr_harness.report.blocks import Block, Code, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData
 
 COMMANDS = """\
@@ -62,30 +62,27 @@ def _versions(data: ReportData) -> Table:
     for record in data.records:
         for name, version in record.environment.items():
             versions_of.setdefault(name, set()).add(version)
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (name, ", ".join(sorted(versions))) for name, versions in sorted(versions_of.items())
-    )
     threads = sorted({record.threads for record in data.records})
-    rows += (("threads per run", ", ".join(map(str, threads))),)
     return Table(
         name="versions",
         caption="What can move a tree.",
         columns=(Column("Name"), Column("Version", "code")),
-        rows=rows,
+        rows=(
+            *((name, ", ".join(sorted(versions))) for name, versions in sorted(versions_of.items())),
+            ("threads per run", ", ".join(map(str, threads))),
+        ),
         sortable=False,
     )
 
 
 def _identities(data: ReportData) -> Table:
-    return Table(
-        name="identities",
-        caption="A run's identity covers data, ranker, parameters, stopping rule, seed and library versions.",
-        columns=(
-            Column("Folder", "code"),
-            Column("Identity", "code"),
-            Column("Evaluation", "code"),
-        ),
-        rows=tuple(
-            (run.path.name, run.record.identity, run.record.evaluation_identity) for run in data.ordered_runs
-        ),
+    return Table.of(
+        "identities",
+        "A run's identity covers data, ranker, parameters, stopping rule, seed and library versions.",
+        data.ordered_runs,
+        {
+            Column("Folder", "code"): lambda run: run.path.name,
+            Column("Identity", "code"): lambda run: run.record.identity,
+            Column("Evaluation", "code"): lambda run: run.record.evaluation_identity,
+        },
     )

@@ -2,19 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from ltr_harness.config.references import Reference
-from ltr_harness.explanation import as_measured_here, differences_in_words
+import numpy as np
+
+from ltr_harness.comparison.pairs import Entrant, Summary, summarise
+from ltr_harness.config.experiment import Reference
+from ltr_harness.explanation import as_measured_here, differences_in_words, differing
+from ltr_harness.metrics import Metric
 from ltr_harness.report.blocks import Block, Cell, Column, Estimate, Heading, Paragraph, Table, Text, code
-from ltr_harness.report.data import ReportData
-from ltr_harness.report.numbers.published import Published
+from ltr_harness.report.data import ReportData, computed_once
+
+_HARDLY_MATTERS = {"empty", "ties", "score_precision"}
+
+
+@dataclass(frozen=True)
+class PublishedFigure:
+    """A published figure beside ours, by its source's conventions and by our definition."""
+
+    # the interval is that of `mean`, moved by `published`: of other queries, for these models
+    source: str
+    data: str | None
+    model: str
+    metric: str  # by its source's definition
+    published: float
+    mean: float | None
+    difference: float | None  # mean - published
+    ci_low: float | None
+    ci_high: float | None
+    own_metric: str  # by ours
+    own_mean: float | None
+    share_empty: float | None  # of the test queries
+    published_without_empty: float | None
+    reason: str  # why there is no mean
+
+
+@computed_once
+def by_reference(data: ReportData) -> tuple[tuple[PublishedFigure, ...], ...]:
+    """For each of the experiment's references every printed figure of a model that finished."""
+    metrics = [metric for reference in data.references for _, metric, _ in _printed(data, reference)]
+    summaries, refused = _summaries(data, metrics) if metrics else ({}, {})
+    return tuple(
+        tuple(_row(reference, *figure, summaries, refused) for figure in _printed(data, reference))
+        for reference in data.references
+    )
+
+
+def published(data: ReportData) -> tuple[PublishedFigure, ...]:
+    """All of them, in the order of the file."""
+    return tuple(figure for figures in by_reference(data) for figure in figures)
+
+
+def _printed(data: ReportData, reference: Reference) -> list[tuple[str, Metric, float]]:
+    """Model, metric by its source's definition, figure."""
+    return [
+        (model, reference.measured(metric), figure)
+        for model, by_metric in reference.values.items()
+        if model in data.models
+        for metric, figure in by_metric.items()
+    ]
+
+
+_Summaries = Mapping[tuple[str, Metric], Summary]
+
+
+def _summaries(data: ReportData, metrics: Sequence[Metric]) -> tuple[_Summaries, Mapping[Metric, str]]:
+    """Every model at these metrics by their source's definition and by ours; and why some are refused."""
+    rows = data.rows
+    if rows is None:
+        return {}, dict.fromkeys(metrics, "the models' scores of the test rows are not at hand")
+    asked = list(dict.fromkeys(one for metric in metrics for one in (metric, as_measured_here(metric))))
+    per_query, refused = rows.per_query_of(data.models, asked)
+    names = {metric: str(metric) for metric in asked if metric not in refused}
+    if not names:
+        return {}, refused
+    ids = np.array(list(rows.positions))[rows.order]
+    entrants = [
+        Entrant(
+            name=model,
+            query_ids=ids,
+            values={name: values[None] for name, values in zip(names.values(), found, strict=True)},
+            replicates=("",),
+            higher_is_better={name: metric.higher_is_better for metric, name in names.items()},
+        )
+        for model, found in per_query.items()
+    ]
+    found = summarise(entrants, list(names.values()), data.comparison.method, data.comparison.units)
+    by_name = {name: metric for metric, name in names.items()}
+    return {(one.model, by_name[one.metric]): one for one in found}, refused
+
+
+def _row(
+    reference: Reference,
+    model: str,
+    metric: Metric,
+    printed: float,
+    summaries: _Summaries,
+    refused: Mapping[Metric, str],
+) -> PublishedFigure:
+    own = as_measured_here(metric)
+    theirs, ours = summaries.get((model, metric)), summaries.get((model, own))
+    share = None if ours is None else ours.n_undefined / (ours.n + ours.n_undefined)
+    if theirs is not None and theirs.n == 0:
+        theirs, reason = None, "no test query has a value"
+    else:
+        reason = refused.get(metric, "")
+    return PublishedFigure(
+        source=reference.source,
+        data=reference.data,
+        model=model,
+        metric=str(metric),
+        published=printed,
+        mean=None if theirs is None else theirs.mean,
+        difference=None if theirs is None else theirs.mean - printed,
+        ci_low=None if theirs is None else theirs.ci_low - printed,
+        ci_high=None if theirs is None else theirs.ci_high - printed,
+        own_metric=str(own),
+        own_mean=None if ours is None else ours.mean,
+        share_empty=share,
+        published_without_empty=_without_empty(printed, metric, own, share),
+        reason=reason,
+    )
+
+
+def _without_empty(printed: float, metric: Metric, own: Metric, share: float | None) -> float | None:
+    """The mean over the others, of a mean that counts queries without relevant documents as 0 or 1.
+
+    Example:
+        >>> from ltr_harness.metrics import NDCG
+        >>> round(_without_empty(0.5274, NDCG(k=10, empty="one", ties="stable"), NDCG(k=10), 0.03), 4)
+        0.5128
+    """
+    differs = differing(own, metric)
+    if not share or share == 1 or "empty" not in differs or not differs.keys() <= _HARDLY_MATTERS:
+        return None
+    return (printed - share * (metric.empty == "one")) / (1 - share)
+
 
 HEADING = "Beside published numbers"
 
 
 def section(data: ReportData) -> list[Block]:
-    if not data.published:
+    if not published(data):
         return []
     blocks: list[Block] = [
         Heading(HEADING),
@@ -24,60 +154,41 @@ def section(data: ReportData) -> list[Block]:
             "share much of that error, so a difference within the interval may still be one between the models."
         ),
     ]
-    for at, reference in enumerate(data.references):
-        rows = [row for row in data.published if row.reference == at]
+    for at, (reference, rows) in enumerate(zip(data.references, by_reference(data), strict=True)):
         if rows:
             blocks += [_table(data, at, reference, rows), *_translation(rows)]
     return blocks
 
 
-def _table(data: ReportData, at: int, reference: Reference, rows: Sequence[Published]) -> Table:
-    translated = any(row.published_without_empty is not None for row in rows)
-    columns = [
-        Column("Model"),
-        Column("Metric", "code"),
-        Column("Published", "metric"),
-        Column("Here", "metric", hint="The mean of the stored scores under the publication's conventions."),
-        Column("Here less published", "difference", hint="With the interval of our mean."),
-        Column(
-            "Here, our definition",
-            "metric",
-            hint="The same scores, the same cutoff, this harness's conventions.",
-        ),
-    ]
-    if translated:
+def _table(data: ReportData, at: int, reference: Reference, rows: Sequence[PublishedFigure]) -> Table:
+    def difference(row: PublishedFigure) -> Cell:
+        return None if row.difference is None else Estimate(row.difference, row.ci_low, row.ci_high)
+
+    here = "The mean of the stored scores under the publication's conventions."
+    ours = "The same scores, the same cutoff, this harness's conventions."
+    columns: dict[Column, Callable[[PublishedFigure], Cell]] = {
+        Column("Model"): lambda row: data.model_name(row.model),
+        Column("Metric", "code"): lambda row: row.metric,
+        Column("Published", "metric"): lambda row: row.published,
+        Column("Here", "metric", hint=here): lambda row: row.mean,
+        Column("Here less published", "difference", hint="With the interval of our mean."): difference,
+        Column("Here, our definition", "metric", hint=ours): lambda row: row.own_mean,
+    }
+    if any(row.published_without_empty is not None for row in rows):
+        label = "Published, about, without queries that have nothing relevant"
         hint = "The published figure over the queries that have relevant documents, if their share was ours."
-        columns.append(
-            Column("Published, about, without queries that have nothing relevant", "metric", hint=hint)
-        )
-    cells: list[tuple[Cell, ...]] = [_cells(data, row)[: len(columns)] for row in rows]
-    of = f": {reference.data}" if reference.data else ""
-    return Table(
-        name=f"published_{at + 1}",
-        caption=f"{reference.source}{of}.",
-        columns=tuple(columns),
-        rows=tuple(cells),
+        columns[Column(label, "metric", hint=hint)] = lambda row: row.published_without_empty
+    return Table.of(
+        f"published_{at + 1}",
+        f"{reference.source}{f': {reference.data}' if reference.data else ''}.",
+        rows,
+        columns,
         notes=_notes(data, reference, rows),
         sortable=False,
     )
 
 
-def _cells(data: ReportData, row: Published) -> tuple[Cell, ...]:
-    difference = None
-    if row.difference is not None:
-        difference = Estimate(row.difference, row.ci_low, row.ci_high)
-    return (
-        data.model_name(row.model),
-        row.metric,
-        row.published,
-        row.mean,
-        difference,
-        row.own_mean,
-        row.published_without_empty,
-    )
-
-
-def _notes(data: ReportData, reference: Reference, rows: Sequence[Published]) -> tuple[Text, ...]:
+def _notes(data: ReportData, reference: Reference, rows: Sequence[PublishedFigure]) -> tuple[Text, ...]:
     notes: list[Text] = []
     if reference.note is not None:
         notes.append(reference.note)
@@ -99,7 +210,7 @@ def _notes(data: ReportData, reference: Reference, rows: Sequence[Published]) ->
     return tuple(notes)
 
 
-def _translation(rows: Sequence[Published]) -> list[Block]:
+def _translation(rows: Sequence[PublishedFigure]) -> list[Block]:
     """One figure said both ways, the last that can be: the deepest cutoff."""
     said = [
         (row, without, share)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ltr_harness.comparison.pairs import Summary
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 
@@ -9,31 +12,52 @@ OVER = "over seeds"
 
 
 def section(data: ReportData) -> list[Block]:
-    seeded = [m for m in data.models if data.summary(m, data.primary).n_replicates > 1]
+    summaries = {name: data.summary(name, data.primary) for name in data.models}
+    seeded = {name for name, summary in summaries.items() if summary.n_replicates > 1}
     if not seeded and not any(entrant.deterministic for entrant in data.comparison.entrants):
         return []
-    over_seeds = any(data.comparison.paired(name, data.primary).over_seeds for name in data.rivals)
-    columns = [
-        Column("Model"),
-        Column("Seeds", "count"),
-        Column(
-            data.primary, "metric", hint="Mean over queries and seeds; its interval is in the first table."
+
+    def spread(value: Callable[[Summary], float]) -> Callable[[str], Cell]:
+        return lambda name: value(summaries[name]) if name in seeded else None
+
+    def matters(name: str) -> Badge:
+        if data.entrants[name].deterministic:
+            return Badge("deterministic", "muted")
+        return Badge("yes") if name in seeded else Badge("one seed: unknown", "muted")
+
+    def agreement(name: str) -> Cell:
+        pair = data.paired(name, data.primary)
+        return None if pair is None else pair.seed_agreement
+
+    mean = "Mean over queries and seeds; its interval is in the first table."
+    agree = "Pairs of seeds whose difference has the sign of the whole."
+    columns: dict[Column, Callable[[str], Cell]] = {
+        Column("Model"): data.model_name,
+        Column("Seeds", "count"): lambda name: summaries[name].n_replicates,
+        Column(data.primary, "metric", hint=mean): data.mean,
+        Column("sd", "metric", OVER, hint="Spread of the means when only the seed changes."): spread(
+            lambda summary: summary.seed_sd
         ),
-        Column("sd", "metric", OVER, hint="Spread of the means when only the seed changes."),
-        Column("lowest", "metric", OVER),
-        Column("highest", "metric", OVER),
-        Column("Sign agrees", "percent", hint="Pairs of seeds whose difference has the sign of the whole."),
-    ]
-    if over_seeds:
-        columns += [
-            Column(
-                "Difference [these trained models]",
-                "difference",
-                hint="What other queries would change, for these trained models; other trainings are not asked about.",
+        Column("lowest", "metric", OVER): spread(lambda summary: summary.seed_min),
+        Column("highest", "metric", OVER): spread(lambda summary: summary.seed_max),
+        Column("Sign agrees", "percent", hint=agree): agreement,
+    }
+    trained = {name: pair for name in data.rivals if (pair := data.comparison.paired(name)).over_seeds}
+    if trained:
+        queries = (
+            "What other queries would change, for these trained models; other trainings are not asked about."
+        )
+        columns |= {
+            Column("Difference [these trained models]", "difference", hint=queries): lambda name: (
+                Estimate(pair.difference, pair.trained_ci_low, pair.trained_ci_high)
+                if (pair := trained.get(name))
+                else None
             ),
-            Column("p [these trained models]", "p", hint="Corrected as in the first table."),
-        ]
-    columns.append(Column("Seed matters"))
+            Column("p [these trained models]", "p", hint="Corrected as in the first table."): lambda name: (
+                pair.trained_p_corrected if (pair := trained.get(name)) else None
+            ),
+        }
+    columns[Column("Seed matters")] = matters
     return [
         Heading("Robustness over seeds"),
         Paragraph(
@@ -41,35 +65,5 @@ def section(data: ReportData) -> list[Block]:
             "trained with several seeds, intervals, p-values and verdicts of differences are of both. The spread over "
             "seeds is what other trainings change on these queries."
         ),
-        Table(
-            name="seeds",
-            caption=f"Means of {data.primary} over all queries, seed by seed.",
-            columns=tuple(columns),
-            rows=tuple(_row(data, name, over_seeds) for name in data.models),
-        ),
+        Table.of("seeds", f"Means of {data.primary} over all queries, seed by seed.", data.models, columns),
     ]
-
-
-def _row(data: ReportData, name: str, over_seeds: bool) -> tuple[Cell, ...]:
-    summary = data.summary(name, data.primary)
-    pair = data.paired(name, data.primary)
-    seeded = summary.n_replicates > 1
-    if data.entrants[name].deterministic:
-        word = Badge("deterministic", "muted")
-    else:
-        word = Badge("yes") if seeded else Badge("one seed: unknown", "muted")
-    trained: tuple[Cell, ...] = (None, None)
-    if pair is not None and pair.over_seeds:
-        trained = (
-            Estimate(pair.difference, pair.trained_ci_low, pair.trained_ci_high),
-            pair.trained_p_corrected,
-        )
-    return (
-        data.model_name(name),
-        summary.n_replicates,
-        summary.mean,
-        *((summary.seed_sd, summary.seed_min, summary.seed_max) if seeded else (None, None, None)),
-        None if pair is None else pair.seed_agreement,
-        *(trained if over_seeds else ()),
-        word,
-    )

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ltr_harness.comparison.cautions import rare_kind
 from ltr_harness.comparison.slices import SMALLEST, SliceResult
+from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import (
     Badge,
     Block,
-    Cell,
     Chart,
     Column,
     Details,
@@ -20,11 +19,9 @@ from ltr_harness.report.blocks import (
     Paragraph,
     Table,
 )
-from ltr_harness.report.charts import intervals, small_multiples
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.formats import difference as difference_text
-from ltr_harness.report.metric_names import file_names
-from ltr_harness.report.sections.verdict import TONES
+from ltr_harness.report.sections.verdict import verdict_badge
+from ltr_harness.stats.families import rare_kind
 
 LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "query_weight": "traffic"}
 """What the harness's own attributes are called; those of the data keep their names."""
@@ -35,7 +32,7 @@ def section(data: ReportData) -> list[Block]:
     if not any(result.n for result in results):
         return []
     attributes = list(dict.fromkeys(result.attribute for result in results))
-    files = file_names(attributes)
+    files = formats.file_names(attributes)
     tables = tuple(_table(data, name, files[name], results) for name in attributes)
     n = sum(1 for result in results if result.n >= SMALLEST)
     blocks: list[Block] = [
@@ -80,38 +77,23 @@ def label_of(attribute: str) -> str:
 
 
 def _table(data: ReportData, attribute: str, file: str, results: Sequence[SliceResult]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for result in results:
-        if result.attribute != attribute:
-            continue
-        rows.append(
-            (
-                data.model_name(result.model),
-                result.label,
-                result.n,
-                result.baseline_mean,
-                result.model_mean,
-                Estimate(result.difference, result.ci_low, result.ci_high),
-                result.p,
-                Badge(result.verdict, TONES[result.verdict])
-                if result.n >= SMALLEST
-                else Badge("too few queries", "muted"),
-            )
-        )
-    return Table(
-        name=f"slices_{file}",
-        caption=f"By {label_of(attribute)}, at {data.primary} against {data.baseline}.",
-        columns=(
-            Column("Model"),
-            Column(label_of(attribute)),
-            Column("Queries", "count", hint="Queries of this part with a value."),
-            Column("Baseline", "metric"),
-            Column("Mean", "metric"),
-            Column(f"Difference [{data.confidence_label} simultaneous]", "difference"),
-            Column("joint p", "p"),
-            Column("Verdict"),
-        ),
-        rows=tuple(rows),
+    def verdict(result: SliceResult) -> Badge:
+        return verdict_badge(result.verdict) if result.n >= SMALLEST else Badge("too few queries", "muted")
+
+    return Table.of(
+        f"slices_{file}",
+        f"By {label_of(attribute)}, at {data.primary} against {data.baseline}.",
+        [result for result in results if result.attribute == attribute],
+        {
+            Column("Model"): lambda result: data.model_name(result.model),
+            Column(label_of(attribute)): lambda result: result.label,
+            Column("Queries", "count", hint="Queries of this part with a value."): lambda result: result.n,
+            Column("Baseline", "metric"): lambda result: result.baseline_mean,
+            Column("Mean", "metric"): lambda result: result.model_mean,
+            Column(f"Difference [{data.confidence_label} simultaneous]", "difference"): Estimate.of,
+            Column("joint p", "p"): lambda result: result.p,
+            Column("Verdict"): verdict,
+        },
     )
 
 
@@ -137,7 +119,9 @@ def _chart(data: ReportData, results: Sequence[SliceResult]) -> Chart:
             }
         )
         if result.verdict in ("better", "worse"):
-            sure[result.model].append(f"{result.verdict} by {difference_text(result.difference)} on {part}")
+            sure[result.model].append(
+                f"{result.verdict} by {formats.difference(result.difference)} on {part}"
+            )
     names = [name for name in data.rivals if any(row["model"] == name for row in rows)]
     words = [f"{name}: {'; '.join(sure[name]) or 'nowhere distinguishable'}." for name in names]
     y = {
@@ -152,21 +136,21 @@ def _chart(data: ReportData, results: Sequence[SliceResult]) -> Chart:
         "title": "difference to the baseline",
         "axis": {"format": "+.2~f", "tickCount": 4},
     }
-    about = [{"field": "model"}, {"field": "part"}, {"field": "n", "title": "queries"}]
+    about = [*charts.tooltip("model", "part"), {"field": "n", "title": "queries"}]
     panel = {
         "height": {"step": 15},
         "layer": [
-            {
-                "mark": {"type": "rule", "strokeDash": [4, 3], "clip": True},
-                "encoding": {"x": {**x, "field": "zero", "aggregate": "min"}},
-            },
-            *intervals(data, names, y, x, about, size=42),
+            charts.layer(
+                {"type": "rule", "strokeDash": [4, 3], "clip": True},
+                x={**x, "field": "zero", "aggregate": "min"},
+            ),
+            *charts.intervals(data, names, y, x, about, size=42),
         ],
     }
     return Chart(
         name="slices",
         title=f"Difference in {data.primary} to {data.baseline} by part of the query set, with simultaneous "
         f"{data.confidence_label} intervals; each panel has its own scale",
-        spec=small_multiples(names, rows, panel, labels=110, own_x=True),
+        spec=charts.small_multiples(names, rows, panel, labels=110, own_x=True),
         text=" ".join(words),
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from ltr_harness.errors import MetricError
+from ltr_harness.metrics import TieAudit, parse_metric, tie_audit
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
-from ltr_harness.report.data import ReportData
+from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, Table
+from ltr_harness.report.data import ReportData, computed_once
 
 
 def section(data: ReportData) -> list[Block]:
-    audits = data.tie_audits
+    audits = tie_audits(data)
     if not audits:
         return []
     k = MetricName.of(data.primary).k
@@ -21,18 +23,7 @@ def section(data: ReportData) -> list[Block]:
                 f"No two documents of a query have equal scores in the {positions}: no tie rule moves {data.primary}."
             ),
         ]
-    rows: list[tuple[Cell, ...]] = [
-        (
-            data.model_name(model),
-            audit.mean,
-            audit.mean_low,
-            audit.mean_high,
-            audit.mean_high - audit.mean_low,
-            audit.share_touched,
-            audit.share_tied_positions,
-        )
-        for model, audit in audits.items()
-    ]
+    touched = "Queries whose value depends on the order of ties."
     return [
         heading,
         Paragraph(
@@ -41,22 +32,34 @@ def section(data: ReportData) -> list[Block]:
             f"Between the worst and the best order {data.primary} could be anything in the interval below; here it is "
             "what its own tie rule says, by default the mean over all orders."
         ),
-        Table(
-            name="ties",
-            caption=f"{data.primary} over the orders of equal scores, each model's first seed.",
-            columns=(
-                Column("Model"),
-                Column("As evaluated", "metric"),
-                Column("Worst order", "metric"),
-                Column("Best order", "metric"),
-                Column("Width", "metric", best="min"),
-                Column(
-                    "Queries touched", "percent", hint="Queries whose value depends on the order of ties."
-                ),
+        Table.of(
+            "ties",
+            f"{data.primary} over the orders of equal scores, each model's first seed.",
+            audits.items(),
+            {
+                Column("Model"): lambda one: data.model_name(one[0]),
+                Column("As evaluated", "metric"): lambda one: one[1].mean,
+                Column("Worst order", "metric"): lambda one: one[1].mean_low,
+                Column("Best order", "metric"): lambda one: one[1].mean_high,
+                Column("Width", "metric", best="min"): lambda one: one[1].mean_high - one[1].mean_low,
+                Column("Queries touched", "percent", hint=touched): lambda one: one[1].share_touched,
                 Column(
                     "Tied positions", "percent", hint=f"{positions.capitalize()} whose document has an equal."
-                ),
-            ),
-            rows=tuple(rows),
+                ): lambda one: one[1].share_tied_positions,
+            },
         ),
     ]
+
+
+@computed_once
+def tie_audits(data: ReportData) -> dict[str, TieAudit]:
+    """Each model's audit at the primary metric, first seed; empty where the metric has none."""
+    if data.rows is None:
+        return {}
+    try:
+        metric = parse_metric(data.primary)
+        return {
+            model: tie_audit(metric, data.rows.judgments, data.rows.scores(model)) for model in data.models
+        }
+    except MetricError:  # a metric from outside, or one without a worst and a best order
+        return {}

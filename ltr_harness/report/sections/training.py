@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ltr_harness.report.blocks import Block, Cell, Chart, Column, Heading, Paragraph, Table
-from ltr_harness.report.charts import PANEL, fade, model_colour, small_multiples, zoom
+from ltr_harness.report import charts
+from ltr_harness.report.blocks import Block, Chart, Code, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import Record
 
 if TYPE_CHECKING:
     from ltr_harness.runs import Run
+
 
 POINTS = 8_000
 """Upper bound of points drawn over all curves: the page stays small however many runs there are."""
@@ -36,39 +36,29 @@ def section(data: ReportData) -> list[Block]:
 
 
 def _table(data: ReportData) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for model in data.models:
-        records = data.records_of(model)
-        if not records:
-            continue
-        chosen = [record.best_round for record in records if record.best_round is not None]
-        trained = [record.rounds_trained for record in records if record.rounds_trained is not None]
-        rows.append(
-            (
-                data.model_name(model),
-                records[0].ranker,
-                records[0].objective or "–",
-                len(records),
-                _range(chosen),
-                _range(trained),
-                _median_seconds(records, "fit"),
-                _median_seconds(records, "score"),
-            )
-        )
-    return Table(
-        name="training",
-        caption="Medians over folds and seeds; ranges where they differ.",
-        columns=(
-            Column("Model"),
-            Column("Ranker", "code"),
-            Column("Objective", "code"),
-            Column("Runs", "count"),
-            Column("Chosen round"),
-            Column("Rounds trained"),
-            Column("Fit, s", "seconds"),
-            Column("Score, s", "seconds"),
-        ),
-        rows=tuple(rows),
+    of = {model: records for model in data.models if (records := data.records_of(model))}
+
+    def rounds(model: str, which: str) -> str:
+        return _range([at for record in of[model] if (at := getattr(record, which)) is not None])
+
+    def seconds(model: str, what: str) -> float | None:
+        values = [record.seconds[what] for record in of[model] if what in record.seconds]
+        return statistics.median(values) if values else None
+
+    return Table.of(
+        "training",
+        "Medians over folds and seeds; ranges where they differ.",
+        of,
+        {
+            Column("Model"): data.model_name,
+            Column("Ranker", "code"): lambda model: of[model][0].ranker,
+            Column("Objective", "code"): lambda model: of[model][0].objective or "–",
+            Column("Runs", "count"): lambda model: len(of[model]),
+            Column("Chosen round"): lambda model: rounds(model, "best_round"),
+            Column("Rounds trained"): lambda model: rounds(model, "rounds_trained"),
+            Column("Fit, s", "seconds"): lambda model: seconds(model, "fit"),
+            Column("Score, s", "seconds"): lambda model: seconds(model, "score"),
+        },
     )
 
 
@@ -80,11 +70,6 @@ def _range(values: list[int]) -> str:
         return f"{low:,}"
     median = f" (median {statistics.median_low(values):,})" if len(values) > 2 else ""
     return f"{low:,} to {high:,}{median}"
-
-
-def _median_seconds(records: Sequence[Record], what: str) -> float | None:
-    values = [record.seconds[what] for record in records if what in record.seconds]
-    return statistics.median(values) if values else None
 
 
 def _curves(data: ReportData) -> Chart | None:
@@ -109,28 +94,29 @@ def _curves(data: ReportData) -> Chart | None:
         )
     names = [name for name in data.models if any(run.record.model == name for run, _ in curves)]
     metric = stopping_metric(curves[0][0].record, data.primary)
-    x = {"field": "round", "type": "quantitative", "title": "round", "axis": {"tickCount": 4, "grid": False}}
-    y = {"field": "value", "type": "quantitative", "title": None, "scale": {"zero": False}}
-    tooltip = [
-        {"field": "model"},
-        {"field": "run"},
+    x = charts.quantitative("round", title="round", axis={"tickCount": 4, "grid": False})
+    y = charts.quantitative("value", title=None, scale={"zero": False})
+    chosen = [
+        *charts.tooltip("model", "run"),
         {"field": "round", "title": "chosen round"},
-        {"field": "value", "type": "quantitative", "format": ".4f"},
+        *charts.tooltip(value=".4f"),
     ]
+    runs = {"field": "run", "type": "nominal"}
+    dot = {"type": "point", "filled": True, "size": 36, "clip": True}
     panel: dict[str, Any] = {
-        "height": PANEL["height"] + 20,
+        "height": charts.PANEL["height"] + 20,
         "transform": [{"flatten": ["round", "value"]}],
-        "encoding": {"x": x, "y": y, "color": model_colour(data, names)},
+        "encoding": {"x": x, "y": y, "color": charts.model_colour(data, names)},
         "layer": [
             {
-                "params": [zoom("x", "y")],
-                "mark": {"type": "line", "strokeWidth": 1.1, "clip": True},
-                "encoding": {"detail": {"field": "run", "type": "nominal"}, "opacity": fade(0.55)},
+                "params": [charts.zoom("x", "y")],
+                **charts.layer(
+                    {"type": "line", "strokeWidth": 1.1, "clip": True}, detail=runs, opacity=charts.fade(0.55)
+                ),
             },
             {
                 "transform": [{"filter": "datum.round === datum.chosen"}],
-                "mark": {"type": "point", "filled": True, "size": 36, "clip": True},
-                "encoding": {"opacity": fade(), "tooltip": tooltip},
+                **charts.layer(dot, opacity=charts.fade(), tooltip=chosen),
             },
         ],
     }
@@ -142,7 +128,7 @@ def _curves(data: ReportData) -> Chart | None:
         name="learning_curves",
         title=f"{metric} on validation data over rounds; a line is one fold and seed, "
         "its dot the chosen round",
-        spec=small_multiples(names, rows, panel),
+        spec=charts.small_multiples(names, rows, panel),
         text=" ".join(words),
     )
 
@@ -179,3 +165,28 @@ def _thinned(points: list[tuple[int, float]], budget: int, keep: int | None) -> 
     step = (len(points) - 1) / (budget - 1)
     wanted = {round(number * step) for number in range(budget)}
     return [point for number, point in enumerate(points) if number in wanted or point[0] == keep]
+
+
+def failures(data: ReportData) -> list[Block]:
+    """What did not finish, and why?"""
+    if not data.failures:
+        return []
+    failures = sorted(data.failures, key=lambda record: (record.model, record.fold, record.seed))
+    rows = []
+    logs: list[Block] = []
+    for record in failures:
+        lines = (record.error or "no message was recorded").strip().splitlines()
+        rows.append((record.model, record.fold, record.seed, lines[0]))
+        if len(lines) > 1:
+            title = f"{record.model}, fold {record.fold}, seed {record.seed}"
+            logs.append(Details(title, (Code("\n".join(lines)),)))
+    return [
+        Heading("Failures"),
+        Table(
+            name="failures",
+            caption="Runs that failed while training; the others were not touched by it.",
+            columns=(Column("Model"), Column("Fold"), Column("Seed", "count"), Column("Error")),
+            rows=tuple(rows),
+        ),
+        *logs,
+    ]

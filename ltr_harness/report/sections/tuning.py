@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ltr_harness.config.space import shown_value
+from ltr_harness.config.search import shown_value
+from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
-from ltr_harness.report.charts import PANEL, fade, model_colour, small_multiples, zoom
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.metric_names import file_names
+from ltr_harness.report.sections.training import chosen_value, stopping_metric
 from ltr_harness.runs.record import STUDIES, StudyRecord, Trial, TuningFacts, read_study
 from ltr_harness.wording import count_of
 
@@ -18,6 +19,7 @@ from ltr_harness.wording import count_of
 class _Searched(NamedTuple):
     """One search of a model; the trials, where they are still beside the runs."""
 
+    model: str
     fold: str
     facts: TuningFacts
     record: StudyRecord | None
@@ -34,7 +36,7 @@ def section(data: ReportData) -> list[Block]:
         return []
     blocks: list[Block] = [Heading("Tuning"), Paragraph(_protocol(tuned), "lead"), _table(data, tuned)]
     blocks += [chart for chart in (_history(data, tuned), _importance(data, tuned)) if chart is not None]
-    files = file_names(list(tuned))
+    files = formats.file_names(list(tuned))
     chosen = tuple(_chosen(model, searches, f"chosen_{files[model]}") for model, searches in tuned.items())
     return [*blocks, Details("Chosen options", chosen, open=True)]
 
@@ -49,6 +51,7 @@ def _searches(data: ReportData, model: str) -> list[_Searched]:
         means = [one.metrics[data.primary].mean for one in same if data.primary in one.metrics]
         known = [mean for mean in means if mean is not None]
         by_fold[run.record.fold] = _Searched(
+            model,
             run.record.fold,
             facts,
             read_study(run.path.parent / STUDIES / facts.study),
@@ -75,43 +78,26 @@ def _protocol(tuned: dict[str, list[_Searched]]) -> str:
 
 
 def _table(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for model, searches in tuned.items():
-        for one in searches:
-            facts = one.facts
-            rows.append(
-                (
-                    data.model_name(model),
-                    one.fold,
-                    facts.n_trials,
-                    facts.n_complete,
-                    facts.n_pruned,
-                    facts.n_failed,
-                    facts.seconds,
-                    facts.trial,
-                    facts.value,
-                    one.test,
-                )
-            )
     metrics = sorted({one.facts.metric for searches in tuned.values() for one in searches})
-    return Table(
-        name="tuning",
-        caption="Every search: its budget as it was used, and what it chose.",
-        columns=(
-            Column("Model"),
-            Column("Fold"),
-            Column("Trials", "count"),
-            Column("Complete", "count"),
-            Column(
-                "Pruned", "count", hint="Ended early: below the median of earlier trials at the same round."
-            ),
-            Column("Failed", "count"),
-            Column("Time, s", "seconds", hint="Of all trials together."),
-            Column("Chosen trial", "count", hint="Counted from 0."),
-            Column(f"Validation {', '.join(metrics)}", "metric", hint="Of the chosen trial."),
-            Column(f"Test {data.primary}", "metric", hint="Mean over seeds of the chosen configuration."),
-        ),
-        rows=tuple(rows),
+    pruned = "Ended early: below the median of earlier trials at the same round."
+    validation = Column(f"Validation {', '.join(metrics)}", "metric", hint="Of the chosen trial.")
+    test = Column(f"Test {data.primary}", "metric", hint="Mean over seeds of the chosen configuration.")
+    return Table.of(
+        "tuning",
+        "Every search: its budget as it was used, and what it chose.",
+        [one for searches in tuned.values() for one in searches],
+        {
+            Column("Model"): lambda one: data.model_name(one.model),
+            Column("Fold"): lambda one: one.fold,
+            Column("Trials", "count"): lambda one: one.facts.n_trials,
+            Column("Complete", "count"): lambda one: one.facts.n_complete,
+            Column("Pruned", "count", hint=pruned): lambda one: one.facts.n_pruned,
+            Column("Failed", "count"): lambda one: one.facts.n_failed,
+            Column("Time, s", "seconds", hint="Of all trials together."): lambda one: one.facts.seconds,
+            Column("Chosen trial", "count", hint="Counted from 0."): lambda one: one.facts.trial,
+            validation: lambda one: one.facts.value,
+            test: lambda one: one.test,
+        },
         notes=(f"Budget: {_budgets(tuned)}.",),
     )
 
@@ -147,37 +133,32 @@ def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> Chart | Non
     if not rows:
         return None
     names = [name for name in data.models if any(row["model"] == name for row in rows)]
-    x = {"field": "trial", "type": "quantitative", "title": "trial", "axis": {"tickCount": 4, "grid": False}}
-    y = {"type": "quantitative", "title": None, "scale": {"zero": False}}
-    tooltip = [
-        {"field": "model"},
-        {"field": "fold"},
-        {"field": "trial"},
-        {"field": "value", "type": "quantitative", "format": ".4f"},
-    ]
+    x = charts.quantitative("trial", title="trial", axis={"tickCount": 4, "grid": False})
+    y: dict[str, Any] = {"title": None, "scale": {"zero": False}}
+    steps = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.3, "clip": True}
+    folds = {"field": "fold", "type": "nominal"}
     panel = {
-        "height": PANEL["height"] + 20,
-        "encoding": {"x": x, "color": model_colour(data, names)},
+        "height": charts.PANEL["height"] + 20,
+        "encoding": {"x": x, "color": charts.model_colour(data, names)},
         "layer": [
             {
-                "params": [zoom("x", "y")],
-                "mark": {"type": "line", "interpolate": "step-after", "strokeWidth": 1.3, "clip": True},
-                "encoding": {
-                    "y": {"field": "best", **y},
-                    "detail": {"field": "fold", "type": "nominal"},
-                    "opacity": fade(0.8),
-                },
+                "params": [charts.zoom("x", "y")],
+                **charts.layer(
+                    steps, y=charts.quantitative("best", **y), detail=folds, opacity=charts.fade(0.8)
+                ),
             },
-            {
-                "mark": {"type": "point", "filled": True, "size": 16, "clip": True},
-                "encoding": {"y": {"field": "value", **y}, "opacity": fade(0.45), "tooltip": tooltip},
-            },
+            charts.layer(
+                {"type": "point", "filled": True, "size": 16, "clip": True},
+                y=charts.quantitative("value", **y),
+                opacity=charts.fade(0.45),
+                tooltip=charts.tooltip("model", "fold", "trial", value=".4f"),
+            ),
         ],
     }
     return Chart(
         name="tuning_history",
         title="Validation value of every complete trial; a line is the best so far in one fold",
-        spec=small_multiples(names, rows, panel),
+        spec=charts.small_multiples(names, rows, panel),
         text=" ".join(words),
     )
 
@@ -203,17 +184,84 @@ def _importance(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table | 
 
 
 def _chosen(model: str, searches: Sequence[_Searched], name: str) -> Table:
+    def brief(value: Any) -> str:
+        return f"{value:.4g}" if isinstance(value, float) else shown_value(value)
+
     options = list(dict.fromkeys(option for one in searches for option in one.facts.chosen))
     return Table(
         name=name,
         caption=f"What was chosen for {model}.",
         columns=(Column("Option", "code"), *(Column(one.fold, "code") for one in searches)),
         rows=tuple(
-            (option, *(_brief(one.facts.chosen.get(option)) for one in searches)) for option in options
+            (option, *(brief(one.facts.chosen.get(option)) for one in searches)) for option in options
         ),
         sortable=False,
     )
 
 
-def _brief(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else shown_value(value)
+def sweep(data: ReportData) -> list[Block]:
+    """What do the swept options do, and which point would validation data have chosen?"""
+    swept = _points(data)
+    if not swept:
+        return []
+    files = formats.file_names(list(swept))
+    return [
+        Heading("Sweep"),
+        Paragraph(
+            "Every point was trained and judged on the test queries. The best of many test means is better than "
+            "its model, by luck: choose a point by its validation value, or let `tune` choose.",
+            "warning",
+        ),
+        *(_sweep_table(data, model, points, f"sweep_{files[model]}") for model, points in swept.items()),
+    ]
+
+
+def _points(data: ReportData) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """Swept model to its points: name to the options that differ."""
+    swept: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for model in data.models:
+        point = next((record.point for record in data.records_of(model) if record.point), None)
+        if point is not None:
+            swept.setdefault(point.of, {})[model] = point.at
+    return swept
+
+
+def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str, Any]], name: str) -> Table:
+    options = list(dict.fromkeys(option for at in points.values() for option in at))
+    values: dict[str, float] = {}
+    for model in points:
+        chosen = [
+            value for run in data.runs_of(model) if (value := chosen_value(run, data.primary)) is not None
+        ]
+        values[model] = math.fsum(chosen) / len(chosen) if chosen else math.nan
+    watched = stopping_metric(data.records_of(next(iter(points)))[0], data.primary)
+    higher = data.comparison.higher_is_better.get(watched, True)
+
+    def order(model: str) -> tuple[bool, float]:
+        value = values[model]
+        return math.isnan(value), -value if higher else value
+
+    return Table(
+        name=name,
+        caption=f"Points of {swept}, best on validation data first; means over folds and seeds.",
+        columns=(
+            Column("Model"),
+            *(Column(option, "code") for option in options),
+            Column(
+                f"Validation {watched}",
+                "metric",
+                best="max" if higher else "min",
+                hint="At the chosen round.",
+            ),
+            Column(f"Test {data.primary}", "metric", best=data.best(data.primary)),
+        ),
+        rows=tuple(
+            (
+                data.model_name(model),
+                *(shown_value(points[model][option]) for option in options),
+                values[model],
+                data.mean(model),
+            )
+            for model in sorted(points, key=order)
+        ),
+    )

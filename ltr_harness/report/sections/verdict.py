@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ltr_harness.comparison.pairs import Paired
 from ltr_harness.report.blocks import (
     Badge,
-    Best,
     Block,
     Bullets,
     Cell,
@@ -13,7 +15,6 @@ from ltr_harness.report.blocks import (
     Heading,
     Paragraph,
     Table,
-    Text,
     Tone,
     code,
 )
@@ -30,17 +31,29 @@ TONES: dict[str, Tone] = {
 }
 
 
+def verdict_badge(verdict: str) -> Badge:
+    return Badge(verdict, TONES[verdict])
+
+
 def corrected_label(correction: Correction) -> str:
     """How the corrected p-value is headed."""
     return "joint p" if correction == "joint" else f"p ({CORRECTIONS[correction]})"
+
+
+def p_column(data: ReportData) -> Column:
+    return Column("p", "p", hint=f"{data.comparison.method.test_text}.")
+
+
+def corrected_column(data: ReportData) -> Column:
+    label = corrected_label(data.comparison.correction)
+    return Column(label, "p", hint="Corrected for testing several models.")
 
 
 def section(data: ReportData) -> list[Block]:
     blocks: list[Block] = [Heading("Verdict"), Paragraph(data.comparison.verdict, "lead")]
     if data.failures:
         blocks.append(Paragraph(failures_sentence(data), "warning"))
-    blocks.append(fixed_k_table(data))
-    blocks.append(Paragraph(queries_sentence(data), "note"))
+    blocks += [fixed_k_table(data), Paragraph(queries_sentence(data), "note")]
     if data.comparison.notes:
         blocks.append(Bullets(tuple(data.comparison.notes)))
     return blocks
@@ -50,62 +63,55 @@ def fixed_k_table(data: ReportData) -> Table:
     """The one table that decides: every model at the primary metric and its K."""
     comparison, primary = data.comparison, data.primary
     label = data.confidence_label
-    best: Best = "max" if data.higher_is_better(primary) else "min"
+    summaries = {name: data.summary(name, primary) for name in data.models}
+
+    def mean(name: str) -> Cell:
+        return Estimate(summaries[name].mean, summaries[name].ci_low, summaries[name].ci_high)
+
+    def of_pair(cell: Callable[[Paired], Cell]) -> Callable[[str], Cell]:
+        return lambda name: None if (pair := data.paired(name, primary)) is None else cell(pair)
+
+    def verdict(name: str) -> Cell:
+        pair = data.paired(name, primary)
+        return verdict_badge("baseline" if pair is None else pair.verdict)
+
+    columns: dict[Column, Callable[[str], Cell]] = {
+        Column("Model"): data.model_name,
+        Column(
+            f"{primary} [{label} interval]", "metric", best=data.best(primary), hint="Mean over queries."
+        ): mean,
+    }
     # The caption says n for all; a column of its own only where models differ in it.
-    counted = len({data.summary(name, primary).n for name in data.models}) > 1
-    columns = (
-        Column("Model"),
-        Column(f"{primary} [{label} interval]", "metric", best=best, hint="Mean over queries."),
-        *((Column("Queries", "count", hint="Queries with a value."),) if counted else ()),
+    if len({summary.n for summary in summaries.values()}) > 1:
+        columns[Column("Queries", "count", hint="Queries with a value.")] = lambda name: summaries[name].n
+    columns |= {
         Column(
             f"Difference [{label} interval]",
             "difference",
             hint=f"Mean of the paired per-query differences, model minus {data.baseline}.",
-        ),
-        Column("p", "p", hint=f"{comparison.method.test_text}."),
-        Column(corrected_label(comparison.correction), "p", hint="Corrected for testing several models."),
-        Column("Verdict"),
-    )
-    return Table(
-        name="fixed_k",
-        caption=(
+        ): of_pair(Estimate.of),
+        p_column(data): of_pair(lambda pair: pair.p),
+        corrected_column(data): of_pair(lambda pair: pair.p_corrected),
+        Column("Verdict"): verdict,
+    }
+    notes: tuple[str, ...] = ()
+    if comparison.families:
+        several = any(comparison.paired(name, primary).over_seeds for name in data.rivals)
+        together = " With several seeds, differences are judged over queries and seeds together."
+        notes = (
+            f"{sentence(comparison.method.describe())} Corrected together: {comparison.families[0]}."
+            f"{together if several else ''}",
+        )
+    return Table.of(
+        "fixed_k",
+        (
             "Models at ",
             code(primary),
             f" over {count_of(data.n_defined, 'query')}; differences against {data.baseline}.",
         ),
-        columns=columns,
-        rows=tuple(_row(data, name, counted) for name in data.models),
-        notes=(
-            f"{sentence(comparison.method.describe())} Corrected together: {comparison.families[0]}."
-            f"{_over_seeds(data)}",
-        )
-        if comparison.families
-        else (),
-    )
-
-
-def _over_seeds(data: ReportData) -> str:
-    several = any(data.comparison.paired(name, data.primary).over_seeds for name in data.rivals)
-    return " With several seeds, differences are judged over queries and seeds together." if several else ""
-
-
-def _row(data: ReportData, name: str, counted: bool) -> tuple[Cell, ...]:
-    summary = data.summary(name, data.primary)
-    pair = data.paired(name, data.primary)
-    head: tuple[Cell, ...] = (
-        data.model_name(name),
-        Estimate(summary.mean, summary.ci_low, summary.ci_high),
-        *((summary.n,) if counted else ()),
-    )
-    if pair is None:
-        word = "baseline" if name == data.baseline else "not compared"
-        return (*head, None, None, None, Badge(word, "muted"))
-    return (
-        *head,
-        Estimate(pair.difference, pair.ci_low, pair.ci_high),
-        pair.p,
-        pair.p_corrected,
-        Badge(pair.verdict, TONES[pair.verdict]),
+        data.models,
+        columns,
+        notes=notes,
     )
 
 
@@ -130,7 +136,7 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def failures_sentence(data: ReportData) -> Text:
+def failures_sentence(data: ReportData) -> str:
     models = sorted({record.model for record in data.failures})
     return (
         f"{count_of(len(data.failures), 'run')} failed ({', '.join(models)}); see Failures. Means cover what "

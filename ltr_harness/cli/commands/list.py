@@ -1,0 +1,41 @@
+"""`ltr-harness list`: what names exist."""
+
+from __future__ import annotations
+
+import inspect
+
+import click
+
+from ltr_harness.cli.output import say
+
+FAMILIES = {
+    "metrics": "ltr_harness.metrics",
+    "rankers": "ltr_harness.rankers",
+    "readers": "ltr_harness.readers",
+    "sections": "ltr_harness.report",
+}
+
+
+@click.command(
+    "list",
+    epilog="""\b
+Examples:
+  ltr-harness list metrics
+  ltr-harness list rankers
+""",
+)
+@click.argument("family", type=click.Choice(list(FAMILIES)))
+def command(family: str) -> int:
+    """List metrics, rankers, readers or report sections, with a line about each."""
+    import importlib
+
+    catalog = importlib.import_module(FAMILIES[family]).catalog
+    names = catalog.names()
+    width = max(map(len, names))
+    for name in names:
+        target = catalog.load(name)
+        # The first line about a section is the question it answers: that of the file whose `section` it is, or its own.
+        about = inspect.getmodule(target) if target.__name__ == "section" else target
+        text = inspect.getdoc(about) or ""
+        say(f"{name:<{width}}  {text.splitlines()[0] if text else ''}")
+    return 0

@@ -1,0 +1,126 @@
+"""Exit codes of commands, and what stderr says about them."""
+
+from __future__ import annotations
+
+import errno
+import io
+import logging
+import os
+import re
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from ltr_harness.cli.output import Notes, say, say_note
+from ltr_harness.errors import HarnessError, Problem
+from ltr_harness.own_files import own_line
+from ltr_harness.wording import count_of
+
+INTERRUPTED = 130
+WITHOUT_DOCSTRINGS = (
+    "Python runs without docstrings here (PYTHONOPTIMIZE=2 or -OO), and neither LightGBM nor XGBoost can be "
+    "imported so: unset it, or set it to 1"
+)
+
+
+_HOME = re.compile(r"\A((?:[\w.-]+=)?)(~[/\\].*)", re.DOTALL)
+"""``~/data`` where shells leave it alone, as in ``--data=~/data`` and between quotes."""
+
+
+def run_command(command: click.Command, arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code: 0 good, 1 failed while running, 2 usage, 3 gate, 4 alert."""
+    notes = Notes(say_note)
+    logging.getLogger("ltr_harness").addHandler(notes)
+    try:
+        return _code_of(command, arguments)
+    finally:
+        logging.getLogger("ltr_harness").removeHandler(notes)
+
+
+def _code_of(command: click.Command, arguments: Sequence[str]) -> int:
+    expanded = [_HOME.sub(lambda found: found[1] + os.path.expanduser(found[2]), one) for one in arguments]
+    try:
+        result = command.main(args=expanded, prog_name="ltr-harness", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return _interrupted()
+    except click.ClickException as problem:
+        usage = io.StringIO()
+        problem.show(usage)
+        say(usage.getvalue(), err=True, nl=False)
+        return 2
+    except BrokenPipeError:
+        # the reader of our output has gone (head, less); nothing is left to say, and nobody to say it to
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as problem:
+        if not isinstance(problem, HarnessError):
+            if came_from_ctrl_c(problem):
+                return _interrupted()
+            if "LTR_HARNESS_TRACEBACK" in os.environ and not isinstance(problem, OSError):
+                raise
+        code, problems = as_problems(problem)
+        say_problems(problems)
+        return code
+    return result if isinstance(result, int) else 0
+
+
+def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
+    """The exit code of whatever ended a command, and what to say about it."""
+    if isinstance(error, HarnessError):
+        return error.exit_code, error.problems
+    if isinstance(error, click.ClickException):
+        return error.exit_code, [Problem("", error.format_message())]
+    if isinstance(error, OSError):
+        full = error.errno == errno.ENOSPC
+        cure = "free some space and run the same command again, what finished is kept" if full else ""
+        code = 2 if error.errno == errno.ENAMETOOLONG else 1
+        return code, [Problem(str(error.filename or ""), str(error.strerror or error), cure=cure)]
+    if isinstance(error, MemoryError):
+        cure = "fewer rows, columns or --workers need less"
+        return 1, [Problem("", "there is not enough memory", cure=cure)]
+    own = own_line(error)
+    if own:
+        found = f"{type(error).__name__}: {error}"
+        return 1, [Problem(own, found, cure=f"an error in your own code; details: {_kept_traceback(error)}")]
+    if sys.flags.optimize > 1:
+        return 2, [Problem("", f"{type(error).__name__}: {error}", cure=WITHOUT_DOCSTRINGS)]
+    found = f"internal error: {type(error).__name__}: {error}"
+    blame = "this is a defect of ltr-harness, not of your input; details: "
+    return 1, [Problem("", found, cure=f"{blame}{_kept_traceback(error)}")]
+
+
+def came_from_ctrl_c(error: BaseException | None) -> bool:
+    """Also in the middle of an import, where libraries and Python itself wrap it in an error of their own."""
+    if error is None or isinstance(error, KeyboardInterrupt | click.Abort):
+        return error is not None
+    return came_from_ctrl_c(error.__cause__ or error.__context__)
+
+
+def say_problems(problems: Sequence[Problem]) -> None:
+    """Every problem on a line of its own."""
+    if len(problems) == 1:
+        say(f"error: {problems[0]}", err=True)
+        return
+    say(f"{count_of(sum(problem.count for problem in problems), 'problem')}:", err=True)
+    for problem in problems:
+        say(f"  {problem}", err=True)
+
+
+def _kept_traceback(error: Exception) -> str:
+    """Where the traceback is, for whoever repairs the defect."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="ltr-harness-", suffix=".log", delete=False, encoding="utf-8"
+    ) as file:
+        file.writelines(traceback.format_exception(error))
+    return file.name
+
+
+def _interrupted() -> int:
+    say("interrupted; finished runs are kept: the same command goes on from there", err=True)
+    return INTERRUPTED

@@ -1,0 +1,77 @@
+"""Metrics named on the command line."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from ltr_harness.errors import MetricError, all_of
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.grammar import whose, with_tool
+
+
+def split(texts: Sequence[str]) -> list[str]:
+    """Commas between metrics, not those between a metric's parameters.
+
+    Example:
+        >>> split(["ndcg@10,mrr", "rbp(graded=true,p=0.8)"])
+        ['ndcg@10', 'mrr', 'rbp(graded=true,p=0.8)']
+    """
+    return [part.strip() for text in texts for part in re.split(r",(?![^()]*\))", text) if part.strip()]
+
+
+class NamedMetrics(NamedTuple):
+    """The metrics, each once, the one that decides where rankings are compared, and how they were typed."""
+
+    metrics: list[Metric]
+    primary: Metric
+    typed: Mapping[Metric, str]
+
+    def names(self, evaluated: Sequence[Metric]) -> dict[str, str]:
+        """Canonical name to the name that was typed, where they differ."""
+        pairs = zip(self.metrics, map(str, evaluated), strict=True)
+        return {name: text for metric, name in pairs if (text := self.typed.get(metric, name)) != name}
+
+
+def tools_named(typed: Sequence[str]) -> tuple[str, ...]:
+    """For each name that is another tool's, what it stands for.
+
+    Example:
+        >>> tools_named(["P_5", "mrr"])
+        ('P_5 of trec_eval is precision(empty=zero,ties=id)@5',)
+    """
+    return tuple(f"{with_tool(text)} is {parse_metric(text)}" for text in typed if whose(text) is not None)
+
+
+def parsed(texts: Sequence[str], relevant: float | None = None) -> NamedMetrics:
+    """The metrics named, the first of which decides; those of the search preset where none is named."""
+    typed, primary = split(texts), 0
+    if texts:
+        metrics: list[Metric] = all_of([partial(parse_metric, text) for text in typed], MetricError)
+    else:
+        from ltr_harness.config.expand import DEFAULT_PRESET, PRESETS
+
+        preset, primary = PRESETS[DEFAULT_PRESET], -1
+        metrics = [metric for name in preset["report"] for metric in parse_metric(name).at(preset["cutoffs"])]
+        metrics.append(parse_metric(preset["primary"]))
+    if relevant is not None:
+        metrics = [with_relevant(metric, relevant) for metric in metrics]
+    return NamedMetrics(
+        list(dict.fromkeys(metrics)), metrics[primary], dict(zip(metrics, typed, strict=False))
+    )
+
+
+def with_relevant(metric: Metric, grade: float) -> Metric:
+    """The metric counting documents as relevant from this grade on, if it asks that and says no grade itself.
+
+    Example:
+        >>> from ltr_harness.metrics import MRR, NDCG
+        >>> str(with_relevant(MRR(), 2)), str(with_relevant(MRR(relevant=3), 2)), str(with_relevant(NDCG(), 2))
+        ('mrr(relevant=2)', 'mrr(relevant=3)', 'ndcg')
+    """
+    if getattr(metric, "relevant", None) != 1:
+        return metric
+    return dataclasses.replace(metric, relevant=grade)  # type: ignore[call-arg]

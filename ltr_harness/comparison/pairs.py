@@ -1,0 +1,428 @@
+"""Models as a comparison sees them, the summary of each, and their paired differences in families."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import as_column
+from ltr_harness.own_files import is_own_file
+from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, rare_kind
+from ltr_harness.stats.method import Method
+from ltr_harness.stats.moments import TIE, Floats, effect_size, moments, paired_differences, win_tie_loss
+from ltr_harness.stats.seeds import MethodDifference, method_difference, seed_agreement
+
+if TYPE_CHECKING:
+    from ltr_harness.evaluation import Evaluation
+
+Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]
+
+WEIGHT = "query_weight"
+"""The query attribute that says how much a query counts in weighted means."""
+
+
+@lru_cache(maxsize=1024)
+def _bounds_of(metric: str) -> tuple[float, float]:
+    """The lowest and highest value that a metric of this name can have; infinite where it is not known."""
+    from ltr_harness.metrics import parse_metric
+
+    try:
+        return (-math.inf, math.inf) if is_own_file(metric) else parse_metric(metric).bounds
+    except MetricError:
+        return -math.inf, math.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Entrant:
+    """One model as a comparison sees it: per-query values of every replicate, folds already pooled."""
+
+    name: str
+    # (n_queries,), unique; ``fold/id`` where folds are pooled and ids could repeat
+    query_ids: NDArray[np.str_]
+    values: Mapping[str, Floats]  # canonical metric name to (n_replicates, n_queries); NaN where undefined
+    replicates: tuple[str, ...]  # (n_replicates,) what tells the rows apart, such as seeds "1", "2"
+    higher_is_better: Mapping[str, bool]  # canonical metric name to direction
+    deterministic: bool = False  # the seed cannot matter, so one replicate stands for all
+    # another seed would have given another model; False where nothing is known of its training
+    seeded: bool = False
+    # fold to digest; empty when unknown
+    judgments_fingerprint: Mapping[str, str] = field(default_factory=dict)
+    # (n_queries,) each, for slices
+    query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    source: str = ""  # where it came from, for messages
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        evaluations: Sequence[Evaluation],
+        attributes: Mapping[str, NDArray[Any]] | None = None,
+    ) -> Entrant:
+        """From the evaluations of one model on one test set, one per seed."""
+        first = evaluations[0]
+        judgments = first.judgments
+        relevant = judgments.groups.sum(judgments.narrow_labels > 0, np.int64)
+        weights = {} if judgments.query_weights is None else {WEIGHT: judgments.query_weights}
+        return cls(
+            name=name,
+            query_ids=text_ids(first.query_ids),
+            values={
+                metric: np.stack([one[metric].per_query for one in evaluations]) for metric in first.metrics
+            },
+            replicates=tuple(str(number) for number in range(1, len(evaluations) + 1)),
+            higher_is_better=dict(first.directions),
+            judgments_fingerprint={"all": first.judgments_fingerprint},
+            query_attributes={**(attributes or {}), "n_relevant": relevant, **weights},
+        )
+
+    def per_query(self, metric: str) -> Floats:
+        """(n_queries,): each query's value averaged over replicates."""
+        return np.asarray(self.values[metric].mean(axis=0))
+
+    def take(self, queries: NDArray[np.int64]) -> Entrant:
+        """The given (n_kept,) queries alone, in the given order."""
+        return replace(
+            self,
+            query_ids=self.query_ids[queries],
+            values={metric: rows[:, queries] for metric, rows in self.values.items()},
+            query_attributes={name: column[queries] for name, column in self.query_attributes.items()},
+        )
+
+
+def text_ids(ids: NDArray[Any], name: str = "query_id") -> NDArray[np.str_]:
+    """(n_queries,) ids of any kind as text; DataError where one is too long."""
+    return as_column([str(query) for query in ids.tolist()], name)
+
+
+def value_bounds(entrants: Sequence[Entrant], metric: str) -> tuple[float, float]:
+    """The lowest and highest value that a query can have; infinite where unknown, or where values lie beyond."""
+    low, high = _bounds_of(metric)
+    rows = [entrant.values[metric] for entrant in entrants]
+    within = all(not ((row < low) | (row > high)).any() for row in rows)
+    return (low, high) if within else (-math.inf, math.inf)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One model at one metric: a mean never travels without n and an interval."""
+
+    model: str
+    metric: str
+    mean: float
+    ci_low: float
+    ci_high: float
+    n: int
+    n_undefined: int
+    sd: float
+    minimum: float
+    p10: float
+    median: float
+    p90: float
+    share_zero: float
+    share_one: float
+    n_replicates: int
+    seed_sd: float  # NaN with one replicate
+    seed_min: float
+    seed_max: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference in the metric's own sign, its interval and p-values, and the word for it; fields as in `Paired`."""
+
+    difference: float
+    ci_low: float
+    ci_high: float
+    p: float
+    p_corrected: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One model against another at one metric, on paired per-query differences `model - other`.
+
+    Differences keep the metric's own sign; wins, losses and the verdict follow the metric's direction, so a
+    win is a query on which the model is better, also where lower values are.
+
+    Where a side was trained with several seeds, interval, p-values, detectable difference and verdict are of the two
+    methods: of other queries and other seeds together. Else they are of these two models on other queries.
+    """
+
+    model: str
+    other: str
+    metric: str
+    n: int  # queries defined for both
+    difference: float
+    ci_low: float
+    ci_high: float
+    p: float  # by the chosen test
+    p_corrected: float
+    p_t: float
+    effect_size: float  # d_z
+    wins: int
+    ties: int
+    losses: int
+    detectable: float  # smallest difference this query set could have shown at 80 % power
+    seed_agreement: float  # share of seed pairs whose mean difference has the sign of the whole; NaN with one
+    skewness: float  # of the differences; large with small n means the p-value is optimistic
+    verdict: Verdict
+    relative: float = math.nan  # difference / |mean of the other|; never shown without the difference
+    # with several seeds: of these trained models on other queries; else p is that
+    trained_p: float = math.nan
+    trained_p_corrected: float = math.nan
+    trained_ci_low: float = math.nan
+    trained_ci_high: float = math.nan
+    model_mean: float = math.nan  # over the n queries of the pair, as the difference is
+    other_mean: float = math.nan
+    p_equivalence: float = math.nan  # two one-sided tests against the margin; NaN without a margin
+
+    @property
+    def over_seeds(self) -> bool:
+        """Whether the verdict is of two methods: of other queries and other seeds together."""
+        return not math.isnan(self.trained_ci_low)
+
+
+class Contrast(NamedTuple):
+    """One model against another at one metric."""
+
+    model: Entrant
+    other: Entrant
+    metric: str
+
+    def differences(self) -> Floats:
+        """(n_queries,): model minus other, averaged over seeds; NaN where undefined."""
+        return paired_differences(self.model.per_query(self.metric), self.other.per_query(self.metric))
+
+
+def contrast(
+    families: Sequence[Sequence[Contrast]],
+    directions: Mapping[str, bool],
+    method: Method,
+    units: Codes | None = None,  # (n_queries,)
+) -> tuple[Paired, ...]:
+    """All contrasts of all families, one after the other."""
+    cells = [cell for family in families for cell in family]
+    if not cells:
+        return ()
+    d = np.column_stack([cell.differences() for cell in cells])
+    ends = np.cumsum([0, *map(len, families)]).tolist()
+    parts = [slice(start, stop) for start, stop in pairwise(ends) if stop > start]
+    sample = Contributions.of(d, units)
+    bounds = {metric: value_bounds([cell.model for cell in cells], metric) for metric in directions}
+    ranges = np.array([bounds[cell.metric][1] - bounds[cell.metric][0] for cell in cells])
+    seeds = [over_seeds(cell, sample, j) for j, cell in enumerate(cells)]
+    found = outcomes(sample, method, families=parts, seeds=seeds, ranges=ranges)
+    trained = Outcome.unknown(len(cells))
+    if any(seeds):
+        known = np.flatnonzero([one is not None for one in seeds])
+        plain = outcomes(sample, method, families=parts, ranges=ranges)
+        trained.put(known, Outcome(*(values[known] for values in plain)))
+    facts, effect = moments(d), effect_size(d)
+    above, ties, below = win_tie_loss(d)
+    higher = [directions[cell.metric] for cell in cells]
+    pairs = []
+    for j, own in enumerate(differences_of(facts.mean, found, higher, method)):
+        one, other, metric = cells[j]
+        same = ~np.isnan(d[:, j])
+        model_mean, other_mean = (
+            float(side.per_query(metric)[same].mean()) if same.any() else math.nan for side in (one, other)
+        )
+        wins, losses = (above, below) if higher[j] else (below, above)
+        pairs.append(
+            Paired(
+                model=one.name,
+                other=other.name,
+                metric=metric,
+                n=int(facts.n[j]),
+                **vars(own),
+                p_t=float(sample.t_p[j]),
+                effect_size=float(effect[j]),
+                wins=int(wins[j]),
+                ties=int(ties[j]),
+                losses=int(losses[j]),
+                detectable=float(found.detectable[j]),
+                seed_agreement=seed_agreement(one.values[metric], other.values[metric]),
+                skewness=float(facts.skewness[j]),
+                relative=own.difference / abs(other_mean) if abs(other_mean) > 0 else math.nan,
+                trained_p=float(trained.p[j]),
+                trained_p_corrected=float(trained.p_corrected[j]),
+                trained_ci_low=float(trained.low[j]),
+                trained_ci_high=float(trained.high[j]),
+                model_mean=model_mean,
+                other_mean=other_mean,
+                p_equivalence=float(found.p_equivalence[j]),
+            )
+        )
+    return tuple(pairs)
+
+
+def differences_of(
+    mean: Floats, found: Outcome, higher_is_better: Sequence[bool], method: Method
+) -> list[Difference]:
+    """The (m,) differences of tested columns, whose direction is the sign of the estimate; NaN proves nothing.
+
+    With a margin the reader has said what does not matter: a difference proven to lie inside it is
+    "equivalent" even where, with thousands of queries, it is significantly different from 0.
+    """
+    columns = np.stack([mean, found.low, found.high, found.p, found.p_corrected], axis=1).tolist()
+    differences = []
+    for j, (difference, low, high, p, p_corrected) in enumerate(columns):
+        verdict: Verdict = "not distinguishable"
+        if found.p_equivalence[j] < method.alpha:
+            verdict = "equivalent"
+        elif p_corrected < method.alpha and difference:
+            verdict = "better" if (difference > 0) == higher_is_better[j] else "worse"
+        differences.append(Difference(difference, low, high, p, p_corrected, verdict))
+    return differences
+
+
+def over_seeds(cell: Contrast, sample: Contributions, j: int) -> MethodDifference | None:
+    """Two methods over queries, or units in their place, and seeds; None where nothing is known of seeds."""
+    one = method_difference(
+        cell.model.values[cell.metric],
+        cell.other.values[cell.metric],
+        one_fixed=not cell.model.seeded,
+        other_fixed=not cell.other.seeded,
+    )
+    if one is None or sample.even:
+        return one
+    each = moments(cell.differences())
+    by_query = float(each.sd / np.sqrt(each.n)) ** 2
+    return replace(
+        one,
+        standard_error=float(np.sqrt(sample.error[j] ** 2 + max(one.standard_error**2 - by_query, 0.0))),
+        freedom=float(min(sample.freedom[j], one.freedom)),
+    )
+
+
+def summarise(
+    entrants: Sequence[Entrant],
+    metrics: Sequence[str],
+    method: Method,
+    units: Codes | None = None,  # (n_queries,)
+) -> tuple[Summary, ...]:
+    """Summaries of all models at all metrics, metric by metric."""
+    cells = [(entrant, metric) for metric in metrics for entrant in entrants]
+    columns = np.column_stack([entrant.per_query(metric) for entrant, metric in cells])
+    sample = moments(columns)
+    bounds = {metric: value_bounds(entrants, metric) for metric in metrics}
+    low, high = mean_intervals(
+        Contributions.of(columns, units), method, [bounds[metric] for _, metric in cells]
+    )
+    summaries = []
+    for j, (entrant, metric) in enumerate(cells):
+        defined = ~np.isnan(columns[:, j])
+        values = columns[defined, j]
+        nothing = values.size == 0
+        p10, median, p90 = [np.nan] * 3 if nothing else np.quantile(values, [0.1, 0.5, 0.9])
+        by_seed = np.full(1, np.nan) if nothing else entrant.values[metric][:, defined].mean(axis=1)
+        summaries.append(
+            Summary(
+                model=entrant.name,
+                metric=metric,
+                mean=float(sample.mean[j]),
+                ci_low=float(low[j]),
+                ci_high=float(high[j]),
+                n=values.size,
+                n_undefined=defined.size - values.size,
+                sd=float(sample.sd[j]),
+                minimum=np.nan if nothing else float(values.min()),
+                p10=float(p10),
+                median=float(median),
+                p90=float(p90),
+                share_zero=np.nan if nothing else float(np.mean(np.abs(values) <= TIE)),
+                share_one=np.nan if nothing else float(np.mean(np.abs(values - 1) <= TIE)),
+                n_replicates=len(entrant.replicates),
+                seed_sd=float(by_seed.std(ddof=1)) if by_seed.size > 1 else np.nan,
+                seed_min=float(by_seed.min()),
+                seed_max=float(by_seed.max()),
+            )
+        )
+    return tuple(summaries)
+
+
+@dataclass(frozen=True)
+class Letters:
+    """All pairs of models at one metric, tested together."""
+
+    # model to its letters, best mean first; () where nothing could be tested
+    groups: Mapping[str, tuple[str, ...]]
+    n: int  # queries with a value for every model; a block must be whole
+    note: str = ""  # what these queries may lack that would give two models of different letters a common one
+
+
+def letters(
+    per_query: Mapping[str, Floats],  # (n_queries,) each
+    method: Method,
+    *,
+    higher_is_better: bool,
+    bounds: tuple[float, float],
+    units: Codes | None = None,  # (n_queries,)
+) -> Letters:
+    """See `Comparison.letters`: paired differences of all pairs over the queries defined for every model."""
+    models = list(per_query)
+    values = np.stack(list(per_query.values()), axis=1)
+    defined = ~np.isnan(values).any(axis=1)
+    whole = values[defined]
+    if len(whole) < 2:
+        return Letters(dict.fromkeys(models, ()), len(whole))
+    order = np.argsort((-1 if higher_is_better else 1) * whole.mean(axis=0), kind="stable")
+    ranked = whole[:, order]
+    one, other = np.triu_indices(len(models), 1)
+    d = paired_differences(ranked[:, one], ranked[:, other])
+    sample = Contributions.of(d, None if units is None else units[defined])
+    ranges = np.full(len(one), bounds[1] - bounds[0])
+    alike = np.ones((len(models), len(models)), dtype=bool)
+    family = replace(method, correction="joint", margin=None)
+    apart = outcomes(sample, family, ranges=ranges).p_corrected < method.alpha
+    alike[one, other] = alike[other, one] = ~apart
+    names = [models[at] for at in order.tolist()]
+    closest = min(np.flatnonzero(apart).tolist(), key=lambda pair: abs(sample.mean[pair]), default=None)
+    note = ""
+    if closest is not None:
+        said = rare_kind(
+            int(sample.units[closest]), abs(float(sample.mean[closest])), float(ranges[closest]), family,
+            "they share a letter", len(one),
+        )  # fmt: skip
+        note = said and f"{names[one[closest]]} and {names[other[closest]]}: {said}"
+    return Letters(dict(zip(names, _shared(alike.tolist()), strict=True)), len(whole), note)
+
+
+def _shared(alike: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:
+    """Letters of models in the order of their means, from which of them do not differ.
+
+    Each pair that is alike and shares no letter yet makes a group, with every model that is like all in it.
+
+    Example:
+        >>> _shared([[True, True, False], [True, True, True], [False, True, True]])
+        [('a',), ('a', 'b'), ('b',)]
+    """
+    groups: list[list[int]] = []
+    for first in range(len(alike)):
+        for second in range(first, len(alike)):
+            if not alike[first][second] or any(first in group and second in group for group in groups):
+                continue
+            groups.append([first, second])
+            for at in range(len(alike)):
+                if all(alike[at][member] for member in groups[-1]):
+                    groups[-1].append(at)
+    return [
+        tuple(_letter(number) for number, group in enumerate(groups) if at in group)
+        for at in range(len(alike))
+    ]
+
+
+def _letter(number: int) -> str:
+    """``a`` to ``z``, then ``aa``, ``ab`` …"""
+    before, own = divmod(number, 26)
+    return (_letter(before - 1) if before else "") + chr(ord("a") + own)

@@ -1,0 +1,430 @@
+"""Strict YAML as a tree whose every value knows where it was written.
+
+PyYAML reads YAML 1.1 and keeps no positions: here its composer is used, and plain words mean what they do in YAML 1.2
+(``1e-3`` is a number; ``no`` and ``12:30:00`` are text). Duplicate keys and tags (``!!python/…``) are refused.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
+from pathlib import Path, PurePath
+from typing import Any, Self
+
+import yaml
+from yaml.reader import ReaderError
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import ConfigError, Problem
+from ltr_harness.wording import count_of, printable
+
+Scalar = str | int | float | bool | None
+
+
+class Place(str):
+    """Where a value was written, as messages print it; `line` 0 where there are no lines, as in ``--set a.b=v``."""
+
+    name: str
+    line: int
+    column: int
+    folder: Path  # what a relative path written here is relative to
+
+    def __new__(cls, name: str, line: int = 0, column: int = 0, folder: Path = Path()) -> Self:
+        place = super().__new__(cls, f"{name}:{line}:{column}" if line else name)
+        place.name, place.line, place.column, place.folder = name, line, column, folder
+        return place
+
+
+@dataclass(frozen=True)
+class Node:
+    """A value and its place; the keys of a mapping have places of their own."""
+
+    value: Scalar | list[Node] | dict[str, Node]
+    place: Place
+    key_places: Mapping[str, Place] = field(default_factory=dict)
+
+    @property
+    def mapping(self) -> dict[str, Node]:
+        """The entries of a mapping; empty for anything else."""
+        return self.value if isinstance(self.value, dict) else {}
+
+    def plain(self) -> Any:
+        """The value as Python's own dicts, lists and scalars."""
+        if isinstance(self.value, dict):
+            return {key: node.plain() for key, node in self.value.items()}
+        if isinstance(self.value, list):
+            return [node.plain() for node in self.value]
+        return self.value
+
+    def at(self, path: tuple[str | int, ...]) -> Node | None:
+        """The node below this one, or None."""
+        node: Node | None = self
+        for step in path:
+            if node is None:
+                return None
+            if isinstance(node.value, dict):
+                node = node.value.get(str(step))
+            elif isinstance(node.value, list) and isinstance(step, int) and step < len(node.value):
+                node = node.value[step]
+            else:
+                return None
+        return node
+
+    def with_entry(self, key: str, node: Node) -> Node:
+        """This mapping with one entry replaced or added."""
+        places = {**self.key_places, key: self.key_places.get(key, node.place)}
+        return Node({**self.mapping, key: node}, self.place, places)
+
+    def with_defaults(self, values: Mapping[str, Any], place: Place) -> Node:
+        """This mapping with the entries that it lacks, at the place of what they follow from."""
+        lacking = {key: from_plain(value, place) for key, value in values.items() if key not in self.mapping}
+        return Node(
+            {**self.mapping, **lacking}, self.place, {**dict.fromkeys(lacking, place), **self.key_places}
+        )
+
+    def changed(self, path: tuple[str, ...], change: Callable[[Node], Node]) -> Node:
+        """This mapping with what stands at a path, if anything does, as `change` returns it."""
+        node = self.mapping.get(path[0])
+        if node is None:
+            return self
+        return self.with_entry(path[0], node.changed(path[1:], change) if path[1:] else change(node))
+
+    def only(self, keys: Iterable[str]) -> Node:
+        """This mapping with none but the given keys."""
+        wanted = set(keys)
+        kept = [key for key in self.mapping if key in wanted]
+        return Node(
+            {key: self.mapping[key] for key in kept}, self.place, {key: self.key_places[key] for key in kept}
+        )
+
+    def without(self, *keys: str) -> Node:
+        """This mapping without the given keys."""
+        return self.only(self.mapping.keys() - set(keys))
+
+
+def shown(node: Node) -> str:
+    """A value as messages print it: short, in YAML's words."""
+    text = json.dumps(node.plain(), ensure_ascii=False)
+    if isinstance(node.value, str):
+        text = repr(node.value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def from_plain(value: Any, place: Place, problems: list[Problem] | None = None, path: str = "") -> Node:
+    """The tree of Python's own dicts, lists and scalars, all of it at one place.
+
+    NumPy numbers and paths are taken as what they say, other types are added to `problems`.
+
+    Example:
+        >>> from_plain({"seeds": (1, 2)}, Place("configuration")).plain()
+        {'seeds': [1, 2]}
+    """
+    if isinstance(value, Mapping):
+        entries = {
+            str(key): from_plain(item, place, problems, f"{path}.{key}".lstrip("."))
+            for key, item in value.items()
+        }
+        return Node(entries, place, dict.fromkeys(entries, place))
+    if isinstance(value, list | tuple):
+        return Node(
+            [from_plain(item, place, problems, f"{path}.{index}") for index, item in enumerate(value)], place
+        )
+    if hasattr(value, "tolist"):  # a NumPy number or array
+        return from_plain(value.tolist(), place, problems, path)
+    if isinstance(value, PurePath):
+        return Node(str(value), place)
+    if problems is not None and value is not None and not isinstance(value, str | bool | int | float):
+        found = f"{path} is a {type(value).__name__}"
+        problems.append(Problem(place, found, "text, a number, a list or a mapping"))
+        return Node(None, place)
+    return Node(value, place)
+
+
+_MISPLACED = ("mapping values are not allowed here", "expected <block end>, but found")
+
+
+def in_words(problem: yaml.MarkedYAMLError, text: str) -> tuple[str, str, str]:
+    """What was found, what was expected, and the cure.
+
+    Example:
+        >>> text = "data:\\n  reader: letor\\n    root: a"
+        >>> try:
+        ...     yaml.compose(text)
+        ... except yaml.MarkedYAMLError as problem:
+        ...     in_words(problem, text)
+        ("'root' is indented by 4 spaces", '2 spaces, as in line 2', '')
+    """
+    what = problem.problem or problem.context or "not YAML"
+    mark = problem.problem_mark or problem.context_mark
+    if mark is not None and (what.startswith(_MISPLACED) or "got ':'" in what):
+        lines = text.splitlines()[: mark.line + 1]
+        told = _indentation(lines)
+        if told is not None:
+            return (*told, "")
+        return f"not valid YAML: {what}", "", _cure_of_colon(lines[-1])
+    if "could not find expected ':'" in what:
+        return f"not valid YAML: {what}", "", "is a ':' or a space after it missing?"
+    if "single document" in (problem.context or ""):
+        return "not valid YAML: a second document ('---')", "", "one experiment per file"
+    return f"not valid YAML: {what}", "", "indent with spaces" if "'\\t'" in what else ""
+
+
+def _indentation(lines: Sequence[str]) -> tuple[str, str] | None:
+    """What is wrong with the last line's indentation, and what fits; None where it is not the reason."""
+    indents = [len(line) - len(line.lstrip(" ")) for line in lines]
+    written = [bool(line.strip()) and not line.lstrip().startswith("#") for line in lines]
+    above = [(at, indents[at - 1]) for at in range(1, len(lines)) if written[at - 1]]
+    if not above:
+        return None
+    here = indents[-1]
+    before, deepest = above[-1]
+    fitting = [(before, deepest)]
+    for at, indent in reversed(above):
+        if indent < fitting[-1][1]:
+            fitting.append((at, indent))
+    opens = lines[before - 1].split("#")[0].rstrip().endswith((":", "-"))
+    if here in [indent for _, indent in fitting] or (here > deepest and opens):
+        return None
+    at, indent = min(fitting, key=lambda one: abs(one[1] - here))
+    name = lines[-1].strip().partition(":")[0]
+    fits = f"{count_of(indent, 'space')}, as in line {at}"
+    return f"{name!r} is indented by {count_of(here, 'space')}", fits
+
+
+def _cure_of_colon(line: str) -> str:
+    """``objective: rank: ndcg``: to YAML, a colon before a space ends a key."""
+    form = re.search(r"([\w.]+): +([^\s'\"{\[,:]+): +([^\s,}\]]+)", line)
+    if form is None:
+        return ""
+    key, first, second = form.groups()
+    return f"a value with a colon and a space needs quotes; or is it {key}: {first}:{second}?"
+
+
+def sections(text: str) -> Iterator[str]:
+    """Each top-level ``key:`` with what belongs to it, on the lines where it stands in the text."""
+    lines = text.splitlines(keepends=True)
+    starts = [number for number, line in enumerate(lines) if re.match(r"[\w'\"][^#]*:(\s|$)", line)]
+    for start, end in pairwise([*starts, len(lines)]):
+        yield "\n" * start + "".join(lines[start:end])
+
+
+log = logging.getLogger(__name__)
+
+_NULL = {"", "~", "null", "Null", "NULL"}
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_LARGEST = 8 * 2**20  # bytes; hundreds of models take a tenth of it
+_MOST_VALUES = 100_000  # of a file, with what its aliases stand for
+_SECTIONS_LOOKED_AT = 100  # one by one, after a syntax error
+_SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+
+def read_yaml(path: Path, name: str | None = None) -> Node:
+    """The file's tree; `name` is how messages call the file, its path unless given."""
+    name = name or str(path)
+    try:
+        if path.is_fifo():
+            log.warning("%s is a pipe: waiting for what is written to it", printable(name))
+        size = path.stat().st_size
+        with path.open("rb") as stream:
+            content = stream.read(_LARGEST + 1)  # a device says that its size is 0, and may never end
+        if len(content) > _LARGEST:
+            most = f"{size / 2**20:,.0f} MiB" if size else f"more than {_LARGEST >> 20} MiB"
+            found = f"is {most}, which no experiment is"
+            raise ConfigError(Problem(name, found, "an experiment", not_an_experiment(name)))
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except FileNotFoundError:
+        raise ConfigError(Problem(name, "no such file", cure=_neighbours(path))) from None
+    except UnicodeDecodeError as problem:
+        found = f"byte {problem.start} is not UTF-8"
+        raise ConfigError(Problem(name, found, "UTF-8 text", not_an_experiment(name))) from None
+    except OSError as problem:
+        raise ConfigError(Problem(name, f"cannot be read: {problem.strerror}")) from None
+    return parse_yaml(text, name, path.resolve().parent)
+
+
+def not_an_experiment(name: str) -> str:
+    """What a file may be instead, by its name; "" for one that is called as experiments are."""
+    if Path(name).suffix.lower() in (".yaml", ".yml", ".json"):
+        return ""
+    return f"is it data? `ltr-harness init {name}` writes an experiment for it"
+
+
+def parse_yaml(text: str, name: str, folder: Path, *, lines: bool = True) -> Node:
+    """The tree of a text; duplicate keys, tags and what is no YAML are refused together.
+
+    Example:
+        >>> tree = parse_yaml("{eta: 1e-3, on: no}", "example", Path())
+        >>> tree.plain(), str(tree.mapping["on"].place)
+        ({'eta': 0.001, 'on': 'no'}, 'example:1:17')
+    """
+    reading = _Reading(name, folder, lines)
+    try:
+        tree = reading.tree(text)
+    except yaml.YAMLError as problem:
+        reading.problem(problem, text)
+        if not isinstance(problem, ReaderError):
+            reading.look_further(text)
+    except RecursionError:
+        reading.problems.append(Problem(name, "is nested too deeply"))
+    else:
+        if not reading.problems:
+            return tree
+    raise ConfigError(list(dict.fromkeys(reading.problems)))
+
+
+class _Composer(yaml.BaseLoader):
+    """PyYAML up to its node graph; the tag says only whether a scalar was quoted."""
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
+        return "plain" if kind is yaml.ScalarNode and implicit[0] else "untagged"
+
+
+class _Reading:
+    """One text being read: collects problems, so that all duplicates and tags are told at once."""
+
+    def __init__(self, name: str, folder: Path, lines: bool) -> None:
+        self.name, self.folder, self.lines = name, folder, lines
+        self.problems: list[Problem] = []
+        self._open: set[int] = set()  # nodes being read: an alias to one of them is a circle
+
+    def add(self, place: str, found: str, expected: str = "", cure: str = "") -> None:
+        self.problems.append(Problem(place, found, expected, cure))
+
+    def place(self, mark: Any) -> Place:
+        line = mark.line + 1 if self.lines else 0
+        return Place(self.name, line, mark.column + 1, self.folder)
+
+    def tree(self, text: str) -> Node:
+        root = _Composer(text).get_single_node()
+        if root is None:
+            self.add(self.name, "is empty", "an experiment")
+            return Node(None, Place(self.name, 0, 0, self.folder))
+        self._count(root, {})
+        return self.node(root)
+
+    def _count(self, source: Any, counts: dict[int, int]) -> int:
+        """How many values a node stands for, each counted once however many aliases refer to it; refuses too many."""
+        if id(source) in counts:
+            return counts[id(source)]
+        counts[id(source)] = 1  # what contains itself ends here, and is said where it is read
+        if not isinstance(source, yaml.ScalarNode):
+            for child in source.value:
+                parts = child if isinstance(child, tuple) else (child,)
+                counts[id(source)] += sum(self._count(part, counts) for part in parts)
+        if counts[id(source)] > _MOST_VALUES:
+            place = self.place(source.start_mark)
+            held = f"holds more than {_MOST_VALUES:,} values, aliases spelt out"
+            raise ConfigError(Problem(place, held, "a configuration"))
+        return counts[id(source)]
+
+    def node(self, source: Any) -> Node:
+        place = self.place(source.start_mark)
+        if source.tag not in ("plain", "untagged"):
+            tag = source.tag.replace("tag:yaml.org,2002:", "!!")
+            self.add(place, f"tag {tag!r}", "plain YAML without tags")
+        if id(source) in self._open:
+            self.add(place, "an alias refers to what contains it")
+            return Node(None, place)
+        if isinstance(source, yaml.ScalarNode):
+            plain = source.tag == "plain"
+            return Node(plain_scalar(source.value) if plain else self.text(source.value, place), place)
+        self._open.add(id(source))
+        try:
+            if isinstance(source, yaml.SequenceNode):
+                return Node([self.node(item) for item in source.value], place)
+            return self.mapping(source, place)
+        finally:
+            self._open.discard(id(source))
+
+    def text(self, escaped: str, place: Place) -> str:
+        """Quoted text; JSON writes one character outside the basic plane as two escapes."""
+        try:
+            return escaped.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            self.add(place, "half a character (a lone surrogate)", "text")
+            return ""
+
+    def mapping(self, source: Any, place: Place) -> Node:
+        entries: dict[str, Node] = {}
+        places: dict[str, Place] = {}
+        merged: list[Node] = []
+        for key, value in source.value:
+            key_place = self.place(key.start_mark)
+            if not isinstance(key, yaml.ScalarNode):
+                self.add(key_place, "a list or mapping as a key", "a name")
+            elif key.value == "<<" and key.tag == "plain":
+                node = self.node(value)
+                merged += node.value if isinstance(node.value, list) else [node]
+            elif key.value in entries:
+                first = places[key.value]
+                told = f"line {first.line}" if first.line else "before"
+                self.add(key_place, f"key {key.value!r} was given already, {told}", cure="remove one")
+            else:
+                entries[key.value] = self.node(value)
+                places[key.value] = key_place
+        for node in merged:  # `<<`: the first that has a key wins, the mapping's own keys before all
+            if not isinstance(node.value, dict):
+                self.add(node.place, "'<<' without a mapping", "an alias of a mapping")
+            for name, value in node.mapping.items():
+                if name not in entries:
+                    entries[name], places[name] = value, node.key_places[name]
+        return Node(entries, place, places)
+
+    def problem(self, problem: yaml.YAMLError, text: str) -> None:
+        if isinstance(problem, yaml.MarkedYAMLError):
+            mark = problem.problem_mark or problem.context_mark
+            place = self.place(mark) if mark else self.name
+            self.add(place, *in_words(problem, text))
+        elif isinstance(problem, ReaderError):
+            code = problem.character if isinstance(problem.character, int) else ord(problem.character)
+            line = text.count("\n", 0, problem.position) + 1
+            self.add(f"{self.name}:{line}", f"control character #x{code:02x}", "text")
+        else:
+            self.add(self.name, f"not valid YAML: {problem}")
+
+    def look_further(self, text: str) -> None:
+        """After a syntax error, read each top-level section alone, so that one typo does not hide the next."""
+        told = False  # the first section that fails alone does so for the reason known already
+        for section in islice(sections(text), _SECTIONS_LOOKED_AT):
+            try:
+                self.tree(section)
+            except yaml.MarkedYAMLError as problem:
+                if "undefined alias" in str(problem.problem):  # its anchor may stand in another section
+                    continue
+                if told:
+                    self.problem(problem, section)
+                told = True
+
+
+def plain_scalar(text: str) -> Scalar:
+    """What an unquoted word means in YAML 1.2 (core schema).
+
+    Example:
+        >>> [plain_scalar(word) for word in ("1e-3", "007", "no", "12:30:00", "1_000", "~")]
+        [0.001, 7, 'no', '12:30:00', '1_000', None]
+    """
+    if text in _NULL:
+        return None
+    if text in _BOOL:
+        return _BOOL[text]
+    if _INT.fullmatch(text) and len(text) < 1000:  # Python refuses to read longer numbers
+        return int(text, 0) if text[:2] in ("0x", "0o") else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text)
+    if _SPECIAL_FLOAT.fullmatch(text):
+        return float(text.replace(".", "").lower())
+    return text
+
+
+def _neighbours(path: Path) -> str:
+    """What the folder of a missing file holds instead."""
+    if not path.parent.is_dir():
+        return f"there is no folder {str(path.parent)!r}"
+    names = [file.name for file in path.parent.iterdir() if file.suffix in (".yaml", ".yml")]
+    return did_you_mean(path.name, names) if names else ""

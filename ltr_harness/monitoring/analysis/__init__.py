@@ -1,1 +1,0 @@
-"""What changed: periods, windows, tests, slices, drift, label health, presentation."""

@@ -1,0 +1,409 @@
+"""Arms of an A/B test: every measure of every arm against the control, by the unit that got the arm.
+
+A unit (a user, or a query where nobody is known) is in one arm; measures are means over queries, their chance that of
+units. No verdict is given on arms of other shares than announced: what broke those may have moved the measures.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.columns import codes_of
+from ltr_harness.monitoring.calendar import Cut
+from ltr_harness.monitoring.config import Arms, MonitorConfig
+from ltr_harness.monitoring.periods import own_clusters
+from ltr_harness.monitoring.queries import column_of, columns_of
+from ltr_harness.monitoring.result import MonitorResult, label, table_of
+from ltr_harness.monitoring.values import Arm, ArmComparison, ArmDifference, Interval
+from ltr_harness.monitoring.windows import TIGHTEST
+from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Tone
+from ltr_harness.stats.contributions import Contributions, WeightedSum
+from ltr_harness.stats.families import Outcome, outcomes, rare_kind
+from ltr_harness.stats.method import Method
+from ltr_harness.stats.reference import hall, normal_of_t, t_of_normal, unhall
+from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
+from ltr_harness.stats.several_samples import same_shares_p, sample_ratio_p
+from ltr_harness.wording import count_of, p_equals, plural
+
+_BROKEN = 0.001  # chance of shares as odd as these, below which nothing is said of the arms
+_SEVERAL = 0.01  # of the units in several arms, from which on an arm is nobody's
+
+
+def withheld(arms: Sequence[Arm], several: tuple[int, int], unit: str, ratio_p: float, drift_p: float) -> str:
+    """Why there is no verdict; empty where there is one."""
+    whose = units_in_words(unit)
+    if several[0] > _SEVERAL * several[1]:
+        return (
+            f"{several[0]:,} of {several[1]:,} {whose} are in several arms; if every query was given an arm, leave "
+            "out columns.cluster_id"
+        )
+    total = sum(arm.n_units for arm in arms)
+    if not total:
+        return "no query is old enough for its labels"
+    if ratio_p < _BROKEN:
+        off = max(arms, key=lambda arm: abs(arm.n_units / total - arm.expected))
+        return (
+            f"{off.name} has {off.n_units:,} of {total:,} {whose}, {100 * off.n_units / total:.2f} %, where "
+            f"{100 * off.expected:.2f} % were expected ({p_equals(ratio_p)}): the assignment or the log is broken"
+        )
+    if drift_p < _BROKEN:
+        changing = f"the arms' shares change from window to window ({p_equals(drift_p)})"
+        return f"{changing}, and windows differ: judge each stage of the rollout by itself"
+    return ""
+
+
+def sentence(differences: Sequence[ArmDifference], control: str, family: str) -> str:
+    """The verdict, arm by arm: the first measure with its numbers, then the others that stand out."""
+    said = []
+    for arm in dict.fromkeys(d.arm for d in differences):
+        first, *others = (d for d in differences if d.arm == arm)
+        how = {
+            "better": "is better than",
+            "worse": "is worse than",
+            "too little to tell": "has too little data to tell it from",
+        }.get(first.verdict, "is not distinguishable from")
+        numbers = "" if first.p_corrected != first.p_corrected else f": {first.difference}"
+        numbers += "" if not numbers else f", {p_equals(first.p_corrected)} after {family}"
+        words = []
+        for word in ("better", "worse", "higher", "lower"):
+            names = [f"{d.measure} ({d.difference.value:+.4f})" for d in others if d.verdict == word]
+            words += [f"{word} at {', '.join(names)}"] if names else []
+        rest = "; ".join(words) or ("no other measure stands out" if others else "")
+        said.append(
+            f"{arm} {how} {control} at {first.measure}{numbers}{'. ' if rest else ''}{rest[:1].upper()}{rest[1:]}."
+        )
+    return " ".join(said)
+
+
+def units_in_words(unit: str) -> str:
+    return "queries" if unit == "query" else f"values of {unit}"
+
+
+_AT_MOST = 20  # arms: a column with more is no arm
+_LEAST = 10  # units of an arm, below which nothing is said
+_LOPSIDED = 0.3  # skewness of a difference, likewise: of 300 v 30 users 27 % of experiments were wrong
+_UNITS = 10_000  # so many have their own sign in the draws
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Assigned:
+    """The queries that are compared, the arm of each, and whose it is."""
+
+    names: list[str]  # of the arms, the control first
+    rows: Codes  # (n,) which queries
+    arm: Codes  # (n,) codes; of arms into `names`
+    unit: Codes
+    window: Codes
+    several: tuple[int, int]  # units that are in several arms, and all units
+    notes: list[str]  # what was left out
+
+    @property
+    def first(self) -> NDArray[np.int64]:
+        """One query of each unit: the one that comes first in time."""
+        order = np.argsort(self.window, kind="stable")
+        return order[np.unique(self.unit[order], return_index=True)[1]]
+
+
+def compared_arms(production: pd.DataFrame, cut: Cut, config: MonitorConfig) -> ArmComparison | None:
+    """Every arm against the control; None where no arms are configured."""
+    if config.arms is None:
+        return None
+    assigned = _assigned(production, cut, config.arms)
+    unit = config.columns.cluster_id or "query"
+    names = assigned.names
+    shares = np.array([config.arms.shares.get(name, 1.0) for name in names])
+    shares /= shares.sum()
+    arms = [
+        Arm(name, mine.size, np.unique(mine).size, float(share))
+        for at, (name, share) in enumerate(zip(names, shares, strict=True))
+        for mine in [assigned.unit[assigned.arm == at]]
+    ]
+    first = assigned.first
+    ratio_p = sample_ratio_p(np.bincount(assigned.arm[first], minlength=len(names)), shares)
+    drift_p = same_shares_p(assigned.arm[first], assigned.window[first])
+    why = withheld(arms, assigned.several, unit, ratio_p, drift_p)
+    measures = _measures(production, config)
+    differences, family = _tested(measures, assigned, config)
+    if why:
+        differences = [dataclasses.replace(one, verdict="withheld") for one in differences]
+    assigned.notes.extend(_unseen(differences, measures, arms, config))
+    few = dict.fromkeys(one.measure for one in differences if np.isnan(one.difference.p))
+    if few:
+        whose = units_in_words(unit)
+        assigned.notes.append(f"too few {whose} decide {', '.join(few)} to tell the arms apart")
+    return ArmComparison(
+        column=config.arms.column,
+        control=names[0],
+        unit=unit,
+        arms=tuple(arms),
+        ratio_p=ratio_p,
+        drift_p=drift_p,
+        differences=tuple(differences),
+        family=family,
+        withheld=why,
+        verdict=f"No verdict on the arms: {why}." if why else sentence(differences, names[0], family),
+        notes=tuple(assigned.notes),
+    )
+
+
+def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
+    """Queries of windows that hold all arms, without units that are in several."""
+    category, cluster = column_of(production, "arm"), column_of(production, "cluster")
+    names = _names(category, arms)
+    place = {name: at for at, name in enumerate(names)}
+    arm: Codes = np.array([*(place[name] for name in category.categories), -1])[codes_of(category)]
+    unit: Codes = np.arange(len(production)) if cluster is None else own_clusters(cluster).astype(np.int64)
+    notes = []
+    if nobody := int((arm < 0).sum()):
+        notes.append(f"{count_of(nobody, 'query')} without an arm {plural('is', nobody)} left out")
+    rows = np.flatnonzero((arm >= 0) & cut.mature)
+    counts = np.zeros((len(cut), len(names)), dtype=np.int64)
+    np.add.at(counts, (cut.codes[rows], arm[rows]), 1)
+    together: NDArray[np.bool_] = np.logical_and.reduce(counts > 0, axis=1)
+    if rows.size and not together.any():
+        found, expected = f"no window holds all of {', '.join(names)}", "arms that are shown at the same time"
+        cure = "compare logs of two periods with --baseline"
+        raise DataError(Problem(f"arms.column {arms.column!r}", found, expected, cure))
+    if lacking := int(((counts > 0).any(axis=1) & ~together).sum()):
+        notes.append(f"{count_of(lacking, 'window')} without all arms {plural('is', lacking)} left out")
+    if "time" not in production:
+        notes.append("without columns.timestamp nobody can tell whether the arms were shown at the same time")
+    rows = rows[together[cut.codes[rows]]]
+    unit = np.unique(unit[rows], return_inverse=True)[1]
+    n = int(unit.max(initial=-1)) + 1
+    low, high = np.full(n, len(names)), np.full(n, -1)
+    np.minimum.at(low, unit, arm[rows])
+    np.maximum.at(high, unit, arm[rows])
+    one = np.asarray(low == high)
+    several = int((~one).sum())
+    if several:
+        notes.append(f"{several:,} of {n:,} units are in several arms, and left out")
+    kept = one[unit]
+    rows = rows[kept]
+    return _Assigned(names, rows, arm[rows], unit[kept], cut.codes[rows], (several, n), notes)
+
+
+def _names(category: pd.Categorical, arms: Arms) -> list[str]:
+    """The arms, the control first."""
+    names = [str(name) for name in category.categories]
+    place, wanted = f"arms.column {arms.column!r}", list(arms.shares) or [arms.control]
+    listed = ", ".join(map(repr, names[:_AT_MOST])) + (", …" if len(names) > _AT_MOST else "")
+    problems = [
+        Problem(place, f"has no arm {name!r}", "" if names else "a name in it", did_you_mean(name, names))
+        for name in wanted
+        if name not in names
+    ]
+    if len(names) > _AT_MOST:
+        problems = [Problem(place, f"has {count_of(len(names), 'value')}", f"at most {_AT_MOST} arms")]
+    elif not problems and len(names) < 2:
+        problems.append(Problem(place, f"has one arm, {listed}", "the control and at least one other"))
+    elif arms.shares:
+        problems += [
+            Problem(place, f"has an arm {name!r} without a share", f"a share for each of {listed}")
+            for name in names
+            if name not in arms.shares
+        ]
+    if problems:
+        raise DataError(problems)
+    return [arms.control, *(name for name in names if name != arms.control)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Measure:
+    """One column of numbers per query."""
+
+    name: str
+    values: Floats
+    good: int  # 1 where more of it is better, -1 where less is, 0 where nobody says
+    width: float  # how far apart two of its values can be; infinite where it has no bounds
+
+    def word(self, higher: bool) -> str:
+        if not self.good:
+            return "higher" if higher else "lower"
+        return "better" if higher == (self.good > 0) else "worse"
+
+
+def _measures(production: pd.DataFrame, config: MonitorConfig) -> list[_Measure]:
+    metrics, rule = columns_of(production, "metric").items(), config.relevance
+    measures = [
+        _Measure(name, values, 1 if metric.higher_is_better else -1, metric.bounds[1] - metric.bounds[0])
+        for metric, (name, values) in zip(config.resolved_metrics, metrics, strict=True)
+    ]
+    for name, n in columns_of(production, "event").items() if rule.from_events else ():
+        good, happened = -1 if name in rule.negative else 1, (n > 0).astype(np.float64)
+        measures.append(_Measure(f"queries with {name}", happened, good, 1.0))
+    return measures + [_Measure(name, v, 0, np.inf) for name, v in columns_of(production, "online").items()]
+
+
+def _tested(
+    measures: Sequence[_Measure], assigned: _Assigned, config: MonitorConfig
+) -> tuple[list[ArmDifference], str]:
+    """Every measure of every arm as one family, and the family in words."""
+    values = np.column_stack([m.values[assigned.rows] for m in measures])
+    columns = [(arm, measure) for arm in assigned.names[1:] for measure in measures]
+    of_arm = np.repeat(np.arange(1, len(assigned.names)), len(measures))
+    values, group, control = np.tile(values, len(assigned.names) - 1), _groups(assigned), assigned.arm == 0
+    ours = np.where(assigned.arm[~control, None] == of_arm, values[~control], np.nan)
+    apart = WeightedSum(
+        (Contributions.of(ours, group[~control]), Contributions.of(values[control], group[control])),
+        (1.0, -1.0),
+    )
+    known = np.flatnonzero((apart.units >= _LEAST) & (apart.error > 0) & (_lopsided(apart) <= _LOPSIDED))
+    found = Outcome.unknown(len(columns))
+    tests = count_of(known.size, "test")
+    if config.compare.correct == "sequence":
+        if known.size:
+            found.put(known, _at_all_looks(apart.columns(known), assigned, config))
+        family = f"Bonferroni over {tests}, for all looks (asymptotically)"
+    else:
+        found.put(known, outcomes(apart.columns(known), Method(confidence=config.compare.confidence)))
+        family = f"joint correction over {tests}"
+    mean, before = (part.mean.tolist() for part in apart.parts)
+    n, n_before = (part.n.astype(np.int64).tolist() for part in apart.parts)
+    numbers = (apart.mean, found.low, found.high, found.p, apart.error)
+    differences = []
+    for j, (arm, measure) in enumerate(columns):
+        word = "too little to tell"
+        if not np.isnan(found.p[j]):
+            significant = found.p_corrected[j] < config.compare.alpha
+            word = measure.word(bool(apart.mean[j] > 0)) if significant else "not distinguishable"
+        value, below, above, p, error = (float(column[j]) for column in numbers)
+        differences.append(
+            ArmDifference(
+                arm=arm,
+                measure=measure.name,
+                mean=mean[j],
+                control=before[j],
+                difference=Interval(
+                    value, below, above, p, error, n[j] + n_before[j], float(apart.freedom[j])
+                ),
+                relative=float(apart.mean[j] / before[j]) if before[j] else float("nan"),
+                p_corrected=float(found.p_corrected[j]),
+                n_queries=n[j],
+                verdict=word,
+            )
+        )
+    return differences, family
+
+
+def _lopsided(apart: WeightedSum) -> Floats:
+    """(m,): skewness of the difference if the units of both arms were alike; an arm of few may lack the rare ones."""
+    n = np.array([part.units for part in apart.parts], dtype=np.float64)
+    parts = list(zip(apart.parts, n, strict=True))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = sum(part.error**2 * own**2 for part, own in parts) / n.sum(axis=0)
+        third = sum(part.third * own**3 for part, own in parts) / n.sum(axis=0)
+        lean = third * (1 / n[0] ** 2 - 1 / n[1] ** 2) / (variance * (1 / n).sum(axis=0)) ** 1.5
+    return np.asarray(np.abs(lean))
+
+
+def _groups(assigned: _Assigned) -> Codes:
+    """(n,): whose each query is; of very many units those of one arm are joined by chance, and stay independent."""
+    unit = np.unique(assigned.unit, return_inverse=True)[1]
+    most, n = _UNITS // len(assigned.names), int(unit.max(initial=-1)) + 1
+    if n <= _UNITS:
+        return unit
+    joined = np.random.Generator(np.random.PCG64(0)).permutation(n) % most
+    return joined[unit] + most * assigned.arm
+
+
+def _at_all_looks(apart: WeightedSum, assigned: _Assigned, config: MonitorConfig) -> Outcome:
+    """p-values and intervals that may be looked at after every window, for large numbers of units."""
+    m, level = apart.mean.size, 1 - config.compare.confidence
+    z = normal_of_t(hall(apart.mean / apart.error, apart.lean), apart.freedom)
+    looks = np.array(float(np.unique(assigned.window).size))
+    p = always_valid_p(z, looks, TIGHTEST, config.compare.alpha / m, "change")
+    reach = t_of_normal(always_valid_reach(looks, TIGHTEST, level / m), apart.freedom)
+    low, high = (apart.mean - unhall(side * reach, apart.lean) * apart.error for side in (1, -1))
+    nothing = np.full(m, np.nan)
+    return Outcome(p, np.minimum(m * p, 1.0), nothing, low, high, nothing)
+
+
+def _unseen(
+    differences: Sequence[ArmDifference],
+    measures: Sequence[_Measure],
+    arms: Sequence[Arm],
+    config: MonitorConfig,
+) -> list[str]:
+    """One line for the verdicts that a kind of unit, absent from an arm, could change."""
+    width = {measure.name: measure.width for measure in measures}
+    units = {arm.name: arm.n_units for arm in arms}
+    method = Method(confidence=config.compare.confidence, unit=config.columns.cluster_id)
+    lines: dict[str, list[str]] = {}
+    for one in differences:
+        if one.verdict in ("better", "worse", "higher", "lower"):
+            n = min(units[one.arm], arms[0].n_units)
+            gap = abs(one.difference.value)
+            line = rare_kind(n, gap, width[one.measure], method, family=len(differences))
+            lines.setdefault(line, []).append(f"{one.measure} of {one.arm}")
+    return [f"{', '.join(names)}: {line.removesuffix('.')}" for line, names in lines.items() if line]
+
+
+_TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "withheld": "bad"}
+
+
+def section(result: MonitorResult) -> list[Block]:
+    arms = result.arms
+    if arms is None:
+        return []
+    return [
+        Heading("Arms"),
+        Paragraph(arms.verdict, "warning" if arms.withheld else "lead"),
+        _differences(arms, result),
+        _shares(arms),
+        *(Paragraph(f"{note[:1].upper()}{note[1:]}.", "note") for note in arms.notes),
+    ]
+
+
+def _differences(arms: ArmComparison, result: MonitorResult) -> Table:
+    family = f"{arms.family[:1].upper()}{arms.family[1:]}"
+    return table_of(
+        "arms",
+        f"Every arm of {arms.column} against {arms.control}: means over queries.",
+        arms.differences,
+        (Column("Arm", "code"), "arm"),
+        (Column("Measure", "code"), "measure"),
+        (Column(arms.control, "metric"), "control"),
+        (Column("Mean", "metric"), "mean"),
+        (Column(f"Difference [{label(result)} interval]", "difference"), "difference"),
+        (Column("Relative", "relative"), "relative"),
+        (Column("p", "p", hint="One test, uncorrected."), lambda d: d.difference.p),
+        (Column("p corrected", "p", hint=arms.family), "p_corrected"),
+        (Column("Queries", "count"), "n_queries"),
+        (Column("Verdict"), lambda d: Badge(d.verdict, _TONES.get(d.verdict, "neutral"))),
+        notes=(
+            f"The test of `compare`, by {arms.unit}. {family}: p corrected and the intervals hold for all measures of "
+            "all arms.",
+        ),
+    )
+
+
+def _shares(arms: ArmComparison) -> Table:
+    total = sum(arm.n_units for arm in arms.arms)
+    units = f"{units_in_words(arms.unit)}: what was given an arm."
+    return table_of(
+        "arm_shares",
+        "Who got which arm; below p = .001 no verdict is given.",
+        arms.arms,
+        (Column("Arm", "code"), "name"),
+        (Column("Queries", "count"), "n_queries"),
+        (Column("Units", "count", hint=units), "n_units"),
+        (Column("Share", "percent"), lambda arm: arm.n_units / total if total else None),
+        (Column("Expected", "percent"), "expected"),
+        notes=(
+            f"Chi-squared of these shares: {p_equals(arms.ratio_p)}; of the same shares in all windows: "
+            f"{p_equals(arms.drift_p)}.",
+        ),
+        sortable=False,
+    )

@@ -1,0 +1,212 @@
+"""Production against the baseline: the difference, its season, and what the mix of queries has to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import fdtrc
+
+from ltr_harness.logs.columns import codes_of, together
+from ltr_harness.monitoring.calendar import hours_of_week, local_days
+from ltr_harness.monitoring.inputs import divided, query_features, segment_column, segments_of
+from ltr_harness.monitoring.periods import Periods, interval, of_mean
+from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
+from ltr_harness.monitoring.result import MonitorResult, label, table_of
+from ltr_harness.monitoring.values import Adjustment, Cell, Change, Interval, Split
+from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph
+from ltr_harness.report.formats import p_value
+from ltr_harness.stats.adjustment import Decomposition
+from ltr_harness.stats.moments import paired_differences
+from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample, mean_estimate
+from ltr_harness.wording import count_of
+
+_AT_LEAST = 10  # queries of a day, or of its hour, to say something of it
+_CERTAIN = 0.005  # for a recommendation that nobody asked for
+
+_SEASONS = {
+    "weekday": "weekday by weekday",
+    "hour": "hour by hour",
+    "hour_of_week": "hour by hour of the week",
+}
+
+Floats = NDArray[np.float64]
+
+
+def changes(periods: Periods, tested: Periods) -> list[Change]:
+    """Every metric's difference; the first is the one that may raise an alert."""
+    found = []
+    confidence, either = periods.config.compare.confidence, periods.config.compare.alternative == "change"
+    for at, (name, metric) in enumerate(
+        zip(columns_of(periods.now, "metric"), periods.config.resolved_metrics, strict=True)
+    ):
+        column = f"metric:{name}"
+        now = periods.sample_now(column_of(periods.now, column))
+        before = periods.reference if at == 0 else periods.sample_before(column_of(periods.before, column))
+        values = None if at == 0 else (column_of(tested.now, column), column_of(tested.before, column))
+        side: Alternative = "change" if either else "drop" if metric.higher_is_better else "rise"
+        estimate = tested.compare(values, alternative=side)
+        a, b = mean_estimate(now, confidence), mean_estimate(before, confidence)
+        relative = estimate.value / b.value if b.value else float("nan")
+        change = interval(estimate)
+        found.append(Change(name, of_mean(a), of_mean(b), change, relative, _method(tested, estimate)))
+    return found
+
+
+def _method(periods: Periods, tested: Estimate) -> str:
+    if periods.common is not None:
+        return f"paired t over {tested.n:,} queries that both periods scored"
+    parts = ["Welch's t over different queries"]
+    if periods.clusters[0] is not None:
+        parts.append("robust to clusters")
+    if periods.prediction is not None:
+        parts.append(f"adjusted for {', '.join(periods.config.compare.adjust)}")
+    if periods.strata[0] is not None:
+        parts.append(_SEASONS[periods.config.windows.season])
+    parts += [str(known) for known in periods.primary_days if known is not None]
+    return ", ".join(parts)
+
+
+def adjustment(periods: Periods, difference: Interval) -> Adjustment | None:
+    """What adjusting made of the primary metric's difference; None where it is as it is."""
+    if not periods.config.compare.adjust or periods.common is not None:
+        return None
+    plain = interval(periods.compare())
+    gone = 1 - difference.error**2 / plain.error**2 if plain.error > 0 else float("nan")
+    return Adjustment(periods.config.compare.adjust, plain, gone)
+
+
+def paired_by_key(periods: Periods) -> Interval | None:
+    """The change over keys (query texts) that recur in both periods, each counted once; None without keys."""
+    tables = periods.now, periods.before
+    one, two = (column_of(table, "pair_key") for table in tables)
+    if one is None or two is None:
+        return None
+    means = []
+    for table, key in zip(tables, together(one, two), strict=True):
+        known = codes_of(key) >= 0
+        keys, values = codes_of(key)[known], primary_of(table)[known]
+        n = np.bincount(keys, minlength=key.categories.size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means.append(np.bincount(keys, values, minlength=key.categories.size) / n)
+    d = paired_differences(means[0], means[1])
+    d = d[~np.isnan(d)]
+    if d.size < 2:
+        return None
+    return interval(mean_estimate(Sample(d), periods.config.compare.confidence, periods.alternative))
+
+
+def splits(periods: Periods) -> list[Split]:
+    """The change divided by every segment column."""
+    names = segments_of(periods)
+    m = max(1, len(names) + len(query_features(periods)))
+    alpha = periods.spent * periods.config.drift.alpha / m
+    columns = [segment_column(name, periods, alpha) for name in names]
+    return [_split(c.name, c.parts(periods), [*c.names, "(missing)"], periods, m) for c in columns]
+
+
+def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Periods, m: int) -> Split:
+    shares = parts.counts / parts.counts.sum(axis=1, keepdims=True)
+    order = np.argsort(-parts.counts.sum(axis=0), kind="stable")[:20]
+    numbers = np.stack([shares[1], shares[0], parts.means[1], parts.means[0]], axis=1)
+    both = (parts.counts >= periods.config.slices.min_queries).all(axis=0)
+    moved = periods.sign * (parts.means[0] - parts.means[1])[both]
+    return Split(
+        **divided(parts, m),
+        column=column,
+        adjusted=parts.adjusted,
+        cells=tuple(Cell(names[c], *numbers[c].tolist()) for c in order),
+        improved_inside=bool(both.sum() >= 2 and (moved > 0).all() and periods.sign * parts.total.value < 0),
+    )
+
+
+def season_advice(table: pd.DataFrame, timezone: str) -> str | None:
+    """Which season the metric has, or None; days count, not their queries: seven days that differ are no week."""
+    time, values = column_of(table, "time"), primary_of(table)
+    if time is None:
+        return None
+    hours = hours_of_week(time, timezone)
+    known = ~np.isnan(values)
+    days = np.unique(local_days(time, timezone), return_inverse=True)[1]
+    weekly = _season_p(values[known], hours[known] // 24, days[known]) < _CERTAIN
+    daily = _season_p(values[known], hours[known] % 24, days[known], within_days=True) < _CERTAIN
+    if not (weekly or daily):
+        return None
+    on, option, like = {
+        (True, True): ("day of the week and the hour of the day", "hour_of_week", "like with like"),
+        (True, False): ("day of the week", "weekday", "Mondays with Mondays"),
+        (False, True): ("hour of the day", "hour", "mornings with mornings"),
+    }[weekly, daily]
+    return f"the metric depends on the {on}; windows.season: {option} would compare {like}"
+
+
+def _season_p(values: Floats, parts: Codes, days: Codes, within_days: bool = False) -> float:
+    """The F test of parts of the season over means: of days, or of hours against their own day's mean."""
+    size = int(parts.max(initial=0)) + 1
+    cell, of = np.unique(days * size + parts, return_inverse=True)
+    n = np.bincount(of)
+    means, day, part = np.bincount(of, values) / n, cell // size, cell % size
+    enough = n >= _AT_LEAST
+    means, day, part = means[enough], np.unique(day[enough], return_inverse=True)[1], part[enough]
+    if not means.size:
+        return float("nan")
+    freedom = means.size
+    if within_days:
+        means = means - (np.bincount(day, means) / np.bincount(day))[day]
+        freedom -= int(day.max())
+    _, group = np.unique(part, return_inverse=True)
+    counts = np.bincount(group)
+    centre = means.mean()
+    by_part = np.bincount(group, means) / counts
+    explained = float((counts * (by_part - centre) ** 2).sum())
+    rest = float(((means - by_part[group]) ** 2).sum())
+    left = freedom - counts.size
+    if counts.size < 2 or left < 3 or rest <= 0:
+        return float("nan")
+    return float(fdtrc(counts.size - 1, left, explained / (counts.size - 1) / (rest / left)))
+
+
+def section(result: MonitorResult) -> list[Block]:
+    if not (result.splits or result.keyed):
+        return []
+    blocks: list[Block] = [Heading("Within or mix")]
+    percent = f"[{label(result)} interval]"
+    if result.splits:
+        unmatched = "From values that only one period has: nobody knows what the other would have there."
+        blocks.append(
+            table_of(
+                "mix",
+                "The change, divided by each segment column: total = within + mix + unmatched.",
+                result.splits,
+                (Column("Segment column", "code"), "column"),
+                (
+                    Column(f"Within {percent}", "difference", hint="From changes inside the segments."),
+                    "within",
+                ),
+                (Column(f"Mix {percent}", "difference", hint="From changed shares of the segments."), "mix"),
+                (Column(f"Unmatched {percent}", "difference", hint=unmatched), "unmatched"),
+                (
+                    Column("Adjusted", "metric", hint="Production's mean with the baseline's shares."),
+                    "adjusted",
+                ),
+            )
+        )
+    for number, split in enumerate(result.splits, start=1):
+        cells = table_of(
+            f"mix_{number}",
+            f"Segments of {split.column}, the most frequent first.",
+            split.cells,
+            (Column("Value", "code"), "value"),
+            (Column("Share before", "percent"), "share_before"),
+            (Column("Share now", "percent"), "share_now"),
+            (Column("Before", "metric"), "mean_before"),
+            (Column("Now", "metric"), "mean_now"),
+        )
+        blocks.append(Details(f"Segments of {split.column}", (cells,)))
+    if result.keyed is not None:
+        k = result.keyed
+        keys = f"Over {count_of(k.n, 'key')} that recur in both periods, each counted once"
+        blocks.append(Paragraph(f"{keys}: {k}, p {p_value(k.p)}."))
+    return blocks

@@ -1,0 +1,324 @@
+"""What the ranker was given: which feature or segment moved or broke, and whether that explains the drop.
+
+What links drift to the drop is the mix term: the part that comes from other shares of the cells that both periods
+have. Queries are tested, never rows: items of one query are alike, and a test over rows finds drift where none is.
+Means of many items vary little, so shifts are in standard deviations of the *items*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.logs.columns import codes_of, together
+from ltr_harness.monitoring.periods import Periods, interval
+from ltr_harness.monitoring.queries import column_of, columns_of
+from ltr_harness.monitoring.result import MonitorResult, label, table_of
+from ltr_harness.monitoring.values import FeatureDrift
+from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph
+from ltr_harness.stats.adjustment import Decomposition, decompose
+from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold, worth
+from ltr_harness.stats.two_samples import difference
+from ltr_harness.wording import count_of
+
+_MISSING_MORE = 0.05  # of the rows, beyond the baseline's share: too many to be news of the queries
+_OUTSIDE = 0.2  # of the queries, with values that the baseline never had
+_NEW_NAMES = 0.5  # of the queries, in segments that the baseline never had
+_CONTINUOUS = 5  # quantile edges from which on one single value is no value at all
+_SHOWN = 3
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedColumn:
+    """A feature or a segment of both periods; `name` is also of what is made of a feature per query: price:mean."""
+
+    name: str
+    kind: str  # number or segment
+    # a code per query, now and before, for sizes of drift; how many codes there are
+    bins: tuple[Codes, Codes]
+    n_bins: int
+    # likewise, for what can be compared: values outside of the baseline's range have cells of their own
+    cells: tuple[Codes, Codes]
+    apart: NDArray[np.bool_]  # (cells,), cells that say nothing of the queries because the input broke there
+    missing: tuple[float, float]  # share of the rows without a value, before and now
+    broken: str  # what is wrong with the input now, as a predicate; empty where nothing is
+    names: tuple[str, ...] = ()  # of a segment's values, in the order of their codes
+
+    def parts(self, periods: Periods) -> Decomposition:
+        """The change divided by the cells."""
+        now, before = self.cells
+        confidence = periods.config.compare.confidence
+        return decompose(periods.sample_now(), now, periods.reference, before, confidence, self.apart)
+
+
+def base_of(name: str, table: pd.DataFrame) -> str:
+    """The feature that a column of queries was made of: price of price:mean."""
+    return name if f"feature:{name}:std" in table else name.rpartition(":")[0]
+
+
+def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
+    """Feature to (values now, values before), one per query: its mean, max and std where it differs within queries."""
+    now, before = columns_of(periods.now, "feature"), columns_of(periods.before, "feature")
+    columns = {}
+    for name in names_of(periods):
+        shares = [side.get(f"{name}:missing") for side in (now, before)]
+        partly = any(share is not None and np.any((share > 0) & (share < 1)) for share in shares)
+        spreads = [side[f"{name}:std"] for side in (now, before)]
+        if not partly and all(not np.any(spread > 0) for spread in spreads):
+            columns[name] = (now[f"{name}:mean"], before[f"{name}:mean"])
+            continue
+        for what in ("mean", "max", "std"):
+            columns[f"{name}:{what}"] = (now[f"{name}:{what}"], before[f"{name}:{what}"])
+        if partly and shares[0] is not None and shares[1] is not None:
+            columns[f"{name}:missing"] = (shares[0], shares[1])
+    return columns
+
+
+def names_of(periods: Periods) -> list[str]:
+    """The features that both periods have."""
+    both = [name for name in periods.now.columns if name in periods.before]
+    features = (name.removeprefix("feature:") for name in both if name.startswith("feature:"))
+    return list(dict.fromkeys(name.rpartition(":")[0] for name in features))
+
+
+def segments_of(periods: Periods) -> list[str]:
+    """The segments that both periods have."""
+    return [name for name in columns_of(periods.now, "segment") if f"segment:{name}" in periods.before]
+
+
+def number_column(name: str, now: Floats, before: Floats, periods: Periods, alpha: float) -> ComparedColumn:
+    """A feature of queries; `now, before` (n,)."""
+    edges = bin_edges(before, periods.config.drift.bins)
+    if name.endswith(":missing"):
+        edges = np.unique(np.append(np.nextafter(0.0, 1.0), edges[edges > 0]))  # nothing missing is a bin
+    known = before[~np.isnan(before)]
+    ends = [known.min(), np.nextafter(known.max(), np.inf)] if known.size else []
+    range_edges = np.unique(np.concatenate((ends, edges)))
+    shares = _missing_share(name, now, periods.now), _missing_share(name, before, periods.before)
+    bins, cells = ((binned(now, of), binned(before, of)) for of in (edges, range_edges))
+    odd = _odd_values(name, now, known, edges)
+    n_bins, n_cells = edges.size + 2, range_edges.size + 2
+    return ComparedColumn(name, "number", bins, n_bins, cells, *_apart(shares, n_cells, odd, periods, alpha))
+
+
+def segment_column(name: str, periods: Periods, alpha: float) -> ComparedColumn:
+    """A segment of queries."""
+    ours, theirs = together(*(column_of(side, f"segment:{name}") for side in (periods.now, periods.before)))
+    size = ours.categories.size
+    codes = codes_of(ours, size), codes_of(theirs, size)
+    shares = [(side == size).astype(np.float64) for side in codes]
+    names, n = tuple(ours.categories), size + 1
+    rest = _apart((shares[0], shares[1]), n, _new_names(*codes, names), periods, alpha)
+    return ComparedColumn(name, "segment", codes, n, codes, *rest, names)
+
+
+def _apart(
+    shares: tuple[Floats, Floats], n_cells: int, odd: str, periods: Periods, alpha: float
+) -> tuple[NDArray[np.bool_], tuple[float, float], str]:
+    """The last cell where too many rows are missing, the shares of missing rows before and now, and what is broken."""
+    gone, (now, before) = "", shares
+    test = difference(periods.sample_now(now), periods.sample_before(before), alternative="rise")
+    if test.value >= _MISSING_MORE and test.p <= alpha:
+        gone = f"is missing in {now.mean():.1%} of its rows, {before.mean():.1%} before"
+    apart = np.zeros(n_cells, dtype=bool)
+    apart[-1] = bool(gone)
+    return apart, (float(before.mean()), float(now.mean())), gone or odd
+
+
+def _missing_share(name: str, values: Floats, table: pd.DataFrame) -> Floats:
+    """Per query, of its rows; tables of earlier versions know only of queries without any."""
+    share = column_of(table, f"feature:{base_of(name, table)}:missing")
+    return np.isnan(values).astype(np.float64) if share is None else share
+
+
+def _odd_values(name: str, now: Floats, known: Floats, edges: Floats) -> str:
+    seen = now[~np.isnan(now)]
+    if name.endswith(":missing") or not seen.size or not known.size:
+        return ""
+    if edges.size >= _CONTINUOUS and seen.min() == seen.max():
+        return f"is {seen[0]:g} in every query"
+    outside = float(((seen < known.min()) | (seen > known.max())).mean())
+    if outside < _OUTSIDE:
+        return ""
+    return f"lies outside of all that the baseline had in {outside:.1%} of queries"
+
+
+def _new_names(now: Codes, before: Codes, names: Sequence[str]) -> str:
+    had = np.bincount(before, minlength=len(names) + 1)[:-1] > 0
+    known = now[now < len(names)]
+    if not known.size or not had.any():
+        return ""
+    new = float((~had[known]).mean())
+    counts = np.bincount(known, minlength=len(names))
+    if new < _NEW_NAMES:
+        return ""
+
+    def examples(chosen: NDArray[np.bool_]) -> str:
+        return ", ".join(repr(names[at]) for at in np.flatnonzero(chosen)[:_SHOWN])
+
+    if new < 1:
+        return f"has values that the baseline lacks in {new:.1%} of queries, such as {examples((counts > 0) & ~had)}"
+    now_and_before = f"now such as {examples(counts > 0)}, before such as {examples(had)}"
+    return f"has no value in common with the baseline: {now_and_before}"
+
+
+def feature_drift(periods: Periods) -> list[FeatureDrift]:
+    """Every feature and segment: size of the drift, and the part of the change it explains, largest first."""
+    features, segments = query_features(periods), segments_of(periods)
+    m = max(1, len(features) + len(segments))
+    alpha = periods.spent * periods.config.drift.alpha / max(1, len(names_of(periods)) + len(segments))
+    drifts = [
+        _drift(number_column(name, now, before, periods, alpha), periods, m, (now, before))
+        for name, (now, before) in features.items()
+    ]
+    drifts += [_drift(segment_column(name, periods, alpha), periods, m) for name in segments]
+    if periods.config.drift.model is not None:
+        gains = gain_shares(Path(periods.config.drift.model))
+        drifts = [replace(f, gain=gains.get(f.column, float("nan"))) for f in drifts]
+    # By how much of the change it explains, in the direction of the change; not by how far it moved.
+    total = periods.sample_now().plain[0] - periods.reference.plain[0]
+    return sorted(drifts, key=lambda f: (-np.nan_to_num(np.sign(total) * f.mix.value), f.name))
+
+
+def gain_shares(path: Path) -> dict[str, float]:
+    """Each feature's share of the gain of all splits of a stored run's trees; a run without is refused."""
+    from ltr_harness.runs import load_run
+
+    table = load_run(path).importance
+    if table is None:
+        found = "has no trees, and so no gain importance"
+        raise DataError(Problem(str(path), found, "a LightGBM or XGBoost run"))
+    total = float(table["gain"].sum())
+    return {
+        str(f): float(g) / total if total else 0.0
+        for f, g in zip(table["feature"], table["gain"], strict=True)
+    }
+
+
+def _drift(
+    column: ComparedColumn, periods: Periods, m: int, values: tuple[Floats, Floats] | None = None
+) -> FeatureDrift:
+    """Size and explanation of one column's drift, among `m` columns."""
+    rule, (now, before) = periods.config.drift, column.bins
+    counts = [np.bincount(codes, minlength=column.n_bins).astype(np.float64) for codes in (now, before)]
+    used = int(np.count_nonzero(counts[0] + counts[1]))
+    # what users repeat is said once
+    independent = (
+        worth(now, column.n_bins, periods.clusters[0]),
+        worth(before, column.n_bins, periods.clusters[1]),
+    )
+    moved = psi(*counts)
+    threshold = psi_threshold(*independent, used, rule.alpha / m, rule.psi_floor)
+    shares = independent[0] / now.size, independent[1] / before.size
+    parts = column.parts(periods)
+    return FeatureDrift(
+        **divided(parts, m),
+        **(
+            {"distance": jensen_shannon(*counts)}
+            if values is None
+            else _moved(column.name, *values, shares, periods)
+        ),
+        name=column.name,
+        kind=column.kind,
+        n_now=int(now.size),
+        n_before=int(before.size),
+        psi=moved,
+        psi_threshold=threshold,
+        drifted=bool(moved > threshold),
+        missing_before=column.missing[0],
+        missing_now=column.missing[1],
+        explains=parts.mix.value / parts.total.value if parts.total.value else float("nan"),
+        unmatched_chance=min(1.0, m * parts.unmatched_chance),
+        column=column.name if values is None else base_of(column.name, periods.now),
+        broken=column.broken,
+    )
+
+
+def divided(parts: Decomposition, m: int) -> dict[str, Any]:
+    """What every column of `m` says of the change that its cells divide."""
+    of_change = {name: interval(getattr(parts, name)) for name in ("within", "mix", "unmatched")}
+    return {**of_change, "mix_chance": min(1.0, m * parts.mix_chance), "lacking": parts.lacking}
+
+
+def _moved(
+    name: str, now: Floats, before: Floats, shares: tuple[float, float], periods: Periods
+) -> dict[str, Any]:
+    """How far the values moved, in distances and in standard deviations of items, queries counting alike."""
+    distance, p, carried = distances(now, before, shares)
+    base = base_of(name, periods.before)
+    within, between = (column_of(periods.before, f"feature:{base}:{what}") for what in ("std", "mean"))
+    known = ~np.isnan(between)
+    spread = (
+        float(np.sqrt((within[known] ** 2).mean() + between[known].var())) if known.any() else float("nan")
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
+        shift = float((means[0] - means[1]) / spread) if spread > 0 else float("nan")
+        carried = float(carried / spread) if spread > 0 else float("nan")
+    return {"distance": distance, "p": p, "shift": shift, "carried": carried}
+
+
+def section(result: MonitorResult) -> list[Block]:
+    if not result.drift:
+        return []
+    gain = any(not math.isnan(f.gain) for f in result.drift)
+    broken = {f.column: f for f in result.drift if f.broken}
+    drifted = sum(f.drifted for f in result.drift)
+    mix = "Mix term: the part of the change due to other shares of the feature's bins."
+    unmatched = "The part that lies where only one period has values, or where the input broke: no mix."
+    limit = "The floor, or what chance would reach at this many queries."
+    in_sd = "Of the baseline; of items, where items of a query differ."
+    carried = "How far the values have to be carried, on average."
+    distance = "Kolmogorov-Smirnov distance of numbers, Jensen-Shannon divergence of segments."
+    of_gain = "The feature's share of the gain of all splits of the model."
+    return [
+        Heading("Features"),
+        Paragraph(
+            f"{drifted} of {count_of(len(result.drift), 'feature')} drifted. Drift alone is not a cause: the first "
+            "column says how much of the change each one explains, and orders the table."
+        ),
+        *(Paragraph(f"{f.column} {f.broken}.", "warning") for f in broken.values()),
+        table_of(
+            "drift",
+            "Features and segments, one value per query.",
+            result.drift,
+            (Column("Feature", "code"), "name"),
+            (Column(f"Explains [{label(result)} interval]", "difference", hint=mix), "mix"),
+            (Column("Share of change", "percent"), "explains"),
+            (Column("Unmatched", "difference", hint=unmatched), "unmatched"),
+            (Column("PSI", "number"), "psi"),
+            (Column("PSI limit", "number", hint=limit), "psi_threshold"),
+            (
+                Column("Drift"),
+                lambda f: (
+                    Badge("broken" if f.broken else "drifted", "bad")
+                    if f.broken or f.drifted
+                    else Badge("stable", "good")
+                ),
+            ),
+            (Column("Shift in sd", "number", hint=in_sd), "shift"),
+            (Column("Wasserstein in sd", "number", hint=carried), "carried"),
+            (Column("KS or JS", "number", hint=distance), "distance"),
+            (Column("KS p", "p", hint="With many queries everything is significant; PSI is the size."), "p"),
+            (Column("Missing before", "percent"), "missing_before"),
+            (Column("Missing now", "percent"), "missing_now"),
+            (Column("Gain", "percent", hint=of_gain), "gain") if gain else None,
+            (
+                Column("PSI x gain", "number", hint="Drift that the model can notice; no order of causes."),
+                lambda f: f.psi * f.gain,
+            )
+            if gain
+            else None,
+        ),
+    ]

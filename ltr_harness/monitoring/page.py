@@ -1,0 +1,208 @@
+"""From a monitoring result to the same pages that compare models: same blocks, same renderers, same charts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+from ltr_harness.catalog import Catalog
+from ltr_harness.metrics.core.grammar import MetricName
+from ltr_harness.monitoring.result import MonitorResult, label, raised, table_of
+from ltr_harness.report import write_report
+from ltr_harness.report.blocks import (
+    Badge,
+    Block,
+    Bullets,
+    Code,
+    Column,
+    Definitions,
+    Details,
+    Heading,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+    Text,
+    code,
+    strong,
+)
+from ltr_harness.report.sections.definitions import metric_text
+from ltr_harness.wording import count_of
+
+MONITOR_SECTIONS = {
+    "verdict": "ltr_harness.monitoring.page:verdict_section",
+    "arms": "ltr_harness.monitoring.arms:section",
+    "windows": "ltr_harness.monitoring.windows:section",
+    "slices": "ltr_harness.monitoring.slices:section",
+    "mix": "ltr_harness.monitoring.change:section",
+    "drift": "ltr_harness.monitoring.inputs:section",
+    "parity": "ltr_harness.monitoring.parity:section",
+    "labels": "ltr_harness.monitoring.labels:section",
+    "online": "ltr_harness.monitoring.summaries:online_section",
+    "presentation": "ltr_harness.monitoring.presentation:section",
+    "worst": "ltr_harness.monitoring.summaries:worst_section",
+    "log": "ltr_harness.monitoring.summaries:log_section",
+    "definitions": "ltr_harness.monitoring.page:definitions_section",
+}
+catalog = Catalog("monitor section", MONITOR_SECTIONS, "ltr_harness.monitor_sections")
+
+FORMATS = ("html", "md", "json", "svg")
+
+
+def build_monitor_report(result: MonitorResult) -> Report:
+    """Every section's answer; silent sections left out."""
+    names = [*MONITOR_SECTIONS, *(name for name in catalog.names() if name not in MONITOR_SECTIONS)]
+    sections = (Section(name, tuple(catalog.load(name)(result))) for name in names)
+    state = "healthy" if result.healthy else count_of(len(result.alerts), "alert")
+    facts: tuple[Text, ...] = (
+        (code(result.primary),),
+        state if result.baseline_kind else "no baseline",
+        count_of(result.n_queries, "query"),
+        count_of(result.n_rows, "row"),
+    )
+    kept = tuple(section for section in sections if section.blocks)
+    return Report(result.name, facts, kept, result.to_json)
+
+
+def write_monitor_report(
+    result: MonitorResult, folder: str | Path, formats: Collection[str] = FORMATS
+) -> Path:
+    """``report.html``, ``report.md`` with its ``charts/`` and ``report.json``; equal inputs give equal bytes."""
+    return write_report(build_monitor_report(result), folder, formats)
+
+
+_SHOWN = 8
+
+
+def verdict_section(result: MonitorResult) -> list[Block]:
+    verdict = result.verdict
+    blocks: list[Block] = [Heading("Verdict"), Paragraph(verdict.what, "lead")]
+    if verdict.where:
+        blocks.append(Paragraph(verdict.where))
+    if result.alerts:
+        blocks.append(_alerts(result))
+    if verdict.untold:
+        blocks.append(Paragraph(verdict.untold, "note"))
+    blocks += [_changes(result) if result.changes else _means(result), _conventions(result)]
+    blocks += [Paragraph(f"Notice: {notice}.", "note") for notice in result.notices]
+    return blocks
+
+
+def _alerts(result: MonitorResult) -> Bullets:
+    """One line each, but for windows: they are red in the chart below, and here only counted."""
+    windows = [alert for alert in result.alerts if alert.window]
+    counted = windows if len(windows) > 1 else []
+    shown = [alert for alert in result.alerts if alert not in counted]
+    lines: list[Text] = [(strong(alert.kind), f" {alert.text}") for alert in shown[:_SHOWN]]
+    if len(shown) > _SHOWN:
+        lines.append(f"… and {count_of(len(shown) - _SHOWN, 'more alert')}, in the sections below")
+    if counted:
+        where = f"{len(counted)} of {count_of(len(result.windows), 'window')}"
+        lines.append((strong("change"), f" in {where}, from {counted[0].window} to {counted[-1].window}"))
+    return Bullets(tuple(lines))
+
+
+def _changes(result: MonitorResult) -> Table:
+    first = result.changes[0]
+    word = (
+        raised(result)
+        if first.alert
+        else Badge("too small to matter", "neutral")
+        if first.below_min_drop
+        else Badge("no alert", "good")
+    )
+    uncorrected = "One test, uncorrected; of the primary metric's, the corrected one decides."
+    return table_of(
+        "changes",
+        f"All mature queries against the baseline, {result.baseline_kind}; the first metric raises alerts.",
+        result.changes,
+        (Column("Metric", "code"), "metric"),
+        (Column("Baseline", "metric"), lambda c: c.baseline.value),
+        (Column("Production", "metric"), lambda c: c.production.value),
+        (Column(f"Difference [{label(result)} interval]", "difference"), "difference"),
+        (Column("Relative", "relative"), "relative"),
+        (Column("p", "p", hint=uncorrected), lambda c: c.difference.p),
+        (Column("p corrected", "p", hint=result.family), lambda c: c.p_corrected if c is first else None),
+        (Column("Queries", "count"), lambda c: c.production.n),
+        (Column("Verdict"), lambda c: word if c is first else None),
+        notes=(f"{first.method}. {result.family}.",),
+        sortable=False,
+    )
+
+
+def _means(result: MonitorResult) -> Table:
+    n = sum(w.n_defined for w in result.windows)
+
+    def mean(metric: str) -> float:
+        known = [w for w in result.windows if w.means[metric] == w.means[metric]]
+        total = sum(w.n_defined for w in known)
+        return sum(w.means[metric] * w.n_defined for w in known) / total if total else float("nan")
+
+    return table_of(
+        "means",
+        "Production; nothing was given to compare it with.",
+        result.metrics,
+        (Column("Metric", "code"), str),
+        (Column("Mean", "metric"), mean),
+        (Column("Queries", "count"), lambda _: n),
+        sortable=False,
+    )
+
+
+def _conventions(result: MonitorResult) -> Table:
+    return table_of(
+        "conventions",
+        f"{result.primary} under each rule for queries without a relevant document; lost labels raise the last column.",
+        result.conventions,
+        (Column("Log"), "log"),
+        (Column("Queries", "count"), "n_queries"),
+        (Column("Without relevant document", "count"), "n_without_relevant"),
+        (Column("left out", "metric"), "skip"),
+        (Column("count 0", "metric"), "zero"),
+        (Column("count 1", "metric", hint="What LightGBM and XGBoost report."), "one"),
+        sortable=False,
+    )
+
+
+_SEASONS = {
+    "weekday": "Compared with the same weekday of the baseline.",
+    "hour": "Compared with the same hour of the baseline's days.",
+    "hour_of_week": "Compared with the same hour of the same weekday of the baseline.",
+}
+
+
+def definitions_section(result: MonitorResult) -> list[Block]:
+    cutoffs: dict[str, list[int | None]] = {}
+    for metric in result.metrics:
+        base, _, _, k = MetricName.of(metric)
+        cutoffs.setdefault(base, []).append(k)
+    matters = f"a {result.alternative} of at least {result.min_drop:g}"
+    items: list[tuple[str, tuple[Text, ...]]] = [
+        ("relevance", (f"{result.relevance}.",)),
+        *((base, metric_text(base, ks)) for base, ks in cutoffs.items()),
+        ("alert", (f"Corrected p at most {result.alpha:g} and {matters}. {result.family}.",)),
+        (
+            "interval",
+            ("t over clusters (users) where there are any, over queries otherwise; never over rows.",),
+        ),
+        ("season", (_SEASONS.get(result.season, "None: all times of the baseline count alike."),)),
+    ]
+    digests = [("configuration", result.config_sha256), ("production", result.production_sha256)]
+    if result.baseline_sha256:
+        digests.append(("baseline", result.baseline_sha256))
+    same = "The same queries under the same configuration give this page byte for byte, whatever the order of rows, "
+    resolved = Code(json.dumps(result.config, indent=1, ensure_ascii=False), "json")
+    return [
+        Heading("Definitions"),
+        Definitions(tuple(items)),
+        Paragraph(f"{same}columns or batches."),
+        Table(
+            "digests",
+            "SHA-256 of what went in, query by query.",
+            (Column("What"), Column("Digest", "code")),
+            tuple(digests),
+            sortable=False,
+        ),
+        Details("Resolved configuration", (resolved,)),
+    ]

@@ -1,0 +1,225 @@
+"""Were the model's scores served? The share of rows with another score, window by window, tested by queries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from ltr_harness.monitoring.calendar import Cut
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.periods import interval, own_clusters
+from ltr_harness.monitoring.queries import column_of, columns_of
+from ltr_harness.monitoring.result import MonitorResult, label, table_of
+from ltr_harness.monitoring.served_scores import served
+from ltr_harness.monitoring.values import Interval, Parity, ParityExample, ParityFeature, ParityWindow
+from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table
+from ltr_harness.stats.several_samples import bonferroni
+from ltr_harness.stats.two_samples import Sample, mean_estimate
+from ltr_harness.wording import count_of, plural
+
+_EXAMPLES, _FEATURES = 5, 5
+_MORE_MISSING = 0.05  # share of rows, between queries that differ and the others
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+def served_scores(table: pd.DataFrame, cut: Cut, config: MonitorConfig, spent: float) -> Parity | None:
+    """The logged scores against the model's; None where nobody asked.
+
+    An alert needs a share of rows above `parity.max_share`, and a corrected p of that below `compare.alpha`: the
+    share is a ratio of sums over queries, whose chance is that of queries or, where they are known, users.
+    """
+    rule = config.parity
+    if rule is None:
+        return None
+    everything, run = np.flatnonzero(~cut.stray[cut.codes]), served(rule).run.path.name
+    parts, p = [_window("all", everything, table, config)], []
+    p.append(parts[0].share.p)
+    for at, members in enumerate(cut.members if len(cut) > 1 else ()):
+        part = _window(cut.labels[at], members, table, config)
+        parts.append(part)
+        p.append(np.nan if cut.stray[at] or part.n_queries < config.windows.min_queries else part.share.p)
+    level = spent * config.compare.alpha
+    whole, *windows = (
+        replace(part, p_corrected=own, alert=bool(own <= level and part.share.value > rule.max_share))
+        for part, own in zip(parts, bonferroni(p).tolist(), strict=True)
+    )
+    unscored = column_of(table, "n_items") - column_of(table, "parity:rows")
+    return Parity(
+        model=run,
+        tolerance=rule.tolerance,
+        max_share=rule.max_share,
+        n_unscored=int(unscored[everything].sum(dtype=np.int64)),
+        whole=whole,
+        windows=tuple(windows),
+        features=_features(table, everything),
+        examples=_examples(table, cut, everything),
+        verdict=_sentence(whole, run, config),
+    )
+
+
+def _window(label: str, at: Codes, table: pd.DataFrame, config: MonitorConfig) -> ParityWindow:
+    column = {name: values[at] for name, values in columns_of(table, "parity").items()}
+    rows, differ = (column[name].astype(np.float64) for name in ("rows", "differ"))
+    known, some = rows > 0, differ > 0
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(column["logged"] - column["model"])[some]
+    effect = column["effect"][~np.isnan(column["effect"])]
+    others = column["rows"] - column["differ"]
+    cluster = column_of(table, "cluster")
+    clusters = None if cluster is None else own_clusters(cluster)[at][known]
+    return ParityWindow(
+        label=label,
+        n_queries=int(known.sum()),
+        n_rows=int(rows.sum()),
+        share=_share(rows[known], differ[known], clusters, config),
+        largest=float(apart.max(initial=0.0)),
+        typical=float(np.median(apart)) if apart.size else 0.0,
+        reordered=_ratio(column["reordered"], known),
+        effect=float(effect.mean()) if effect.size else float("nan"),
+        incomplete=_ratio(column["differ_incomplete"], column["differ"]),
+        incomplete_others=_ratio(column["incomplete"] - column["differ_incomplete"], others),
+    )
+
+
+def _share(rows: Floats, differ: Floats, clusters: Codes | None, config: MonitorConfig) -> Interval:
+    """Of the rows, those that differ: a ratio, whose error goes by what each query pulls it."""
+    assert config.parity is not None
+    if not rows.size:
+        return Interval(float("nan"))
+    share, bound = differ.sum() / rows.sum(), config.parity.max_share
+    pulled = share + (differ - share * rows) / rows.mean()
+    found = interval(mean_estimate(Sample(pulled - bound, clusters), config.compare.confidence, "rise"))
+    reach = found.high - found.value
+    low, high = np.clip([share - reach, share + reach], 0.0, 1.0).tolist()
+    return replace(found, value=float(share), low=low, high=high)
+
+
+def _ratio(part: NDArray[np.integer], whole: NDArray[np.integer]) -> float:
+    total = int(whole.sum(dtype=np.int64))
+    return int(part.sum(dtype=np.int64)) / total if total else float("nan")
+
+
+def _features(table: pd.DataFrame, at: Codes) -> tuple[ParityFeature, ...]:
+    """Of the watched features, those whose absence goes with other scores."""
+    some = column_of(table, "parity:differ")[at] > 0
+    items = column_of(table, "n_items")[at]
+    if not some.any() or some.all():
+        return ()
+    found = []
+    for name, shares in columns_of(table, "feature").items():
+        if name.endswith(":missing"):
+            rows = shares[at] * items
+            one, other = (float(rows[side].sum() / items[side].sum()) for side in (some, ~some))
+            found.append(ParityFeature(name.removesuffix(":missing"), one, other))
+    found.sort(key=lambda f: (-abs(f.missing - f.missing_others), f.name))
+    return tuple(f for f in found[:_FEATURES] if abs(f.missing - f.missing_others) >= _MORE_MISSING)
+
+
+def _examples(table: pd.DataFrame, cut: Cut, at: Codes) -> tuple[ParityExample, ...]:
+    """The first queries in time, or by their ids, with a row that differs."""
+    some = at[column_of(table, "parity:differ")[at] > 0]
+    time = column_of(table, "time")
+    if time is not None:
+        some = some[np.argsort(time[some], kind="stable")]
+    logged, model = (column_of(table, f"parity:{name}") for name in ("logged", "model"))
+    ids, labels = table["query_id"], [cut.labels[code] for code in cut.codes[some[:_EXAMPLES]]]
+    return tuple(
+        ParityExample(str(ids.iloc[i]), label, float(logged[i]), float(model[i]))
+        for i, label in zip(some[:_EXAMPLES], labels, strict=True)
+    )
+
+
+def _sentence(whole: ParityWindow, run: str, config: MonitorConfig) -> str:
+    rows = count_of(whole.n_rows, "row")
+    if not whole.n_rows:
+        return "No row has a logged score."
+    if whole.share.value == 0:
+        return f"The logged score is that of {run} in all of {rows}."
+    n = round(whole.share.value * whole.n_rows)
+    effect = "" if whole.effect != whole.effect else f", which moved {config.primary} by {whole.effect:+.4f}"
+    return (
+        f"{n:,} of {rows} ({whole.share_text}) have another score than {run} gives for the logged features; it would "
+        f"have ordered {100 * whole.reordered:.1f} % of the queries otherwise{effect}."
+    )
+
+
+def section(result: MonitorResult) -> list[Block]:
+    parity = result.parity
+    if parity is None:
+        return []
+    blocks: list[Block] = [
+        Heading("Served scores"),
+        Paragraph(parity.verdict, "warning" if parity.alerts else "lead"),
+        _windows(parity, result),
+    ]
+    if n := parity.n_unscored:
+        text = f"{count_of(n, 'row')} {plural('has', n)} no logged score: not compared."
+        blocks.append(Paragraph(text, "note"))
+    if parity.features:
+        blocks.append(
+            table_of(
+                "parity_features",
+                "Watched features whose absence goes with other scores: share of rows in which they are missing.",
+                parity.features,
+                (Column("Feature", "code"), "name"),
+                (Column("Queries with rows that differ", "percent"), "missing"),
+                (Column("Others", "percent"), "missing_others"),
+            )
+        )
+    if parity.examples:
+        blocks.append(
+            table_of(
+                "parity_examples",
+                "The first queries with rows that differ, each with the row that differs most.",
+                parity.examples,
+                (Column("Query", "code"), "query"),
+                (Column("Window"), "window"),
+                (Column("Logged"), lambda e: f"{e.logged:.6g}"),
+                (Column("Model"), lambda e: f"{e.model:.6g}"),
+                (Column("Difference"), lambda e: f"{e.logged - e.model:+.3g}"),
+            )
+        )
+    return blocks
+
+
+def _state(part: ParityWindow) -> Badge:
+    if part.alert:
+        return Badge("alert", "bad")
+    tested = part.p_corrected == part.p_corrected
+    return Badge("no alert", "good") if tested else Badge("not tested", "neutral")
+
+
+def _windows(parity: Parity, result: MonitorResult) -> Table:
+    lacking = parity.whole.incomplete > 0 or parity.whole.incomplete_others > 0
+    p = f"That it is more than {100 * parity.max_share:g} %, by Bonferroni."
+    median = "Over queries with such rows, of their largest difference."
+    effect = f"On {result.primary}: by the logged scores, less by the model's."
+    incomplete = Column("Incomplete", "percent", hint="Of the rows that differ, those that lack a feature.")
+    others = Column("Others", "percent", hint="Of the rows that agree, those that lack a feature.")
+    reordered = "Queries that the model would have ordered otherwise."
+    return table_of(
+        "parity",
+        f"Logged scores against those of {parity.model} for the logged features.",
+        (*parity.windows, parity.whole),
+        (Column("Window"), "label"),
+        (Column("Verdict"), _state),
+        (Column("Rows", "count"), "n_rows"),
+        (Column("Differ", "percent", hint="Of the rows."), lambda part: part.share.value),
+        (Column(f"{label(result)} interval"), lambda part: part.share_interval),
+        (Column("p corrected", "p", hint=p), "p_corrected"),
+        (Column("Largest", hint="Difference of scores."), lambda part: f"{part.largest:.3g}"),
+        (Column("Median", hint=median), lambda part: f"{part.typical:.3g}"),
+        (Column("Reordered", "percent", hint=reordered), "reordered"),
+        (Column("Effect", "difference", hint=effect), "effect"),
+        (incomplete, "incomplete") if lacking else None,
+        (others, "incomplete_others") if lacking else None,
+        notes=(
+            f"Scores differ where they are further apart than {parity.tolerance:g} times the model's score, or the "
+            "standard deviation of its scores on test rows where that is larger.",
+        ),
+    )

@@ -1,1 +1,0 @@
-"""The report of a monitor run: one file per section."""

@@ -1,0 +1,354 @@
+"""Where is it worse? The segments whose change stands out from everybody else's.
+
+A drop that hits all is found in every segment; so a segment's *excess* counts: its change minus the change of the rest.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from ltr_harness.logs.columns import codes_of, together
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.inputs import query_features
+from ltr_harness.monitoring.periods import Periods
+from ltr_harness.monitoring.queries import columns_of
+from ltr_harness.monitoring.result import MonitorResult, label, table_of
+from ltr_harness.monitoring.values import Interval, Slice
+from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
+from ltr_harness.stats.drift import bin_edges, binned
+from ltr_harness.stats.several_samples import bonferroni
+from ltr_harness.stats.two_samples import Influence, one_sided
+from ltr_harness.wording import count_of
+
+_AT_MOST = 10
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column to cut by: a code per query, now and before, and what the codes say."""
+
+    now: Codes
+    before: Codes
+    predicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """Oriented values (higher is better) of one period, centred for exact sums."""
+
+    values: Floats
+    centre: float
+
+    @classmethod
+    def of(cls, values: Floats, sign: float) -> _Side:
+        centre = float(values.mean()) if values.size else 0.0
+        return cls(sign * (values - centre), sign * centre)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """What stays the same while slices are looked for."""
+
+    periods: Periods
+    columns: list[_Column]
+    effect: float  # how much wider clusters make the variance of a mean
+    with_before: bool  # whether there is a baseline
+
+    @property
+    def paired(self) -> bool:
+        return self.with_before and self.periods.common is not None
+
+    def everything(self) -> tuple[Codes, Codes]:
+        """The queries that are looked at: in a replay the common ones, in the same order."""
+        if self.with_before and self.periods.common is not None:
+            return self.periods.common
+        return np.arange(len(self.periods.now)), np.arange(len(self.periods.before))
+
+
+def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], int]:
+    """The segments behind a drop, in order of impact, and how many candidates were looked at.
+
+    Candidates are values of one column, or of two. Bonferroni over all of them; the smallest p is taken and its queries
+    set aside, as its parents and children would be found with it, until nothing is significant.
+    """
+    config = periods.config
+    columns = _columns(periods, config, before_exists)
+    if not columns:
+        return [], 0
+    search = _Search(periods, columns, _design_effect(periods, before_exists), before_exists)
+    now, before = search.everything()
+    halves = None
+    if config.slices.confirm_split:
+        halves = _half(periods.now), _half(periods.before)
+        now, before = now[halves[0][now]], before[halves[1][before]]
+    total, n_candidates, chosen = len(now), 0, []
+    for turn in range(_AT_MOST):
+        candidates = _Candidates(search, now, before)
+        if turn == 0:
+            n_candidates = len(candidates.p)
+        if not len(candidates.p):
+            break
+        q = bonferroni(candidates.p)
+        best = int(np.lexsort((candidates.t, candidates.p))[0])
+        if q[best] > periods.spent * config.slices.alpha:
+            break
+        worst = candidates.slice(best, float(q[best]), total, config.compare.confidence)
+        chosen.append(worst if halves is None else _confirmed(worst, candidates.keys[best], search, halves))
+        inside_now, inside_before = candidates.members(best)
+        now, before = now[~inside_now], before[~inside_before]
+    chosen.sort(key=lambda s: periods.sign * s.impact)
+    return chosen, n_candidates
+
+
+class _Candidates:
+    """Excess, its standard error and p of every cell of every column and pair of columns.
+
+    excess = (slice now - slice before) - (rest now - rest before), one-sided, with Welch's standard error of the four
+    means, or of paired differences, widened by the design effect of clusters; without a baseline slice now - rest now.
+    """
+
+    def __init__(self, search: _Search, now: Codes, before: Codes) -> None:
+        periods, sign = search.periods, search.periods.sign
+        self._search, self._now, self._before = search, now, before
+        ours, theirs = periods.values[0][now], periods.values[1][before]
+        self._sides = [_Side.of(ours, sign), _Side.of(theirs, sign)]
+        if search.paired:
+            self._sides.append(_Side.of(ours - theirs, sign))
+        keys, inside = self._cells_with_enough()
+        totals = [_sums(np.zeros(side.values.size, np.int64), side.values, 1) for side in self._sides]
+        rest = np.stack(totals) - inside
+        keep = np.flatnonzero(self._enough(rest))
+        self.keys = [keys[at] for at in keep]
+        self.inside, self.rest = inside[:, :, keep], rest[:, :, keep]
+        self._test()
+
+    def _enough(self, sums: Floats) -> NDArray[np.bool_]:
+        """Which cells have the queries that a mean needs."""
+        least = self._search.periods.config.slices.min_queries
+        enough: NDArray[np.bool_] = sums[0, 0] >= least
+        return enough & (sums[1, 0] >= least) if self._search.with_before else enough
+
+    def _cells_with_enough(self) -> tuple[list[tuple[int, int, int]], Floats]:
+        """Columns and cell of each candidate, and its sums on every side."""
+        columns = self._search.columns
+        keys: list[tuple[int, int, int]] = []
+        parts: list[Floats] = [np.empty((len(self._sides), 3, 0))]
+        singles = [(i, -1) for i in range(len(columns))]
+        pairs = [(i, j) for i in range(len(columns)) for j in range(i + 1, len(columns))]
+        for i, j in singles + (pairs if self._search.periods.config.slices.max_predicates == 2 else []):
+            size = len(columns[i].predicates) * (1 if j < 0 else len(columns[j].predicates))
+            sums = np.stack(
+                [
+                    _sums(self._cells(i, j, now_side), side.values, size)
+                    for now_side, side in zip((True, False, True), self._sides, strict=False)
+                ]
+            )
+            cells = np.flatnonzero(self._enough(sums))
+            keys += [(i, j, int(cell)) for cell in cells]
+            parts.append(sums[:, :, cells])
+        return keys, np.concatenate(parts, axis=2)
+
+    def _test(self) -> None:
+        """Excess, error and p of every candidate."""
+        with_before, effect = self._search.with_before, self._search.effect
+        mean_in, var_in = _moments(self.inside)
+        mean_rest, var_rest = _moments(self.rest)
+        varying = [2] if self._search.paired else [0, 1] if with_before else [0]
+        self.excess = mean_in[0] - mean_rest[0]
+        if with_before:
+            self.excess = self.excess - (mean_in[1] - mean_rest[1])
+        own, terms = var_in[varying], np.concatenate([var_in[varying], var_rest[varying]])
+        own_n, n = self.inside[varying, 0], np.concatenate([self.inside[varying, 0], self.rest[varying, 0]])
+        self.t, self.p, self.error, self.freedom = _welch(self.excess, terms, n, effect)
+        if with_before:
+            # Left behind while the rest improved is no drop: the slice itself must have fallen as well.
+            change = mean_in[0] - mean_in[1] + (self._sides[0].centre - self._sides[1].centre)
+            self.p = np.maximum(self.p, _welch(change, own, own_n, effect)[1])
+        self._mean_in, self._mean_rest = mean_in, mean_rest
+
+    def _cells(self, i: int, j: int, now: bool) -> Codes:
+        def codes(at: int) -> Codes:
+            column = self._search.columns[at]
+            return column.now[self._now] if now or self._search.paired else column.before[self._before]
+
+        return codes(i) if j < 0 else codes(i) * len(self._search.columns[j].predicates) + codes(j)
+
+    def members(self, at: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        i, j, cell = self.keys[at]
+        return self._cells(i, j, True) == cell, self._cells(i, j, False) == cell
+
+    def predicate(self, at: int) -> str:
+        i, j, cell = self.keys[at]
+        first, second = (self._search.columns[of].predicates for of in (i, j))
+        if j < 0:
+            return first[cell]
+        return f"{first[cell // len(second)]} & {second[cell % len(second)]}"
+
+    def slice(self, at: int, q: float, total: int, confidence: float) -> Slice:
+        reach = float(stdtrit(self.freedom[at], (1 + confidence) / 2) * self.error[at])
+        sign, with_before = self._search.periods.sign, self._search.with_before
+        now, before = self._sides[:2]
+        value = float(sign * self.excess[at])
+        n = int(self.inside[0, 0, at])
+        nan = float("nan")
+        shown_before = float(sign * (self._mean_in[1, at] + before.centre)) if with_before else nan
+        rest = self._mean_rest[0, at] + now.centre - (self._mean_rest[1, at] + before.centre)
+        return Slice(
+            predicate=self.predicate(at),
+            n_now=n,
+            n_before=int(self.inside[1, 0, at]) if with_before else 0,
+            share=n / total,
+            before=shown_before,
+            now=float(sign * (self._mean_in[0, at] + now.centre)),
+            rest_change=float(sign * rest) if with_before else nan,
+            excess=Interval(value, value - reach, value + reach, float(self.p[at]), float(self.error[at]), n),
+            impact=n / total * value,
+            q=q,
+        )
+
+
+def _welch(
+    change: Floats, variances: Floats, n: Floats, effect: float
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """t, one-sided p, error and degrees of freedom of changes whose terms have these variances, (terms, m)."""
+    variance = variances.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        freedom = np.where(variance > 0, variance**2 / (variances**2 / (n - 1)).sum(axis=0), 1.0)
+        error = np.sqrt(variance * effect)
+        t = np.where(error > 0, change / error, np.where(change < -1e-12, -np.inf, 0.0))
+    return t, one_sided(t, freedom, "drop"), error, freedom
+
+
+def _sums(cells: Codes, values: Floats, size: int) -> Floats:
+    """(3, size): n, sum and sum of squares of each cell."""
+    return np.stack([np.bincount(cells, of, minlength=size) for of in (None, values, values**2)]).astype(
+        np.float64
+    )
+
+
+def _moments(sums: Floats) -> tuple[Floats, Floats]:
+    """Means and variances of means; sums is (2, 3, cells)."""
+    n = np.maximum(sums[:, 0], 1.0)
+    mean = sums[:, 1] / n
+    spread = np.maximum(sums[:, 2] - n * mean**2, 0.0)
+    return mean, spread / np.maximum(n - 1, 1.0) / n
+
+
+def _confirmed(
+    worst: Slice,
+    key: tuple[int, int, int],
+    search: _Search,
+    halves: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> Slice:
+    """The same slice on the queries that did not choose it."""
+    now, before = search.everything()
+    others = _Candidates(search, now[~halves[0][now]], before[~halves[1][before]])
+    if key not in others.keys:
+        return worst
+    confidence = search.periods.config.compare.confidence
+    again = others.slice(others.keys.index(key), worst.q, int((~halves[0]).sum()), confidence)
+    return replace(worst, confirmed=again.excess)
+
+
+def _half(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """The same half of the queries in every run: by a checksum of the id."""
+    return np.fromiter(
+        (zlib.crc32(str(name).encode()) & 1 for name in table["query_id"]), np.bool_, len(table)
+    )
+
+
+def _design_effect(periods: Periods, with_before: bool) -> float:
+    """How much wider the clusters make the variance of a mean: at least 1."""
+    ratios = [1.0]
+    sides = [periods.sample_now(), *([periods.reference] if with_before else [])]
+    if with_before and periods.common is not None:
+        sides = [periods.differences()]
+    for sample in sides:
+        if sample.clusters is not None and sample.values.size > 1:
+            plain = Influence.of(sample.values - sample.values.mean()).variance
+            if plain > 0:
+                ratios.append(sample.plain[1].variance / plain)
+    return max(ratios)
+
+
+def _columns(periods: Periods, config: MonitorConfig, with_before: bool) -> list[_Column]:
+    columns = []
+    least = config.slices.min_queries
+    before = columns_of(periods.before, "segment")
+    for name, now in columns_of(periods.now, "segment").items():
+        if name not in before:
+            continue
+        both = together(now, before[name])
+        size = both[0].categories.size
+        codes = [codes_of(side, size) for side in both]
+        counts = [np.bincount(c, minlength=size + 1) for c in codes]
+        frequent = counts[0] >= least
+        if with_before:
+            frequent &= counts[1] >= least
+        kept = np.flatnonzero(frequent)
+        to = np.full(size + 1, kept.size)
+        to[kept] = np.arange(kept.size)
+        texts = [*both[0].categories, "(missing)"]
+        predicates = (*(f"{name}={texts[at]}" for at in kept), f"{name}=(other)")
+        columns.append(_Column(to[codes[0]], to[codes[1]], predicates))
+    if config.slices.features:
+        for name, (ours, theirs) in query_features(periods).items():
+            if name.endswith(":missing"):
+                continue
+            edges = bin_edges(theirs if with_before else ours, config.slices.numeric_bins)
+            columns.append(_Column(binned(ours, edges), binned(theirs, edges), _bin_names(name, edges)))
+    return columns
+
+
+def _bin_names(name: str, edges: Floats) -> tuple[str, ...]:
+    if edges.size == 0:
+        return (f"{name} present", f"{name} missing")
+    shown = [f"{edge:.4g}" for edge in edges]
+    middle = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(shown)]
+    return (f"{name} < {shown[0]}", *middle, f"{name} >= {shown[-1]}", f"{name} missing")
+
+
+def section(result: MonitorResult) -> list[Block]:
+    if not result.n_slice_candidates:
+        return []
+    against = bool(result.changes)
+    if not result.slices:
+        found = "changed" if against else "is worse"
+        text = f"None of {count_of(result.n_slice_candidates, 'segment')} {found} beyond what the rest did."
+        return [Heading("Slices"), Paragraph(text)]
+    confirmed = any(s.confirmed for s in result.slices)
+    hint = "Change beyond the rest's." if against else "Mean against the rest's."
+    other_half = "The excess on the queries that did not choose it."
+    note = (
+        f"Chosen by evidence among {count_of(result.n_slice_candidates, 'candidate')}, each found after setting "
+        "the queries of those before it aside; ordered by impact. The intervals are optimistic: slices are here "
+        "because they look bad."
+    )
+    worst = table_of(
+        "slices",
+        f"Segments whose {result.primary} {'fell beyond' if against else 'is below'} the rest's.",
+        result.slices,
+        (Column("Slice", "code"), "predicate"),
+        (Column("Queries", "count"), "n_now"),
+        (Column("Share", "percent"), "share"),
+        (Column("Before", "metric"), "before") if against else None,
+        (Column("Now", "metric"), "now"),
+        (Column("Rest", "difference", hint="How the other queries changed."), "rest_change")
+        if against
+        else None,
+        (Column(f"Excess [{label(result)} interval]", "difference", hint=hint), "excess"),
+        (Column("Impact", "difference", hint="Share times excess: points of the overall metric."), "impact"),
+        (Column("q", "p", hint="Bonferroni over all candidates of its round."), "q"),
+        (Column("Other half", "difference", hint=other_half), "confirmed") if confirmed else None,
+        notes=(note,),
+    )
+    return [Heading("Slices"), worst]

@@ -1,0 +1,263 @@
+"""A run's folder: tables for other programs, where they came from; and an earlier result, or a run, as the baseline.
+
+Numbers under different definitions are never set side by side: the baseline is refused with every difference.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from pydantic import BaseModel
+
+from ltr_harness.errors import DataError, NotComparableError, Problem
+from ltr_harness.files import file_digest, stored_file, whole_files, write_whole
+from ltr_harness.logs.log import files_of
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.load import rule_of_run
+from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
+from ltr_harness.monitoring.result import MonitorResult, Watched
+from ltr_harness.monitoring.values import Interval, Slice, Window
+from ltr_harness.stored import read_stored
+from ltr_harness.wording import count_of, csv_text
+
+if TYPE_CHECKING:
+    from ltr_harness.runs import Run
+
+
+RESULT = "report.json"
+PER_QUERY = "per_query.parquet"
+
+
+class _Definition(BaseModel, extra="allow"):
+    metrics: list[str]
+    relevance: dict[str, Any] = {}
+
+
+class _Result(BaseModel):
+    definition: _Definition
+
+
+def is_result(path: Path) -> bool:
+    """A folder that `ltr-harness monitor -o` wrote."""
+    return (path / RESULT).is_file() and (path / PER_QUERY).is_file() and not (path / "record.json").is_file()
+
+
+def is_run(path: Path) -> bool:
+    """A run folder of `ltr-harness run`, or an experiment's folder of them."""
+    return path.is_dir() and ((path / "record.json").is_file() or any(path.glob("*/record.json")))
+
+
+def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
+    """The per-query table of an earlier result."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    try:
+        theirs = read_stored(_Result, path, RESULT).definition.model_dump()
+        table = parquet.ParquetFile(stored_file(path, PER_QUERY).absolute()).read()
+        table = from_arrow(table, theirs["metrics"])
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, pa.ArrowException) as problem:
+        raise DataError(Problem(str(path), f"is not a stored result of monitor: {problem}")) from None
+    _refuse_differences(str(path), theirs, config.definition())
+    return table
+
+
+def stored_run(path: Path, config: MonitorConfig) -> pd.DataFrame:
+    """The test queries of a run: its metrics, without segments, features and time."""
+    from ltr_harness.runs import find_runs
+
+    runs = [run for run in find_runs(path) if run.record.status == "complete"]
+    if len(runs) != 1:
+        cure = f"name one of them: {', '.join(run.path.name for run in runs[:3])}" if runs else ""
+        found = f"holds {count_of(len(runs), 'finished run')}"
+        raise DataError(Problem(str(path), found, "one to compare with", cure))
+    _refuse_other_measures(runs[0], config)
+    return _queries_of(runs[0], config)
+
+
+def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
+    """A run knows its labels and its own metrics, nothing else."""
+    problems, place = [], str(run.path)
+    rule = rule_of_run(run)
+    if rule is not None:
+        problems += _rule_differences(place, rule.definition, config.relevance.definition)
+    elif config.relevance.chosen != "label":
+        found = f"was measured on labels, and production's relevance is {config.relevance.chosen} of events"
+        cure = "give a log of events as the baseline, or train with relevance: under data:"
+        problems.append(Problem(place, found, "the same rule of relevance on both sides", cure))
+    metrics = [str(metric) for metric in config.resolved_metrics]
+    expected, cure = f"the metrics {', '.join(metrics)}", f"it has {', '.join(run.record.metrics)}"
+    problems += [
+        Problem(place, f"has no {name}", expected, cure) for name in metrics if name not in run.per_query
+    ]
+    if problems:
+        raise NotComparableError(problems)
+
+
+def _queries_of(run: Run, config: MonitorConfig) -> pd.DataFrame:
+    frame, n = run.per_query, len(run.per_query)
+    metrics = [str(metric) for metric in config.resolved_metrics]
+    relevant = (
+        frame["n_relevant"].to_numpy() > 0
+        if "n_relevant" in frame
+        else ~np.isnan(frame[metrics[0]].to_numpy())
+    )
+    ids = frame["query_id"].astype(str).to_numpy(dtype=object)
+    table = QueryColumns(
+        query_id=ids,
+        metric={name: frame[name].to_numpy(np.float64) for name in metrics},
+        n_items=(frame["rows"] if "rows" in frame else frame["n_relevant"] * 0 + 1).to_numpy(np.int32),
+        has_relevant=relevant,
+        grade=np.full((n, config.depth), np.nan, dtype=np.float32),
+    ).frame()
+    return table.take(np.argsort(ids, kind="stable"))
+
+
+def _refuse_differences(place: str, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
+    problems = []
+    if theirs.get("metrics") != ours["metrics"]:
+        before, now = (", ".join(side.get("metrics", [])) for side in (theirs, ours))
+        expected = "the same metrics: another K, gain or rule for empty queries is another question"
+        problems.append(Problem(place, f"was measured by {before}, production is by {now}", expected))
+    problems += _rule_differences(place, theirs.get("relevance", {}), ours["relevance"])
+    if theirs.get("ips") != ours["ips"]:
+        found = f"has propensity clip {theirs.get('ips')}, production {ours['ips']}"
+        problems.append(Problem(place, found, "the same"))
+    if problems:
+        raise NotComparableError(problems)
+
+
+def _rule_differences(place: str, before: dict[str, Any], now: dict[str, Any]) -> list[Problem]:
+    return [
+        Problem(
+            place,
+            f"has relevance.{key} = {before.get(key)!r}, production {now.get(key)!r}",
+            "the same rule of relevance",
+            f"relevance: {{from: {Path(place).name}}} takes the rule of a run" if is_run(Path(place)) else "",
+        )
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key)
+    ]
+
+
+_PACKAGES = ("ltr-harness", "numpy", "pandas", "pyarrow", "scipy", "numba")
+
+
+def write_tables(watched: Watched, folder: Path) -> None:
+    """``per_query.parquet`` (a later run's baseline), ``windows.csv``, ``slices.csv``, ``config.yaml``."""
+    import pyarrow.parquet as parquet
+    import yaml
+
+    result = watched.result
+    with whole_files(folder / PER_QUERY) as temporary:
+        parquet.write_table(to_arrow(watched.production), temporary(folder / PER_QUERY), compression="zstd")
+    write_whole(folder / "windows.csv", _csv(windows_table(result)))
+    write_whole(folder / "slices.csv", _csv(slices_table(result)))
+    write_whole(
+        folder / "config.yaml",
+        yaml.safe_dump(watched.config.model_dump(mode="json"), sort_keys=False, allow_unicode=True),
+    )
+
+
+def write_provenance(
+    watched: Watched, settings: MonitorConfig, log: Any, baseline: Any, folder: Path
+) -> None:
+    """``provenance.json``: digests of all input files and versions of everything that computes."""
+    events = settings.relevance.event_log
+    experiment = None if settings.propensity is None else settings.propensity.estimate
+    sources = {
+        "log": log,
+        "baseline": baseline,
+        "events": events and events.path,
+        "events of the baseline": events and events.baseline_path,
+        "propensities": experiment and experiment.path,
+        "propensities of the baseline": experiment and experiment.baseline_path,
+        "model": settings.drift.model,
+        "served model": settings.parity and settings.parity.model,
+    }
+    files = {
+        role: {str(file): file_digest(file) for file in _input_files(Path(source))}
+        for role, source in sources.items()
+        if isinstance(source, str | Path)
+    }
+    document = {
+        "config_sha256": watched.result.config_sha256,
+        "production_sha256": watched.result.production_sha256,
+        "baseline_sha256": watched.result.baseline_sha256,
+        "files": files,
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in _PACKAGES},
+    }
+    write_whole(folder / "provenance.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
+
+
+def _input_files(path: Path) -> list[Path]:
+    """The files behind a log, an earlier result, or a run, whose record holds the digests of all its files."""
+    if is_result(path):
+        return [path / PER_QUERY]
+    return sorted(filter(Path.is_file, path.rglob("record.json"))) if is_run(path) else files_of(path)
+
+
+def windows_table(result: MonitorResult) -> list[dict[str, Any]]:
+    """One line per window."""
+    return [
+        {
+            "window": w.label,
+            **_attributes(w, "hours", "status", "n_queries", "n_defined", "n_clusters"),
+            **w.means,
+            **_interval("mean", w.interval, False),
+            "bounded_low": w.bounded and w.bounded[0],
+            "bounded_high": w.bounded and w.bounded[1],
+            **_attributes(
+                w, "p10", "p50", "p90", "share_zero", "share_one", "relevant_share", "items_per_query"
+            ),
+            **{f"{name}_per_query": rate for name, rate in w.event_rates.items()},
+            "orphan_events": w.orphans,
+            "immature_share": w.immature_share,
+            **{f"online_{name}": mean for name, mean in w.online.items()},
+            **_interval("adjusted", w.adjusted, False),
+            **_interval("difference", w.change),
+            "p_corrected": w.p_corrected,
+            "alert": int(w.alert),
+            **_interval("trailing", w.trailing),
+            "trailing_p_corrected": w.trailing_p_corrected,
+            "trailing_alert": int(w.trailing_alert),
+            **_interval("running", w.running),
+            "running_p_corrected": w.running_p_corrected,
+            "running_alert": int(w.running_alert),
+        }
+        for w in result.windows
+    ]
+
+
+def slices_table(result: MonitorResult) -> list[dict[str, Any]]:
+    """One line per slice found."""
+    return [
+        {
+            "slice": s.predicate,
+            **_attributes(s, "n_now", "n_before", "share", "before", "now", "rest_change"),
+            **_interval("excess", s.excess),
+            **_attributes(s, "impact", "q"),
+            **_interval("confirmed", s.confirmed),
+        }
+        for s in result.slices
+    ]
+
+
+def _attributes(record: Window | Slice, *names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names}
+
+
+def _interval(name: str, interval: Interval | None, with_p: bool = True) -> dict[str, Any]:
+    columns = {"": "value", "_low": "low", "_high": "high"} | ({"_p": "p"} if with_p else {})
+    return {f"{name}{end}": interval and getattr(interval, of) for end, of in columns.items()}
+
+
+def _csv(rows: list[dict[str, Any]]) -> str:
+    return csv_text([list(rows[0]), *(list(row.values()) for row in rows)] if rows else [])

@@ -1,0 +1,279 @@
+"""What moved, where, likely why, and what cannot be told: three sentences.
+
+A cause is named only where it explains a fifth of the change, for certain, and more than chance would in shuffled
+data; first comes what explains half. A broken input is not another kind of query, and no mix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from ltr_harness.monitoring.alerts import Evidence
+from ltr_harness.monitoring.labels import LABELLED_DOCUMENTS, WITH_RELEVANT
+from ltr_harness.monitoring.presentation import CAUTION
+from ltr_harness.monitoring.values import Change, FeatureDrift, Interval, Presentation, Split, Verdict
+from ltr_harness.wording import count_of, p_equals, plural
+
+_EXPLAINS = 0.5  # from this share of the change on, the mix is called the cause
+_BESIDE = 0.2  # from this share on, a second cause is named beside the first
+_ERRORS = 3  # by so many standard errors, as nobody asked for it
+_CHANCE = 0.05
+_CONTRAST = 0.05, 0.95  # share of queries at fault, to hold them against the others
+
+
+class Cause(NamedTuple):
+    """A word, a sentence, and where there are two causes, the part of the change that each explains."""
+
+    word: str
+    sentence: str
+    parts: dict[str, float]
+
+
+def cause_of(evidence: Evidence) -> Cause:
+    """The cause, or the two."""
+    change = evidence.change
+    assert change is not None
+    total = change.difference.value
+    first = _composition(evidence, total, _EXPLAINS)
+    second = first or _composition(evidence, total, _BESIDE)
+    ranking, sentence = _ranking(evidence, alone=second is None)
+    said, parts = [first.sentence if first else sentence], {}
+    sure = first and abs(first.within.value) >= _ERRORS * first.within.error
+    if second and (not first or (sure and _significant(first.within, total, _BESIDE))):
+        mix, rest = (second.word, second.part), (ranking, total - second.part)
+        parts = dict((mix, rest) if first else (rest, mix))
+        named = ", ".join(f"{word} {part:+.4f} ({part / total:.0%})" for word, part in parts.items())
+        said = [f"Two causes: {named}.", *said, sentence if first else second.sentence]
+    blamed = second.column if second else ""
+    said += [_beside(worst) for column, worst in evidence.broken.items() if column != blamed]
+    return Cause(first.word if first else ranking, " ".join(said), parts)
+
+
+class _Composition(NamedTuple):
+    """What another composition of the queries explains, and the change within what both periods have."""
+
+    word: str
+    sentence: str
+    column: str
+    part: float
+    within: Interval
+
+
+def _composition(evidence: Evidence, total: float, share: float) -> _Composition | None:
+    """An input that broke, a segment's mix or a feature's, that explains at least a share of the change."""
+    inputs = [
+        f for f in evidence.drift if f.broken and _explains(f.unmatched, f.unmatched_chance, total, share)
+    ]
+    if inputs:
+        worst = max(inputs, key=lambda f: abs(f.unmatched.value))
+        text = (
+            f"An input broke: {worst.column} {worst.broken}; where the baseline has nothing like it, queries are "
+            f"worse than the others, which explains {worst.unmatched.value:+.4f} of {total:+.4f}."
+        )
+        return _Composition("input", text, worst.column, worst.unmatched.value, worst.within)
+
+    def by_mix(parts: Split | FeatureDrift) -> bool:
+        known = parts.column not in evidence.adjusted_for
+        return known and _explains(parts.mix, parts.mix_chance, total, share)
+
+    splits = [s for s in evidence.splits if by_mix(s) and s.column not in evidence.broken]
+    features = [f for f in evidence.drift if f.kind == "number" and not f.broken and by_mix(f)]
+    best = max(splits, key=lambda s: abs(s.mix.value), default=None)
+    if best is not None and (not features or abs(features[0].mix.value) <= abs(best.mix.value)):
+        text = (
+            f"Mix: the shares of {best.column} changed, which explains {best.mix.value:+.4f} of {total:+.4f} "
+            f"(within segments {best.within.value:+.4f})"
+        )
+        inside = "; segments improved, and the whole fell all the same" if best.improved_inside else ""
+        return _Composition("mix", f"{text}{inside}.", best.column, best.mix.value, best.within)
+    if not features:
+        return None
+    first = features[0]
+    text = (
+        f"Queries changed: {first.name} moved (PSI {first.psi:.2f}), and its mix explains "
+        f"{first.mix.value:+.4f} of {total:+.4f}."
+    )
+    return _Composition("covariate", text, first.column, first.mix.value, first.within)
+
+
+def _ranking(evidence: Evidence, *, alone: bool) -> tuple[str, str]:
+    """The worst segments, or everywhere, and what was looked at before the ranking is suspected."""
+    columns = evidence.config.columns
+    if not alone:
+        where = slices_sentence(evidence) or "It changed about equally everywhere."
+        return "slice" if evidence.slices else "everywhere", f"{where} The ranking is the suspect."
+    if evidence.slices:
+        looked = (
+            "Neither the mix of segments nor a drifted feature explains it"
+            if columns.segments and columns.features
+            else "The mix of segments does not explain it"
+            if columns.segments
+            else "No drifted feature explains it"
+        )
+        return "slice", f"{slices_sentence(evidence)} {looked}: the ranking is the first suspect."
+    if not (columns.segments or columns.features):
+        return "everywhere", "No segments or features were named in which to look for the cause."
+    tail = " Not explained by feature drift." if columns.features else ""
+    return "everywhere", "It changed about equally everywhere: no segment stands out." + tail
+
+
+def _explains(part: Interval, chance: float, total: float, share: float) -> bool:
+    return chance <= _CHANCE and _significant(part, total, share)
+
+
+def _significant(part: Interval, total: float, share: float) -> bool:
+    """Whether a part goes the way of the whole, for certain, and is at least a share of it."""
+    same_way = np.sign(part.value) == np.sign(total) != 0
+    return bool(same_way and part.direction and abs(part.value) >= share * abs(total))
+
+
+def _beside(drift: FeatureDrift) -> str:
+    """What is said of an input that broke and is not the cause, or not shown to be."""
+    least, most = _CONTRAST
+    said = "whether that is the cause cannot be told, as next to no query is without"
+    if least <= drift.lacking <= most:
+        said = "that does not explain the change"
+    return f"{drift.column} {drift.broken}; {said}."
+
+
+def slices_sentence(evidence: Evidence) -> str:
+    """Where it is worst."""
+    said = []
+    for s in evidence.slices[:3]:
+        moved = f"{s.before:.3f} -> {s.now:.3f}"
+        if evidence.change is None:
+            moved = f"{s.now:.3f}, {s.excess.value:+.3f} against the rest"
+        said.append(f"{s.predicate} ({moved}, {100 * s.share:.1f} % of queries)")
+    return f"It is worst in {' and in '.join(said)}." if said else ""
+
+
+_FEW_USERS = 20
+
+
+def verdict_of(evidence: Evidence) -> Verdict:
+    """The three sentences; what was served is the first suspect where it was not what the model says."""
+    verdict = _without_parity(evidence)
+    if evidence.parity is None or not evidence.parity.alerts:
+        return verdict
+    cause = "serving" if verdict.cause in ("none", "healthy", "improved", "everywhere") else verdict.cause
+    where = f"{evidence.parity.verdict} {verdict.where}".rstrip()
+    return replace(verdict, cause=cause, where=where)
+
+
+def _without_parity(evidence: Evidence) -> Verdict:
+    change, where, untold = evidence.change, slices_sentence(evidence), _untold(evidence)
+    if change is None:
+        what = "Nothing to compare with: no baseline was given."
+        if evidence.arms is not None:
+            what = "No baseline was given; the arms are compared with each other."
+        return Verdict("none", what, where, untold)
+    moved = _moved_sentence(evidence, change)
+    if evidence.lost_labels:
+        return _about_labels(evidence, moved)
+    seen = evidence.presentation
+    if seen is not None and seen.ips is not None and (seen.changed or evidence.ips_fell):
+        return _about_page_with_ips(evidence, seen, moved)
+    if evidence.page and (evidence.moved or change.difference.direction):
+        where = (
+            "Positives at rank 1 are as frequent as before while other ranks moved: the page changed, not "
+            "necessarily the ranking."
+        )
+        untold = f"Without propensities the two cannot be told apart: {CAUTION}."
+        return Verdict("presentation", moved, where, untold)
+    if evidence.moved:
+        cause, where, parts = cause_of(evidence)
+        return Verdict(cause, moved, where, untold, parts)
+    if evidence.slices:
+        return Verdict("slice", moved, where, untold)
+    if broken := evidence.broken_inputs:
+        return Verdict("input", moved, f"An input broke: {'; '.join(broken)}.", untold)
+    if warnings := evidence.warnings:
+        where = f"The log itself is not as the baseline's: {warnings[0]}."
+        return Verdict("contract", moved, where, untold)
+    better = change.difference.direction and evidence.worse(change.difference.value) < 0
+    return Verdict("improved" if better else "healthy", moved, "", untold)
+
+
+def _moved_sentence(evidence: Evidence, change: Change) -> str:
+    primary, config = evidence.config.primary, evidence.config
+    numbers = f"{change.baseline.value:.4f} -> {change.production.value:.4f}, {change.difference}"
+    if evidence.adjusted_for:
+        numbers += f" adjusted for {', '.join(evidence.adjusted_for)}"
+    word = "fell" if change.difference.value < 0 else "rose"
+    if change.alert:
+        return f"{primary} {word}: {numbers}."
+    if hit := [w.label for w in evidence.windows if w.moved]:
+        where = f"{len(hit)} of {count_of(len(evidence.windows), 'window')}, first {hit[0]}"
+        return f"{primary} moved in {where}; over all: {numbers}."
+    if change.below_min_drop:
+        least = f"min_drop {config.compare.min_drop:g}"
+        return f"{primary} changed significantly, and by less than {least}: {numbers}."
+    if change.difference.direction:
+        after = f"; over all of production not significant after correction ({p_equals(change.p_corrected)})"
+        worse = evidence.worse(change.difference.value) > 0
+        return f"{primary} {word}: {numbers}{after if worse else ''}."
+    return f"{primary} did not measurably change: {numbers}."
+
+
+def _about_labels(evidence: Evidence, moved: str) -> Verdict:
+    first = (LABELLED_DOCUMENTS, WITH_RELEVANT)
+    test = min(evidence.label_alerts, key=lambda t: first.index(t.what) if t.what in first else len(first))
+    rates = f"{test.what} went from {test.before:.3f} to {test.now:.3f}"
+    if evidence.labels_arriving:
+        what = f"Labels are still arriving: {rates}, less with every newer window."
+        cure = "The newest windows are immature; set relevance.maturity to leave them out."
+        return Verdict(
+            "immature", what, cure, f"Whether the ranking changed there cannot be told yet: {moved}"
+        )
+    if not evidence.outage:
+        unknown = Cause("presentation", "The page changed, or the ranking did.", {})
+        cause, where, parts = unknown if evidence.page else cause_of(evidence)
+        where = f"{where} Fewer labels came in as well: {rates}, not evenly over the ranks."
+        return Verdict(cause, moved, where, f"{CAUTION[0].upper()}{CAUTION[1:]}.", parts)
+    where = "Labels, not the ranking, changed; look at the event pipeline first."
+    if evidence.config.relevance.chosen == "label" and test.what != LABELLED_DOCUMENTS:
+        where = "Labels were lost, or other documents are retrieved: their order is not what changed."
+    untold = f"What the metric did meanwhile cannot be trusted, up or down: {moved}"
+    return Verdict("labels", f"Label outage: {rates}.", where, untold)
+
+
+def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> Verdict:
+    assert seen.ips is not None
+    moved_by = seen.ips.direction or "did not measurably change"
+    ips = f"IPS-DCG {moved_by}: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"
+    untold = f"{CAUTION[0].upper()}{CAUTION[1:]}; IPS-DCG holds as far as the propensities do."
+    if evidence.ips_fell:
+        cause, where, parts = cause_of(evidence) if evidence.moved else Cause("everywhere", "", {})
+        return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, untold, parts)
+    small = f" (less than min_drop {evidence.config.compare.min_drop:g} of what it was)"
+    ips += small if seen.ips.direction == "fell" else ""
+    if evidence.page:
+        return Verdict("presentation", f"The page changed. {ips}. On clicks, {moved}", "", untold)
+    if seen.ips.direction == "rose":
+        return Verdict("improved", f"The ranking got better. {ips}. On clicks, {moved}", "", untold)
+    where = "Rank 1 is not shown to be as before: whether the page or the ranking changed cannot be told."
+    return Verdict("none", f"{ips}. On clicks, {moved}", where, untold)
+
+
+def _untold(evidence: Evidence) -> str:
+    said = []
+    if n := evidence.n_immature:
+        said.append(f"{count_of(n, 'query')} {plural('is', n)} left out, too young for labels")
+    if evidence.change is not None and "different queries" in evidence.change.method:
+        said.append("the periods hold different queries, a weaker test than scoring the same ones twice")
+    if evidence.days_unknown:
+        said.append(
+            "how much days differ by themselves is not known, and ordinary differences count as change"
+        )
+    if evidence.effective_users < _FEW_USERS:
+        users = f"{evidence.effective_users:.0f} of one size"
+        said.append(f"few users decide: together they are worth about {users}")
+    if evidence.config.relevance.from_events:
+        said.append(CAUTION)
+    if small := sum(w.status == "small" for w in evidence.windows):
+        said.append(f"{count_of(small, 'window')} {plural('is', small)} too small to be tested")
+    text = "; ".join(said)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""

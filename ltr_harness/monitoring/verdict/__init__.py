@@ -1,1 +1,0 @@
-"""What ends in an alert, and the sentences that say so."""

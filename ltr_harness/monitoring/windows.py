@@ -1,0 +1,392 @@
+"""Every window of production: its state, its difference to the baseline, and which differences are alerts.
+
+Under `correct: sequence` the mean of all windows on record is looked at after each of them, and may be for ever: half
+of alpha belongs to it, of which a fifth covers what the baseline is off by, and the other half is spent on single
+windows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri, stdtr
+
+from ltr_harness.monitoring.calendar import Cut, hours_of_week
+from ltr_harness.monitoring.config import MonitorConfig
+from ltr_harness.monitoring.history import PastWindow, with_past
+from ltr_harness.monitoring.periods import Periods, interval, of_mean, own_clusters
+from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
+from ltr_harness.monitoring.result import MonitorResult, label, raised, table_of
+from ltr_harness.monitoring.summaries import mean_of_known
+from ltr_harness.monitoring.values import Change, Interval, Window
+from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table, Tone
+from ltr_harness.report.charts import PALETTE, spec
+from ltr_harness.stats.betting import bounded_means
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
+from ltr_harness.stats.several_samples import bonferroni
+from ltr_harness.stats.two_samples import Estimate, Sample, mean_estimate
+from ltr_harness.wording import count_of
+
+OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
+_BASELINE = 0.2  # of that
+TIGHTEST = 30  # windows, after which a difference is to be seen soonest
+_LEAST = 100  # queries
+
+
+def with_running(
+    windows: list[Window], members: Sequence[NDArray[np.int64]], periods: Periods, past: Sequence[PastWindow]
+) -> list[Window]:
+    """Windows with the mean of all windows up to each, against the baseline; `members` (n_queries,)."""
+    earlier = past if periods.common is None else ()
+    looks, n_earlier = len(earlier), sum(w.n for w in earlier)
+    rows, so_far = [], np.zeros(0, dtype=np.int64)
+    for row, mine in zip(windows, members, strict=True):
+        rows.append(row)
+        if row.status not in ("tested", "small") or not mine.size:
+            continue
+        so_far = np.sort(np.concatenate((so_far, mine)))
+        looks += 1
+        if so_far.size + n_earlier < _LEAST or row.status != "tested":
+            continue
+        running, corrected = _tested(with_past(so_far, earlier, periods), looks, periods)
+        alert = bool(corrected <= periods.config.compare.alpha and periods.matters(running.value))
+        rows[-1] = replace(row, running=running, running_p_corrected=corrected, running_alert=alert)
+    return rows
+
+
+def _tested(estimate: Estimate, looks: int, periods: Periods) -> tuple[Interval, float]:
+    """The difference with an interval that holds at all times, and its p as part of the whole alpha."""
+    compare, side = periods.config.compare, periods.alternative
+    base = periods.baseline_error
+    own = float(np.sqrt(max(estimate.error**2 - base**2, 1e-3 * estimate.error**2)))
+    level = OF_ALPHA * compare.alpha
+    margin = float(ndtri(1 - level * _BASELINE / (2 if side == "change" else 1))) * base
+    towards = np.sign(estimate.value) * max(abs(estimate.value) - margin, 0.0)
+    if own > 0:
+        z = np.array(towards / own)
+        z = ndtri(stdtr(estimate.freedom, -np.abs(z))) * -np.sign(z)  # as rare as t is with so few days
+    else:
+        z = np.array(np.sign(towards) * np.inf)
+    information = np.array(float(looks))
+    p = float(always_valid_p(z, information, TIGHTEST, level * (1 - _BASELINE), side))
+    unsure = 1 - compare.confidence
+    wide = float(always_valid_reach(information, TIGHTEST, unsure * (1 - _BASELINE))) * own
+    reach = wide + float(ndtri(1 - unsure * _BASELINE / 2)) * base
+    low, high = estimate.value - reach, estimate.value + reach
+    running = Interval(estimate.value, low, high, p, estimate.error, estimate.n, estimate.freedom)
+    return running, min(1.0, p / (OF_ALPHA * (1 - _BASELINE)))
+
+
+_SATURATED = 15  # with fewer queries off the ceiling, a t interval is a guess
+_BETTING_AT_MOST = 20_000  # queries; beyond, 15 of them off the ceiling move nothing
+
+
+def window_rows(
+    table: pd.DataFrame, cut: Cut, orphans: Sequence[int | None], config: MonitorConfig
+) -> list[Window]:
+    """Every window's state, before anything is compared."""
+    cluster, primary = column_of(table, "cluster"), primary_of(table)
+    clusters = None if cluster is None else own_clusters(cluster)
+    items, relevant = column_of(table, "n_items"), column_of(table, "has_relevant")
+    metrics, events, online = (columns_of(table, name) for name in ("metric", "event", "online"))
+    time, (low, high) = column_of(table, "time"), config.primary.bounds
+    hours = None if time is None else hours_of_week(time, config.windows.timezone)
+    rows = []
+    for at, members in enumerate(cut.members):
+        defined = members[~np.isnan(primary[members])]
+        kept = primary[defined]
+        sample = Sample(kept, None if clusters is None else clusters[defined])
+        quantiles = np.quantile(kept, [0.1, 0.5, 0.9]) if kept.size else np.full(3, np.nan)
+        in_hours = [] if hours is None else np.bincount(hours[defined]).tolist()
+        status = "small" if kept.size < config.windows.min_queries else "untested"
+        status = "stray" if cut.stray[at] else "immature" if cut.immature[at] else status
+        rows.append(
+            Window(
+                label=cut.labels[at],
+                start_ns=int(cut.start[at]),
+                end_ns=int(cut.end[at]),
+                number=int(cut.number[at]),
+                hours=float(cut.hours[at]),
+                n_queries=int(members.size),
+                n_defined=int(kept.size),
+                n_clusters=int(kept.size if sample.clusters is None else np.unique(sample.clusters).size),
+                means={name: mean_of_known(v[members]) for name, v in metrics.items()},
+                interval=of_mean(mean_estimate(sample, config.compare.confidence)),
+                bounded=_bounded(kept, config),
+                share_zero=mean_of_known((kept == low).astype(np.float64)),
+                share_one=mean_of_known((kept >= high).astype(np.float64)),
+                p10=float(quantiles[0]),
+                p50=float(quantiles[1]),
+                p90=float(quantiles[2]),
+                items_per_query=float(items[members].mean()),
+                relevant_share=float(relevant[members].mean()),
+                event_rates={name: float(n[members].mean()) for name, n in events.items()},
+                orphans=orphans[at],
+                immature_share=float((~cut.mature[members]).mean()),
+                online={name: mean_of_known(v[members]) for name, v in online.items()},
+                status=status,
+                hours_of_week={str(hour): n for hour, n in enumerate(in_hours) if n},
+            )
+        )
+    return rows
+
+
+def _bounded(values: NDArray[np.float64], config: MonitorConfig) -> tuple[float, float] | None:
+    """An interval for values nearly all of which are at an end of the scale; None for others."""
+    low, high = config.primary.bounds
+    off = min(np.count_nonzero(values < high), np.count_nonzero(values > low))
+    if off >= _SATURATED or not 0 < values.size <= _BETTING_AT_MOST or (low, high) != (0.0, 1.0):
+        return None
+    sample, bounds = Contributions.of(values[:, None]), (np.array([low]), np.array([high]))
+    _, _, below, above = bounded_means(sample, *bounds, 1 - config.compare.confidence, 0)
+    return float(below[0]), float(above[0])
+
+
+def compared_windows(
+    rows: list[Window], cut: Cut, rows_of_now: NDArray[np.int64], periods: Periods, past: Sequence[PastWindow]
+) -> list[Window]:
+    """The windows with their difference to the baseline, alone and with those before them; `rows_of_now` (n_now,)."""
+    trailing, least = periods.config.windows.trailing, periods.config.windows.min_queries
+    members = cut.members_of(rows_of_now)
+    tested = []
+    for row, mine in zip(rows, members, strict=True):
+        tested.append(row)
+        if row.status == "untested" and mine.size >= least:
+            adjusted = None
+            if periods.prediction is not None:
+                sample = periods.sample_now(rows=mine)
+                adjusted = of_mean(mean_estimate(sample, periods.config.compare.confidence))
+            change = interval(periods.compare(rows=mine))
+            tested[-1] = replace(row, status="tested", change=change, adjusted=adjusted)
+    if trailing < 2:
+        return tested
+    mature = ~cut.immature & ~cut.stray
+    for at, number in enumerate(cut.number):
+        if not (mature[at] and members[at].size):
+            continue
+        near = np.flatnonzero((cut.number > number - trailing) & (cut.number <= number) & mature)
+        earlier = [w for w in past if number - trailing < w.number < cut.number[0]]
+        joined = np.sort(np.concatenate([members[i] for i in near]))
+        if near.size + len(earlier) >= 2 and joined.size >= least:
+            tested[at] = replace(tested[at], trailing=interval(with_past(joined, earlier, periods)))
+    return tested
+
+
+def corrected(
+    change: Change, windows: list[Window], periods: Periods, past: Sequence[PastWindow] = ()
+) -> tuple[Change, list[Window], str]:
+    """Whole period, windows and trailing windows with p-values of one family and alerts; and the family in words."""
+    endless = periods.config.compare.correct == "sequence"
+    alpha = periods.config.compare.alpha
+    several = sum(w.status == "tested" for w in windows) > 1
+    raw = [change.difference.p]
+    raw += [w.change.p if w.change and several else np.nan for w in windows]
+    raw += [w.trailing.p if w.trailing else np.nan for w in windows]
+    p = _spent(np.array(raw), windows, past, 1 - OF_ALPHA) if endless else _in_turn(np.array(raw), alpha)
+
+    def alerts(difference: Interval | None, p_value: float) -> bool:
+        return difference is not None and p_value <= alpha and periods.matters(difference.value)
+
+    significant, matters = p[0] <= alpha, periods.matters(change.difference.value)
+    done = replace(
+        change,
+        p_corrected=float(p[0]),
+        alert=bool(significant and matters),
+        below_min_drop=bool(significant and not matters),
+    )
+    rows = [
+        replace(
+            row,
+            p_corrected=own,
+            alert=alerts(row.change, own),
+            trailing_p_corrected=trail,
+            trailing_alert=alerts(row.trailing, trail),
+        )
+        for row, own, trail in zip(windows, *p[1:].reshape(2, -1).tolist(), strict=True)
+    ]
+    words = f"{np.count_nonzero(~np.isnan(p))} tests: the whole period, its windows and their trailing means"
+    if endless:
+        words += ", and, asymptotically, the mean of all windows on record after each of them"
+        words += f"; window {last_look(windows, past)} on record, of as many as may come"
+    else:
+        words += "; the period at half of alpha, the others at the other half, and at all of it once the period moved"
+    return done, rows, words
+
+
+def _in_turn(raw: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
+    """(n,) p-values as parts of alpha: half is the first's, half the others', and all of it once the first is passed.
+
+    Source: B. Wiens, Pharmaceutical Statistics 2 (2003), the fallback procedure.
+    """
+    others = bonferroni(raw[1:])
+    if np.isnan(others).all():
+        return raw
+    first = min(2 * raw[0], 1.0)
+    others = others if first <= alpha else np.minimum(2 * others, 1.0)
+    return np.concatenate(([first], others))
+
+
+def share_to_spend(windows: Sequence[Window], past: Sequence[PastWindow], config: MonitorConfig) -> float:
+    """The share of alpha that a run may use for what it tests once, such as slices: all shares add up to 1."""
+    if config.compare.correct != "sequence":
+        return 1.0
+    return float(6 / (np.pi * last_look(windows, past)) ** 2)
+
+
+def last_look(windows: Sequence[Window], past: Sequence[PastWindow]) -> int:
+    """Which window on record the last one that counts is."""
+    counted = [at for at, w in enumerate(windows) if w.status in ("tested", "untested")]
+    return int(_look(windows, past)[counted[-1] if counted else -1])
+
+
+def _look(windows: Sequence[Window], past: Sequence[PastWindow]) -> NDArray[np.int64]:
+    """Which window on record each one is, 1 for the first; counted on the calendar, earlier runs included."""
+    numbers = np.array([w.number for w in windows])
+    first = min([*(w.number for w in windows if w.status != "stray"), *(w.number for w in past)])
+    look: NDArray[np.int64] = np.maximum(numbers - first + 1, 1)
+    return look
+
+
+def _spent(
+    raw: NDArray[np.float64], windows: Sequence[Window], past: Sequence[PastWindow], of_alpha: float
+) -> NDArray[np.float64]:
+    """p-values that may be looked at for ever: the d-th window has alpha * 6 / (pi d)**2, which adds up to alpha.
+
+    Its own test, its trailing mean and the period that ends with it share that evenly.
+
+    Source: K. Lan, D. DeMets, Biometrika 70 (1983), with the spending of the Basel series.
+    """
+    look = _look(windows, past).astype(np.float64)
+    looks = np.concatenate(([last_look(windows, past)], look, look))
+    spent: NDArray[np.float64] = np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6 / of_alpha, 1.0)
+    return spent
+
+
+BLUE, ORANGE, RED = PALETTE[0], PALETTE[1], PALETTE[2]
+
+
+def section(result: MonitorResult) -> list[Block]:
+    if len(result.windows) < 2:
+        return []
+    blocks: list[Block] = [Heading("Over time"), _chart(result), _table(result)]
+    if any(w.bounded for w in result.windows):
+        text = (
+            "Where fewer than 15 queries are off the ceiling, the interval in brackets is far too narrow; the "
+            "bounded one holds whatever the values' distribution."
+        )
+        blocks.append(Paragraph(text, "note"))
+    return blocks
+
+
+_STATUS: dict[str, tuple[str, Tone]] = {
+    "tested": ("no alert", "good"),
+    "immature": ("immature", "neutral"),
+    "small": ("too small", "neutral"),
+    "stray": ("apart in time", "neutral"),
+}
+
+
+def status(window: Window, result: MonitorResult) -> Badge:
+    return raised(result) if window.moved else Badge(*_STATUS.get(window.status, ("not compared", "muted")))
+
+
+def _table(result: MonitorResult) -> Table:
+    bounded, running = any(w.bounded for w in result.windows), any(w.running for w in result.windows)
+    so_far = "All windows on record up to this one; holds at all times at once."
+    return table_of(
+        "windows",
+        "Every window of production.",
+        result.windows,
+        (Column("Window"), "label"),
+        (Column("Verdict"), lambda w: status(w, result)),
+        (Column("Queries", "count"), "n_defined"),
+        (Column(f"{result.primary} [{label(result)} interval]", "metric"), "interval"),
+        (Column("Bounded interval"), lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded) if w.bounded else "")
+        if bounded
+        else None,
+        (Column("Difference", "difference"), "change"),
+        (Column("p corrected", "p", hint=result.family), "p_corrected"),
+        (Column("Trailing", "difference", hint="This window and those before it, together."), "trailing"),
+        (Column("p corrected ", "p"), "trailing_p_corrected"),
+        (Column("So far", "difference", hint=so_far), "running") if running else None,
+        (Column("p corrected  ", "p"), "running_p_corrected") if running else None,
+        (Column("At 1", "percent"), "share_one"),
+    )
+
+
+TIME_AXIS = {
+    "field": "at",
+    "type": "temporal",
+    "scale": {"type": "utc"},
+    "title": None,
+    "axis": {"grid": False, "tickCount": 6},
+}
+"""The horizontal axis of charts over windows."""
+
+
+def _chart(result: MonitorResult) -> Chart:
+    alerts = sum(status(w, result).text == "alert" for w in result.windows)
+    words = f"{count_of(len(result.windows), 'window')}, {alerts} with an alert."
+    layers = _means_layers()
+    if result.changes:
+        baseline = result.changes[0].baseline
+        layers = [*_baseline_layers(baseline), *layers]
+        words += f" The dashed line is the baseline, {baseline.value:.4f}."
+    points = [_point(w, result) for w in result.windows if not math.isnan(w.interval.value)]
+    body = {"data": {"values": points}, "width": "container", "height": 220, "layer": layers}
+    title = f"{result.primary} by window, {label(result)} intervals"
+    title += "; red windows raised an alert, the dashed line is the baseline"
+    return Chart("windows", title, spec(body), words)
+
+
+def _point(w: Window, result: MonitorResult) -> dict[str, Any]:
+    mean, low, high = (round(end, 5) for end in (w.interval.value, w.interval.low, w.interval.high))
+    point = {
+        "at": w.start_ns // 1_000_000,
+        "window": w.label,
+        "mean": mean,
+        "state": status(w, result).text,
+    }
+    return point if math.isnan(low) else point | {"low": low, "high": high}
+
+
+def _means_layers() -> list[dict[str, Any]]:
+    numbers = [{"field": name, "type": "quantitative", "format": ".4f"} for name in ("mean", "low", "high")]
+    tooltip = [{"field": "window"}, *numbers, {"field": "state"}]
+    colour = {"condition": {"test": "datum.state === 'alert'", "value": RED}, "value": BLUE}
+    return [
+        {
+            "mark": {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6},
+            "encoding": {"x": TIME_AXIS, "y": _y("mean")},
+        },
+        {
+            "mark": {"type": "rule"},
+            "encoding": {"x": TIME_AXIS, "y": _y("low"), "y2": {"field": "high"}, "color": colour},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 45},
+            "encoding": {"x": TIME_AXIS, "y": _y("mean"), "color": colour, "tooltip": tooltip},
+        },
+    ]
+
+
+def _baseline_layers(base: Interval) -> list[dict[str, Any]]:
+    band = {"base": round(base.value, 5), "from": round(base.low, 5), "to": round(base.high, 5)}
+    data = {"values": [] if math.isnan(base.low) else [band]}
+    area = {"y": _y("from"), "y2": {"field": "to"}}
+    line = {"type": "rule", "color": ORANGE, "strokeDash": [4, 3]}
+    return [
+        {"data": data, "mark": {"type": "rect", "opacity": 0.2, "color": ORANGE}, "encoding": area},
+        {"data": data, "mark": line, "encoding": {"y": _y("base")}},
+    ]
+
+
+def _y(field: str) -> dict[str, Any]:
+    return {"field": field, "type": "quantitative", "title": None, "scale": {"zero": False}}

@@ -1,0 +1,220 @@
+"""The chart engine, in a process of its own: it keeps Python's lock while it draws, and pages are made meanwhile.
+
+It is foreign machine code that aborts its process where it meets what it did not expect: so it never works in this one.
+A chart on which it dies is tried once more in a new engine, and then given up. That process runs this very file, which
+so imports nothing of the package at its top.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+VEGALITE_VERSION = "6.4"
+
+
+class EngineError(Exception):
+    """The engine cannot do what was asked; the text says why."""
+
+
+def warm_up() -> None:
+    """Start the engine, which takes half a second of another core."""
+    with suppress(EngineError):  # who asks for a chart is told
+        _ENGINE.start()
+
+
+def draw(kind: str, spec: Mapping[str, Any]) -> bytes:
+    """A Vega-Lite chart as ``svg`` (UTF-8) or ``png`` (twice as sharp as it is large), or an `EngineError`."""
+    return _ENGINE.ask({"kind": kind, "spec": spec})
+
+
+@dataclass
+class _Engine:
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _process: subprocess.Popen[bytes] | None = None
+    _owner: int = 0
+    _ready: bool = False
+    _death: str = ""
+    _cannot_work: str = ""
+
+    def start(self) -> None:
+        with self._lock:
+            self._started()
+
+    def ask(self, request: Mapping[str, Any]) -> bytes:
+        line = json.dumps(request).encode() + b"\n"
+        with self._lock:
+            answer = self._answer(line) or self._answer(line)
+            if answer is None:
+                if not self._ready:
+                    self._cannot_work = self._death
+                raise EngineError(self._death)
+        if "error" in answer:
+            raise EngineError(" ".join(answer["error"].partition("\n    at ")[0].split()))
+        return base64.b64decode(answer["done"])
+
+    def _answer(self, line: bytes) -> dict[str, str] | None:
+        """What the engine says; None where it dies instead."""
+        process = self._started()
+        answer = None if self._ready else _said(process, b"")  # the first line says that it is ready
+        if self._ready or (answer is not None and "error" not in answer):
+            self._ready = True
+            answer = _said(process, line)
+        if answer is None:
+            _end(process, self._owner)
+            self._process = None
+            self._death = f"the chart engine {'dies of it' if self._ready else _ended(process)}"
+        return answer
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        # a forked process must not talk into its parent's conversation
+        if self._owner != os.getpid():
+            self._owner, self._process = os.getpid(), None
+        if self._cannot_work:
+            raise EngineError(self._cannot_work)
+        if self._process is None:
+            self._ready = False
+            try:
+                self._process = subprocess.Popen(
+                    # -P: this folder has an html.py, which is not the library's
+                    [sys.executable or "", "-P", __file__],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,  # what it says when it dies is for its makers
+                    start_new_session=True,  # Ctrl-C is for us; the engine ends when nobody can ask any more
+                )
+            except OSError as problem:
+                self._cannot_work = f"the chart engine cannot be started: {problem.strerror or problem}"
+                raise EngineError(self._cannot_work) from None
+            atexit.register(_end, self._process, self._owner)
+        return self._process
+
+
+def _said(process: subprocess.Popen[bytes], line: bytes) -> dict[str, str] | None:
+    """The next line of the engine after it was given one; None if it is gone."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(line)
+        process.stdin.flush()
+        answer = process.stdout.readline()
+    except OSError:
+        return None
+    parsed: dict[str, str] | None = json.loads(answer) if answer.endswith(b"\n") else None
+    return parsed
+
+
+def _ended(process: subprocess.Popen[bytes]) -> str:
+    """How it ended before it was ready, and the usual reason."""
+    code = process.returncode
+    ended = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return ended
+    most, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if most == resource.RLIM_INFINITY:
+        return ended
+    return f"reserves about 100 GB of address space, and ulimit -v allows {most / 1e9:,.0f} GB"
+
+
+def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+    if owner == os.getpid():
+        process.kill()
+        process.communicate()
+
+
+_ENGINE = _Engine()
+
+
+# ---- the charts' program in a page -----------------------------------------------------------------------
+
+
+@cache
+def vega_bundle() -> str:
+    """Vega, Vega-Lite and their loader as one script, for a page that needs no network.
+
+    Bundling takes almost two seconds and always gives the same text, so it is kept in the cache folder;
+    a cached file that is not what was written is made anew, and without a writable folder nothing is kept.
+    """
+    from importlib.metadata import version
+
+    from ltr_harness.files import cache_folder, write_whole
+
+    folder = cache_folder()
+    if folder is None:
+        return _bundled()
+    path = folder / "charts" / f"vega-{VEGALITE_VERSION}-{version('vl-convert-python')}.js"
+    with suppress(OSError, UnicodeDecodeError):
+        digest, _, script = path.read_text(encoding="utf-8").partition("\n")
+        if hashlib.sha256(script.encode()).hexdigest() == digest:
+            return script
+    script = _bundled()
+    with suppress(OSError):  # read-only or full disk: the next run bundles again
+        write_whole(path, f"{hashlib.sha256(script.encode()).hexdigest()}\n{script}")
+    return script
+
+
+def _bundled() -> str:
+    script = _ENGINE.ask({"kind": "javascript"}).decode()
+    # The HTML parser ends a script at this text wherever it stands; in JavaScript strings both mean the same.
+    return re.sub(r"</(script)", r"<\\/\1", script, flags=re.IGNORECASE).replace("<!--", r"<\!--")
+
+
+# ---- what runs in the engine's process -------------------------------------------------------------------
+
+
+def drawn(request: Mapping[str, Any]) -> bytes:
+    """The picture or script asked for: svg, png or javascript."""
+    import vl_convert
+
+    if request["kind"] == "javascript":
+        script: str = vl_convert.javascript_bundle(vl_version=VEGALITE_VERSION)  # type: ignore[call-arg]  # its stub asks for a snippet
+        return script.encode()
+    if request["kind"] == "png":
+        pixels: bytes = vl_convert.vegalite_to_png(request["spec"], vl_version=VEGALITE_VERSION, scale=2)
+        return pixels
+    text: str = vl_convert.vegalite_to_svg(request["spec"], vl_version=VEGALITE_VERSION)
+    return text.encode()
+
+
+def serve() -> None:
+    """The program: say that it is ready, then answer standard input until it ends."""
+    # Whatever the engine prints must not stand between the answers.
+    answers, sys.stdout = sys.stdout, sys.stderr
+
+    def tell(reply: Mapping[str, str]) -> None:
+        try:
+            print(json.dumps(reply), file=answers, flush=True)
+        except BrokenPipeError:  # who asked was killed
+            os._exit(0)
+
+    try:
+        # everything is loaded by this
+        drawn({"kind": "svg", "spec": {"mark": "point", "data": {"values": []}}})
+    except Exception as problem:
+        tell({"error": f"the chart engine does not work: {problem}"})
+        return
+    tell({})
+    for line in sys.stdin:
+        try:
+            tell({"done": base64.b64encode(drawn(json.loads(line))).decode()})
+        except ValueError as problem:
+            tell({"error": str(problem)})
+
+
+if __name__ == "__main__":
+    serve()

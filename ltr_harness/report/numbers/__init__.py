@@ -1,1 +1,0 @@
-"""What sections and JSON say and the comparison does not hold: computed from the stored scores."""

@@ -1,0 +1,128 @@
+"""What would users have liked, had they looked at every row alike?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.relevance.propensities import effective_size
+from ltr_harness.relevance.rule import Relevance
+from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
+from ltr_harness.report.data import ReportData
+
+if TYPE_CHECKING:
+    from ltr_harness.runs.record import Record
+
+
+def partial_feedback(data: ReportData) -> list[Block]:
+    """What would users have liked, had they looked at every row alike?
+
+    Silent unless labels estimate relevance (`relevance: {mode: ips}`, `doubly_robust`).
+    """
+    rules = [
+        Relevance.model_validate(r.reading["relevance"]) for r in data.records if r.reading.get("relevance")
+    ]
+    if not rules or not rules[0].estimates or data.rows is None:
+        return []
+    rule, labels = rules[0], data.rows.judgments.labels
+    sums = [name for name, metric in data.own_metrics.items() if metric.adds_up]
+    if not sums:
+        text = (
+            "Labels are estimates, and no metric of this report is a sum of labels: its means are not unbiased for "
+            "what they would be on true labels. Add dcg(gain=linear,empty=zero)."
+        )
+        return [Heading("Partial feedback"), Paragraph(text, "warning")]
+    per_query = float(labels.sum()) / data.rows.judgments.groups.n_queries
+    rows: list[tuple[Cell, ...]] = []
+    for model in data.models:
+        means = [data.summary(model, name).mean for name in sums]
+        normalised = [mean / per_query if per_query else None for mean in means]
+        rows.append(
+            (data.model_name(model), *(cell for pair in zip(means, normalised, strict=True) for cell in pair))
+        )
+    columns = [Column("Model")]
+    for name in sums:
+        columns += [Column(name, "metric"), Column("self-normalised", "metric")]
+    return [
+        Heading("Partial feedback"),
+        Paragraph(
+            "Labels are what happened over the probability of a look, so means of sums of labels are unbiased for "
+            "what users would have liked where the probabilities are right and not clipped. Self-normalised: over the "
+            "mean sum of a query's labels, which varies less and is the same for all models. Models are compared on "
+            "the documents that were shown; of others nothing is known." + _weights(rule, labels)
+        ),
+        Table(
+            name="partial_feedback",
+            caption="Sums of labels, as estimated from what users did.",
+            columns=tuple(columns),
+            rows=tuple(rows),
+        ),
+    ]
+
+
+def _weights(rule: Relevance, labels: NDArray[np.float64]) -> str:
+    """How much the weighted labels say; the doubly robust ones hold predictions beside them."""
+    if rule.chosen != "ips" or rule.propensity is None or not labels.any():
+        return ""
+    clip = rule.propensity.clip
+    at_clip = np.isclose(labels[:, None] * clip, [*rule.events.values()]).any(axis=1) & (labels > 0)
+    share = float(labels[at_clip].sum() / labels.sum())
+    return (
+        f" The {int(np.count_nonzero(labels)):,} documents with an event weigh as much as "
+        f"{effective_size(labels):,.1f} of one weight; {share:.0%} of the weight is at the clip of {clip:g}."
+    )
+
+
+def position_bias(data: ReportData) -> list[Block]:
+    """How much did the place of a row count, where labels are clicks and models were told so?
+
+    Silent unless a model learned biases (`position_bias: true`).
+    """
+    learned_by = {model: learned for model in data.models if (learned := biases(data.records_of(model)))}
+    if not learned_by:
+        return []
+    positions = sorted({at for learned in learned_by.values() for at in learned}, key=int)
+    columns: list[Column] = [Column("Position")]
+    for model, learned in learned_by.items():
+        kinds = len(next(iter(learned.values())))
+        labels = ("bias factor",) if kinds == 1 else ("ti+", "tj-")
+        columns += [Column(label, "number", group=model) for label in labels]
+    rows: list[tuple[Cell, ...]] = []
+    for at in positions:
+        row: list[Cell] = [at]
+        for learned in learned_by.values():
+            kinds = len(next(iter(learned.values())))
+            row += list(learned.get(at, (None,) * kinds))
+        rows.append(tuple(row))
+    return [
+        Heading("Position bias"),
+        Paragraph(
+            "What training took to be due to the place at which a document was displayed, and left out of the model; "
+            "after the last trained round, averaged over runs. LightGBM's bias factor was added to scores in training: "
+            "the higher, the more a place alone attracts clicks. XGBoost's ti+ and tj- are relative to the first "
+            "place, for the clicked and the not clicked document of a pair."
+        ),
+        Table(
+            name="position_bias",
+            caption="Learned bias by display position, as the data count positions (XGBoost: rank from 0).",
+            columns=tuple(columns),
+            rows=tuple(rows),
+        ),
+    ]
+
+
+def biases(records: Sequence[Record]) -> dict[str, tuple[float, ...]]:
+    """Position to its biases, averaged over the runs that have it."""
+    by_position: dict[str, list[Sequence[float | None]]] = {}
+    tables = [one for record in records for one in record.learned.get("position_bias", {}).items()]
+    for what, table in tables:
+        if what == tables[0][0]:
+            for at, values in table.items():
+                by_position.setdefault(at, []).append(values)
+    return {
+        at: tuple(np.array(values, dtype=np.float64).mean(axis=0).tolist())
+        for at, values in by_position.items()
+    }

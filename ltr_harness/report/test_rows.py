@@ -1,0 +1,184 @@
+"""The test rows behind a comparison: labels once, scores model by model, read from the run folders when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError, MetricError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import Binding, Metric
+from ltr_harness.runs.run import TEST_SCORES
+from ltr_harness.wording import count_of
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison.pairs import Entrant
+    from ltr_harness.runs import Run
+
+
+@dataclass(frozen=True, eq=False)
+class TestRows:
+    """Rows of all folds in one order, that of the folds and their files."""
+
+    __test__ = False  # its name is about test data, not about pytest
+
+    judgments: Judgments  # the labels of every row, and which rows form a query
+    positions: Mapping[str, int]  # query id, as the comparison calls it, to its place in the judgments
+    order: NDArray[np.int64]  # (n_queries,), for each query of the comparison its place in the judgments
+    runs: Mapping[str, Sequence[Sequence[Run]]]  # model to the runs of each of its replicates, fold by fold
+
+    def scores(self, model: str, replicate: int = 0) -> NDArray[np.float64]:
+        """float64 (n_rows,), what one training of the model gave every row; refuses files that are about others."""
+        if replicate == 0:  # the one that several sections ask for
+            if model not in self._first:
+                self._first[model] = self._read(model, 0)
+            return self._first[model]
+        return self._read(model, replicate)
+
+    def _read(self, model: str, replicate: int) -> NDArray[np.float64]:
+        parts = [run.score_columns("score")["score"] for run in self.runs[model][replicate]]
+        scores = np.concatenate(parts).astype(np.float64, copy=False)
+        if scores.size != self.judgments.groups.n_rows:
+            raise DataError(
+                f"{model}: {count_of(scores.size, 'stored score')} for "
+                f"{count_of(self.judgments.groups.n_rows, 'test row')}; "
+                "run the experiment again to restore them"
+            )
+        return scores
+
+    def per_query(self, model: str, metrics: Sequence[Metric]) -> NDArray[np.float64]:
+        """(n_metrics, n_queries) in the comparison's order of queries, averaged over the model's replicates."""
+        binding = self._bound(tuple(metrics))
+        replicates = [binding.per_query(self.scores(model, at)) for at in range(len(self.runs[model]))]
+        mean: NDArray[np.float64] = np.mean(replicates, axis=0)[:, self.order]
+        return mean
+
+    def per_query_of(
+        self, models: Sequence[str], metrics: Sequence[Metric]
+    ) -> tuple[dict[str, NDArray[np.float64]], dict[Metric, str]]:
+        """Each model's `per_query` of the metrics that can be computed, and why the others cannot."""
+        refused = self._refused(metrics)
+        possible = tuple(metric for metric in metrics if metric not in refused)
+        means: dict[str, NDArray[np.float64]] = {}
+        if not possible:
+            return {}, refused
+        for model in models:
+            replicates: list[NDArray[np.float64]] = []
+            for at in range(len(self.runs[model])):
+                scores = self.scores(model, at)
+                try:
+                    replicates.append(self._bound(possible).per_query(scores))
+                    continue
+                except MetricError:  # scores that tie where a convention makes something random of it
+                    refused |= self._refused_with(scores, possible)
+                kept = [place for place, metric in enumerate(possible) if metric not in refused]
+                possible = tuple(possible[place] for place in kept)
+                if not possible:
+                    return {}, refused
+                means = {known: values[kept] for known, values in means.items()}
+                replicates = [values[kept] for values in replicates]
+                replicates.append(self._bound(possible).per_query(scores))
+            means[model] = np.mean(replicates, axis=0)
+        return {model: values[:, self.order] for model, values in means.items()}, refused
+
+    def _refused(self, metrics: Sequence[Metric]) -> dict[Metric, str]:
+        """The metrics that cannot be computed on these rows, and why."""
+        reasons = {}
+        one_query = self.judgments.take(np.array([0]))  # tells whether what a metric needs is there
+        for metric in metrics:
+            try:
+                Binding([metric], one_query)
+            except MetricError as problem:
+                reasons[metric] = str(problem)
+        possible = tuple(metric for metric in metrics if metric not in reasons)
+        try:
+            self._bound(possible)
+        except MetricError:  # that of some metric, for the labels of all queries
+            for metric in possible:
+                try:
+                    self._bound((metric,))
+                except MetricError as problem:
+                    reasons[metric] = str(problem)
+        return reasons
+
+    def _refused_with(self, scores: NDArray[np.float64], metrics: Sequence[Metric]) -> dict[Metric, str]:
+        """The metrics that cannot be computed of these scores, and why."""
+        reasons = {}
+        binding = self._bound(tuple(metrics))
+        suspected = binding.refusing(scores)
+        for metric, resolved in zip(metrics, binding.metrics, strict=True):
+            if resolved not in suspected:
+                continue
+            try:
+                self._bound((metric,)).per_query(scores)
+            except MetricError as problem:
+                reasons[metric] = str(problem)
+        return reasons
+
+    def rows_of(self, query_id: str) -> slice:
+        """Where the rows of a query are."""
+        boundaries, at = self.judgments.groups.boundaries, self.positions[query_id]
+        return slice(int(boundaries[at]), int(boundaries[at + 1]))
+
+    def _bound(self, metrics: tuple[Metric, ...]) -> Binding:
+        if metrics not in self._bindings:
+            self._bindings[metrics] = Binding(metrics, self.judgments)
+        return self._bindings[metrics]
+
+    @cached_property
+    def _first(self) -> dict[str, NDArray[np.float64]]:
+        return {}
+
+    @cached_property
+    def _bindings(self) -> dict[tuple[Metric, ...], Binding]:
+        return {}
+
+
+def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:
+    """The rows of every model's runs; None where a run lacks scores or sizes, or a query is in several folds."""
+    runs = {entrant.name: _replicates(entrant, runs_of(entrant.name)) for entrant in entrants}
+    if not all(runs.values()):
+        return None
+    reference = next(iter(runs.values()))[0]
+    if any("rows" not in run.per_query for run in reference):
+        return None
+    labels, sizes, documents, names = [], [], [], []
+    ids: list[Any] = entrants[0].query_ids.tolist()
+    known = set(ids)
+    for run in reference:
+        columns = run.score_columns("label", "document_id")
+        labels.append(columns["label"])
+        documents.append(columns.get("document_id"))
+        sizes.append(run.per_query["rows"].to_numpy(np.int64))
+        for query in run.per_query["query_id"].tolist():
+            pooled = f"{run.record.fold}/{query}"
+            names.append(pooled if pooled in known else str(query))
+    if len(set(names)) < len(names):  # several folds test a query: it has scores of each one's models
+        return None
+    groups = QueryGroups.from_sizes(np.concatenate(sizes))
+    judgments = Judgments.checked(
+        np.concatenate(labels),
+        groups,
+        document_ids=None
+        if any(column is None for column in documents)
+        else np.concatenate([column for column in documents if column is not None]),
+    )
+    positions = {name: at for at, name in enumerate(names)}
+    return TestRows(judgments, positions, np.array([positions[query] for query in ids]), runs)
+
+
+def _replicates(entrant: Entrant, runs: Sequence[Run]) -> list[list[Run]]:
+    """The runs of each replicate in the order of their folds; empty where some have no scores."""
+    if any(TEST_SCORES not in run.record.files for run in runs):
+        return []
+    replicates = []
+    for label in entrant.replicates:
+        folds = {run.record.fold: run for run in runs if str(run.record.seed) == label}
+        replicates.append([folds[fold] for fold in sorted(folds)])
+    folds_of = {tuple(run.record.fold for run in replicate) for replicate in replicates}
+    return replicates if len(folds_of) == 1 and all(replicates) else []
