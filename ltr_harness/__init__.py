@@ -1,7 +1,5 @@
 """Learning-to-rank evaluation around LightGBM and XGBoost: one definition of a metric everywhere."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"

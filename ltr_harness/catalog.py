@@ -1,7 +1,5 @@
 """From a name to the thing it names: explicit tables, imported on first use, with "did you mean"."""
 
-from __future__ import annotations
-
 import difflib
 import importlib
 import inspect

@@ -8,8 +8,6 @@ other therefore live in one file. What lies in the cache is machine code that nu
 here carry their digests; without a folder for them everything is compiled at every start.
 """
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import logging

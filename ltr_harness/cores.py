@@ -1,7 +1,5 @@
 """Cores: how many this process may use, and how workers, threads and idle threads share them."""
 
-from __future__ import annotations
-
 import os
 import sys
 

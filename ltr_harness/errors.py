@@ -13,8 +13,6 @@ HarnessError                what went wrong, in the words of the person who has 
 └── GateError              exit 3: a condition given with --fail-if or --max-loss does not hold
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

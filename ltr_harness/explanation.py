@@ -1,7 +1,5 @@
 """Explanation of one query's value, document by document, or of a mean, and why another tool's value differs."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Mapping

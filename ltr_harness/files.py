@@ -4,8 +4,6 @@ Everything is made in a hidden folder beside what it will become, locked by the 
 leaves that folder and no lock; the next one that writes there removes it.
 """
 
-from __future__ import annotations
-
 import bz2
 import errno
 import gzip

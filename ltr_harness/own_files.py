@@ -1,7 +1,5 @@
 """Code from outside, mostly Python files of the user's own: what it is, and when it may be executed."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib

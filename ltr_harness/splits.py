@@ -5,8 +5,6 @@ draws one raw 64-bit number from the PCG64 bit generator, whose stream NumPy gua
 ``Generator.permutation`` it does not), and the queries are ordered by what they drew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stored JSON of folders from anywhere: read through a schema that refuses anything else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, TypeVar
 

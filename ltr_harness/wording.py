@@ -1,7 +1,5 @@
 """Text for people: counts with their noun, numbers, escapes of control characters, small tables."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import io

@@ -9,8 +9,6 @@
 or, when evaluating every round is too dear, `Watch`, which evaluates only the rounds asked for.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Early stopping: one rule for every library, and refusals of a second one beside it."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import re

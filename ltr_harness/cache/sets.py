@@ -1,7 +1,5 @@
 """Cached reading: a dataset out of the cache if it is there, else read and stored."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import inspect

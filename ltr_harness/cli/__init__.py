@@ -1,7 +1,5 @@
 """The command line: one small file per command, imported when it is asked for."""
 
-from __future__ import annotations
-
 import _thread
 import gc
 import importlib

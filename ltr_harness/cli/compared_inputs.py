@@ -1,7 +1,5 @@
 """What `ltr-harness compare` was given: runs, saved comparisons, tables, files of scores, TREC runs."""
 
-from __future__ import annotations
-
 import glob
 from collections.abc import Sequence
 from dataclasses import asdict

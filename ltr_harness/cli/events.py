@@ -1,7 +1,5 @@
 """What `--json` writes to stderr: one JSON object per line, each of these kinds; `schema events` publishes them."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import threading

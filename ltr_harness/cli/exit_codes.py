@@ -1,7 +1,5 @@
 """Exit codes of commands, and what stderr says about them."""
 
-from __future__ import annotations
-
 import errno
 import io
 import logging

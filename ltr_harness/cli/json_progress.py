@@ -1,7 +1,5 @@
 """Progress of a running experiment as events on stderr, for programs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Metrics named on the command line."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence

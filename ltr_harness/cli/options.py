@@ -1,7 +1,5 @@
 """Options and arguments that several commands share."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ The metrics are ours under trec_eval's conventions (`metrics/core/presets.py`) a
 what is here is its sums and means, and the two things that are no metric of ours: counts, and interpolated precision.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What results mean beside each other: may they be compared, which is better, by how much, how sure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -4,8 +4,6 @@ The estimate is mean(d - lambda c) over the n queries that have both, plus lambd
 labels alone: lambda = cov(d, c) / ((1 + n / M) var(c)) has the least variance. Source: PPI++ (Angelopoulos 2023).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """May these results be set side by side, and if not, why not? Whatever differs is reported, all of it at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

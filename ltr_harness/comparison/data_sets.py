@@ -1,7 +1,5 @@
 """The same models on several data sets: on average, on each, and which of them may be best."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations

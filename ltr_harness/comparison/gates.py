@@ -5,8 +5,6 @@ With ``baseline - NUMBER`` the burden of proof is on the model: the gate fails u
 difference lies on the other side. ``and significant`` turns the burden around.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import re

@@ -4,8 +4,6 @@ Sessions of one user vote alike, so where users are known the test and the inter
 its interval (Clopper and Pearson's) are exact.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from pathlib import Path

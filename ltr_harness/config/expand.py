@@ -3,8 +3,6 @@
 Values keep the places where they were written; what is malformed is left for `load` to explain.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -3,8 +3,6 @@
 What was expected is read off the JSON Schema of the class, so it is the same thing an editor would say.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any

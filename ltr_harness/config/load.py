@@ -1,7 +1,5 @@
 """Load an experiment from a file or a mapping, with every problem at once, and write it back as YAML."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What must hold between the parts of an experiment, beyond what each part checks alone."""
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple

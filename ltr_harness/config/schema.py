@@ -4,8 +4,6 @@ It comes from the same classes that check the file, so the two cannot disagree a
 ``extends`` may supply is not required here.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from inspect import cleandoc

@@ -1,7 +1,5 @@
 """The sections ``sweep:``, whose points are all compared, and ``tune:``, which chooses one on validation data."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Experiments: plan, train what is missing, compare, report."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

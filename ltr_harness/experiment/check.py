@@ -1,7 +1,5 @@
 """Checks before training: problems of data, metrics and models, findings of the data lints, memory."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

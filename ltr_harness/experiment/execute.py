@@ -1,7 +1,5 @@
 """Training of a task, whose run folder is written whole, and of a search's trial, judged on validation data."""
 
-from __future__ import annotations
-
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Running an experiment: read, check, list tasks, execute, compare, report."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext

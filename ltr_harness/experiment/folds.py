@@ -1,7 +1,5 @@
 """The data of an experiment, from files, from memory or by a run's record: every fold's parts, read once."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress

@@ -6,8 +6,6 @@ A fork of the experiment's own process instead would inherit the boosters' threa
 for ever. Light to import, so that the loading can begin before anything else does.
 """
 
-from __future__ import annotations
-
 import importlib
 import multiprocessing
 import os

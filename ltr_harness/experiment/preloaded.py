@@ -1,7 +1,5 @@
 """Preload of the process that workers are forked from."""
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

@@ -1,7 +1,5 @@
 """Is a stored run what its record says? Train again from the record and compare, down to the bytes of the model."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Iterator, Mapping

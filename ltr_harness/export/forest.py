@@ -1,7 +1,5 @@
 """Forest: a model's trees as plain arrays, whatever library grew it, and its scores by that library's rules."""
 
-from __future__ import annotations
-
 import json
 import math
 import tempfile

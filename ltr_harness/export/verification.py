@@ -1,7 +1,5 @@
 """Verification of an exported file: it is read back, and its scores are compared with the model's."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Data card: every split, and what splits have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations

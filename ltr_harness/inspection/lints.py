@@ -1,7 +1,5 @@
 """Lints of a data set: facts that would make numbers from it misleading."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal

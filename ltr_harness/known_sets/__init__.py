@@ -1,7 +1,5 @@
 """Public ranking sets: sources, terms, file names, counts and digests."""
 
-from __future__ import annotations
-
 from ltr_harness.errors import DataError
 from ltr_harness.known_sets.table import SETS, Archive, Counts, Download, KnownSet
 

@@ -1,7 +1,5 @@
 """Files of public sets: fetched from the network, resumed and checked by digest, or taken out of an archive."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import ssl

@@ -5,8 +5,6 @@ Digests of archives are those of TensorFlow Datasets 4 (``checksums.tsv``) and P
 files are PyTorchLTR's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

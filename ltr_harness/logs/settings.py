@@ -1,7 +1,5 @@
 """Settings that configurations of logs share: strict sections, durations, and the roles of columns."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Self
 

@@ -4,8 +4,6 @@ Written for version 1.3.0 of the schemas at https://github.com/o19s/ubi, as the 
 fill them; fields of earlier versions are read, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal

@@ -3,8 +3,6 @@
 A class is imported when its name is first asked for; the imports under TYPE_CHECKING only tell editors so.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.metrics.core.binding import Binding, TieAudit, bind, tie_audit

@@ -1,7 +1,5 @@
 """alpha-NDCG: gains that shrink with every document that says the same again."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """bpref: preferences between judged documents only."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

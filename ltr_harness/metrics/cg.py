@@ -1,7 +1,5 @@
 """CG: cumulative gain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

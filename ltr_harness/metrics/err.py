@@ -1,7 +1,5 @@
 """ERR: how soon a user who reads from the top is satisfied."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 

@@ -1,7 +1,5 @@
 """ERR-IA: how soon users who mean different things by one query are satisfied."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Self
 

@@ -1,7 +1,5 @@
 """F1: precision and recall in one number."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Group AUC: whether a relevant document stands above one that is not, query by query."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Judged: how much of what was shown anybody has judged."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

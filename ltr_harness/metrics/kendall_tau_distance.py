@@ -1,7 +1,5 @@
 """Kendall tau distance: pairs of documents in the wrong order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """MAP: precision at every relevant document, averaged."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """MRR: how far down the first relevant document is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How many documents of a query are relevant."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

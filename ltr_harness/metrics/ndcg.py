@@ -1,7 +1,5 @@
 """NDCG: how close the list comes to the best list these labels allow."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """nERR: ERR as a share of what the ideal order would reach."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """PFound: whether a user who reads from the top finds what they look for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

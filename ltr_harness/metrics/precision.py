@@ -1,7 +1,5 @@
 """Precision: the share of relevant documents in what was shown."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal

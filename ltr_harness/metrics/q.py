@@ -1,7 +1,5 @@
 """Q-measure: average precision for graded labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """RBP: what a user who may stop after every document takes home."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Self
 

@@ -1,7 +1,5 @@
 """RBP's residual: how much of it nobody can know yet."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Recall: the share of the relevant documents that was shown."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """R-precision: precision where a perfect list would have everything."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Spearman: correlation of the order by score with the order by label."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

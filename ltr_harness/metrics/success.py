@@ -1,7 +1,5 @@
 """Success: did the user see anything relevant at all."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which metrics there are: a name, the class behind it, and what else the name is spelt as."""
 
-from __future__ import annotations
-
 from ltr_harness.catalog import Catalog
 
 METRICS = {

@@ -1,7 +1,5 @@
 """AP correlation: agreement of two orders that cares most about the top."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -18,8 +18,6 @@ synthetic                           logs with a planted truth
 ==================================  ====================================================================
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

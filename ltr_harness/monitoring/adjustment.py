@@ -4,8 +4,6 @@ Segments enter by cells, features by broken lines, keys such as query texts by t
 from the baseline; what that hardly has, such as a new country, moves no value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

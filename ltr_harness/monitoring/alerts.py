@@ -1,7 +1,5 @@
 """What ends in exit code 4, one line each, what is only said, and the evidence that alerts and verdict share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

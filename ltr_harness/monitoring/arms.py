@@ -4,8 +4,6 @@ A unit (a user, or a query where nobody is known) is in one arm; measures are me
 units. No verdict is given on arms of other shares than announced: what broke those may have moved the measures.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Days, hours or weeks in the user's time zone: which query falls where, and which windows count."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """Production against the baseline: the difference, its season, and what the mix of queries has to do with it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

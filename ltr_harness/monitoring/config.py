@@ -1,7 +1,5 @@
 """What a monitoring configuration may say; `load_monitor_config` reads one."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -5,8 +5,6 @@ have. Queries are tested, never rows: items of one query are alike, and a test o
 Means of many items vary little, so shifts are in standard deviations of the *items*.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Where click events are lost, queries that lose all of theirs leave the mean (or 
 and mean NDCG rises.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """From a monitoring result to the same pages that compare models: same blocks, same renderers, same charts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 from pathlib import Path

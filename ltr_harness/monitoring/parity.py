@@ -1,7 +1,5 @@
 """Were the model's scores served? The share of rows with another score, window by window, tested by queries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Page or ranking? A click needs both, so click metrics are read beside the positives by rank and propensities."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

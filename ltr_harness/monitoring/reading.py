@@ -1,7 +1,5 @@
 """One log to a table of queries: batch by batch in this process, or piece by piece on the workers of a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

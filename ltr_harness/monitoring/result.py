@@ -1,7 +1,5 @@
 """What a monitoring run found: all stages' answers together, and their JSON document."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

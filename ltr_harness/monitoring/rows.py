@@ -1,7 +1,5 @@
 """One batch of a log, checked and ranked: from an Arrow table to a frame of queries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a reader wants to know beside the tests: means by rule, lengths of lists, online measures, queries to read."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

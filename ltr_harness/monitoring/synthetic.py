@@ -4,8 +4,6 @@ The model sees the grade through noise; whatever makes the ranking worse makes t
 with probability rank**-power and click what they like, so clicks depend on the page as well.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, NamedTuple
 

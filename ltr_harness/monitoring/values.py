@@ -3,8 +3,6 @@
 Intervals are [low, high] at the configured confidence. NaN is "cannot be told" and null in JSON.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

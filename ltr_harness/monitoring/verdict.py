@@ -4,8 +4,6 @@ A cause is named only where it explains a fifth of the change, for certain, and 
 data; first comes what explains half. A broken input is not another kind of query, and no mix.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ of alpha belongs to it, of which a fifth covers what the baseline is off by, and
 windows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

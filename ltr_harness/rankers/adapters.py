@@ -1,7 +1,5 @@
 """Adapters of boosting libraries: their models of trees, notes, checks of parameters, names, positions, threads."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

@@ -1,7 +1,5 @@
 """What all gradient boosted rankers share: how features and queries are chosen."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager

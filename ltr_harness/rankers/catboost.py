@@ -1,7 +1,5 @@
 """Gradient boosted rankers trained by CatBoost."""
 
-from __future__ import annotations
-
 import json
 import re
 import tempfile

@@ -1,7 +1,5 @@
 """Gradient boosted rankers trained by LightGBM, in one process or across the workers of a cluster."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterator, Sequence

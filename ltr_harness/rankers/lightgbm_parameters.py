@@ -1,7 +1,5 @@
 """Parameters of LightGBM: objectives, those that `params` may set, those that the harness sets, and their checks."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -4,8 +4,6 @@ CatBoost reads over a parameter that it does not know in three of its losses, an
 not survive. What is known here was seen by training with and without each (tests/rankers/test_catboost_losses.py).
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress

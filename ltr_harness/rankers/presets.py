@@ -7,8 +7,6 @@ without it, a seed changes nothing in lambdarank and rank:ndcg, and replicates w
 the numbers that presets were chosen and checked with (`scripts/bench presets`), docs/tuning.md the sources of spaces.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from ltr_harness.rankers.objectives import CATBOOST, LAMBDAMART, LAMBDAMART_RIDGE, METRIC

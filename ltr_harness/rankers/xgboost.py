@@ -1,7 +1,5 @@
 """Gradient boosted rankers trained by XGBoost, in one process or across the workers of a cluster."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager

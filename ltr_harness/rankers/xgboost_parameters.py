@@ -1,7 +1,5 @@
 """Parameters of XGBoost: objectives, those that `params` may set, those that the harness sets, and their checks."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterator, Mapping

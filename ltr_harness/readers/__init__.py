@@ -4,8 +4,6 @@ To add a format, write one file with a subclass of `reader.Reader` and add its l
 are its options in the experiment file.
 """
 
-from __future__ import annotations
-
 from ltr_harness.catalog import Catalog
 
 READERS = {

@@ -1,7 +1,5 @@
 """CatBoost's pools: rows without a header, and a `.cd` file that says what each column is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Comma- or tab-separated files with a header row."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

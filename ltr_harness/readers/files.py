@@ -5,8 +5,6 @@ file of nothing but zeros. So nothing may grow beyond `TIMES` the size of its fi
 nor beyond the machine. ``LTR_HARNESS_READ_LIMIT=20GB`` allows as much for any one file, ``off`` whatever it takes.
 """
 
-from __future__ import annotations
-
 import difflib
 import mmap
 import os

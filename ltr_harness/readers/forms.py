@@ -1,7 +1,5 @@
 """Formats of judgments and rankings from other tools, recognised by content, in memory and in files."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """LightGBM's own layout: ``rank.train`` without query ids, and beside it ``rank.train.query`` with sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain

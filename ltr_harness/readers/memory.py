@@ -1,7 +1,5 @@
 """Data in memory: NumPy arrays, and frames of pandas, Polars or Arrow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

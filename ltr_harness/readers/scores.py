@@ -6,8 +6,6 @@ standing in the order of the files. Columns that could name rows and are not use
 matched by their order although they say who they are may belong to others. A table without scores may have ranks.
 """
 
-from __future__ import annotations
-
 import tokenize
 from collections.abc import Mapping, Sequence
 from pathlib import Path

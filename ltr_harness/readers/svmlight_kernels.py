@@ -13,8 +13,6 @@ Numbers come out bit-equal to ``float32(float(text))``, where ``float`` rounds c
 - otherwise (about one value in a hundred million) the text is left to Python's ``float``.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """Synthetic web-search data with a known best ranking; needs no download."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

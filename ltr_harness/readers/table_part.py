@@ -1,7 +1,5 @@
 """Checked columns of one table file, with every bad value named by its row."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace

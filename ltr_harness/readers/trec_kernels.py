@@ -1,7 +1,5 @@
 """Compiled loops over the bytes of TREC's files: lines in fields, numbers, hashes of names, joins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

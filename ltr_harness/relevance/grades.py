@@ -3,8 +3,6 @@
 The same log gives NDCG@5 from 0.64 to 0.96 depending on the rule, so results under different rules are never compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ decided who stood at rank 1, what makes items attractive cancels, and what is le
 divided by the probability of a look, is its relevance on average.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Rule of relevance, as configured: how events become the relevance of a row."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@
 same runs give the same bytes: no clock, no random identifiers.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -5,8 +5,6 @@ A chart on which it dies is tried once more in a new engine, and then given up. 
 so imports nothing of the package at its top.
 """
 
-from __future__ import annotations
-
 import atexit
 import base64
 import hashlib

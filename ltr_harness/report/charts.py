@@ -7,8 +7,6 @@ Names of models and metrics stand in data only. Vega-Lite turns titles of axes, 
 of colours into program text, where a name could break the chart: those are words and numbers of ours.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The data card as a page: splits, findings, grades, overlaps, features."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Several data sets as blocks: each one's means beside their average, what differs, and the ranks models may have."""
 
-from __future__ import annotations
-
 from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel
 from ltr_harness.report.blocks import (
     Block,

@@ -4,8 +4,6 @@ Records and `report.json` are read, no table of queries: a folder of hundreds of
 read is a line, whatever it is.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import os

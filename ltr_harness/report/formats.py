@@ -1,7 +1,5 @@
 """How numbers are written, the same in every format of the report."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """The complete numbers at full precision, for programs: one model gives ``report.json`` and its schema."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, Final, Literal
 

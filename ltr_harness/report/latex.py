@@ -1,7 +1,5 @@
 """Tables as LaTeX, ready for ``\\input``: booktabs rules, best in bold, marks explained in the caption."""
 
-from __future__ import annotations
-
 import re
 
 from ltr_harness.report import blocks, formats

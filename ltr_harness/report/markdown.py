@@ -1,7 +1,5 @@
 """The report as GitHub-flavoured Markdown."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """A plan as blocks, for the terminal and for a page: what finds the difference, and the curve over n."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

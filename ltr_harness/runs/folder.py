@@ -1,7 +1,5 @@
 """A run folder: written whole or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Mapping

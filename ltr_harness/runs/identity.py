@@ -1,7 +1,5 @@
 """Identities of runs: digests of everything that can move a tree, and of nothing else."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

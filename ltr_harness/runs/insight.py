@@ -1,7 +1,5 @@
 """Inspection of a model on rows it was not trained on: feature importance, reasons, quality by trees, latency."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

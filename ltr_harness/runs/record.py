@@ -1,7 +1,5 @@
 """Records of runs and of searches: record.json and study.json."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal

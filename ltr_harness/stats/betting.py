@@ -4,8 +4,6 @@ Who bets against a mean that is the true one grows rich by no more than chance (
 every mean against which no bettor became rich. Source: I. Waudby-Smith, A. Ramdas, JRSS B 86 (2024).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from ltr_harness.compiled import compiled

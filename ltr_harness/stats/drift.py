@@ -3,8 +3,6 @@
 One value per query; rows of a query are alike, and tests on rows cry wolf every time.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri

@@ -1,7 +1,5 @@
 """Moments of columns with undefined entries: n, mean, sd, skewness; paired differences: ties, wins, effect size."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

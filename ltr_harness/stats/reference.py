@@ -8,8 +8,6 @@ of PCG64's stream, and values are put on a grid of whole multiples of a power of
 so coarse that every sum is an integer below 2**53: without rounding error in whatever order, and ties are ties.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

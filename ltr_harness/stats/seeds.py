@@ -1,7 +1,5 @@
 """Would the result hold for another training seed? Query-level tests speak of the trained models at hand only."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

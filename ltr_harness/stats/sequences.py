@@ -1,7 +1,5 @@
 """Tests that may be looked at as often as one likes: p-values that hold at all times at once."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import lambertw
 

@@ -4,8 +4,6 @@ The mean of a day is off by more than its queries' spread says. The variance bet
 a new window may differ by without anything being wrong.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

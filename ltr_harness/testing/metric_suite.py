@@ -1,7 +1,5 @@
 """What holds for every sensible metric, as tests to inherit."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A test that a ranker is not worse than another, for pytest or any runner that knows assertions."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from typing import Any

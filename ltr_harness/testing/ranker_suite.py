@@ -1,7 +1,5 @@
 """What holds for every ranker, as tests to inherit."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping

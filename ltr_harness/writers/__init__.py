@@ -1,7 +1,5 @@
 """Writers: ranking data in every format that readers take; what is read back has the same values."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ltr_harness.dataset import RankingDataset

@@ -1,7 +1,5 @@
 """LETOR rows, and LightGBM's layout: the same rows without query ids, with sizes beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any

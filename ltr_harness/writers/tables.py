@@ -1,7 +1,5 @@
 """CSV, TSV, Parquet and Arrow tables of datasets, one named column for everything they hold."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

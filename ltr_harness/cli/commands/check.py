@@ -1,7 +1,5 @@
 """`ltr-harness check`: everything but training."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

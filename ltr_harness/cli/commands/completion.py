@@ -1,7 +1,5 @@
 """`ltr-harness completion`: commands and options on the Tab key."""
 
-from __future__ import annotations
-
 import click
 
 from ltr_harness.cli.output import say

@@ -1,7 +1,5 @@
 """`ltr-harness doctor`: is everything here that experiments need, and does it work?"""
 
-from __future__ import annotations
-
 import json
 import os
 import re

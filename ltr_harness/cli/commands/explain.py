@@ -1,7 +1,5 @@
 """`ltr-harness explain`: the arithmetic of one query, or every tool's mean over all of them."""
 
-from __future__ import annotations
-
 import difflib
 import io
 import shutil

@@ -1,7 +1,5 @@
 """`ltr-harness list`: what names exist."""
 
-from __future__ import annotations
-
 import inspect
 
 import click

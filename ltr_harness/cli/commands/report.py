@@ -1,7 +1,5 @@
 """`ltr-harness report`: rebuild the report from stored runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

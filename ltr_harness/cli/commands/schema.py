@@ -1,7 +1,5 @@
 """`ltr-harness schema`: the JSON Schema of experiment files, of report.json, or of the events of --json."""
 
-from __future__ import annotations
-
 import click
 
 from ltr_harness.cli.output import say

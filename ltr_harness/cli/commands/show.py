@@ -1,7 +1,5 @@
 """`ltr-harness show`: a resolved configuration with origins, experiments, a stored run and what its model looks at."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The forms that models are written in, one line in `FORMATS` each, and what search engines' forms share."""
 
-from __future__ import annotations
-
 import re
 import xml.etree.ElementTree as ET
 from abc import ABC, abstractmethod

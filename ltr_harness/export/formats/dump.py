@@ -1,7 +1,5 @@
 """`json`: dumps as LightGBM and XGBoost write them, which Vespa reads."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`onnx`: a TreeEnsembleRegressor in float32, run by ONNX Runtime."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """`opensearch`, `elasticsearch`, `ranklib`: what the learning-to-rank plugins read, XGBoost's JSON or RankLib's XML."""
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence

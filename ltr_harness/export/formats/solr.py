@@ -1,7 +1,5 @@
 """`solr`: the additive trees of Solr's module for learning to rank."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`treelite`: its own file, which its inference library reads, TL2cgen compiles and FIL takes to a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar

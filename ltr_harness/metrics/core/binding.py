@@ -1,7 +1,5 @@
 """Metrics bound to judgments, so that every evaluation is one pass over the scores, and how much ties decide."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from collections.abc import Hashable, Iterator, Mapping, Sequence

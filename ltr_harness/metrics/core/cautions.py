@@ -1,7 +1,5 @@
 """What a metric cannot be trusted with on this data: said before anybody believes a number."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """One query's arithmetic as people read it: in a terminal and in a notebook."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Gains of grades, discounts of ranks, the highest grade of the scale, and grades by subtopic."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Mapping, Sequence

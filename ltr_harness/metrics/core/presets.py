@@ -5,8 +5,6 @@ Each is held equal to the tool itself, or to output it once wrote, by `tests/met
 `test_references.py`. Where a tool cannot be matched, the comment says in what.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows in rank order, shared by every metric of one evaluation: a selection, not a sort, where K allows it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal

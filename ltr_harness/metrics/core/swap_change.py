@@ -10,8 +10,6 @@ a row at rank a stands above one at rank b, `x` is what a row is worth and D(r) 
     pairs       Σ over pairs of 1                1: such a metric is a sum over pairs already
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,7 +1,5 @@
 """What would these numbers be in another tool's log?"""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What do training and scoring cost, and what is a cheaper model worth?"""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

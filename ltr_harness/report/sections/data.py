@@ -1,7 +1,5 @@
 """What data is this about?"""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from ltr_harness.metrics.core.cautions import cautions

@@ -1,7 +1,5 @@
 """What does the mean hide: how do per-query values spread?"""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ltr_harness.metrics.core.grammar import MetricName

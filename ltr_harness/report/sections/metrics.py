@@ -1,7 +1,5 @@
 """How do the models do on every metric at every cutoff?"""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """By how much does each model differ from the baseline, query by query?"""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

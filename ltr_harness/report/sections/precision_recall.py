@@ -1,7 +1,5 @@
 """How much precision does each step of recall cost?"""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Where do these numbers come from, and how does one get them again?"""
 
-from __future__ import annotations
-
 import hashlib
 import re
 

@@ -1,7 +1,5 @@
 """Do we reproduce what others have published?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

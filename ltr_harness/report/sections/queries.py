@@ -1,7 +1,5 @@
 """Which queries changed most, and what do their two ranked lists look like?"""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass

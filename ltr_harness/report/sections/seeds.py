@@ -1,7 +1,5 @@
 """Would it hold for another seed?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ltr_harness.comparison.pairs import Summary

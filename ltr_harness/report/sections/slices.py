@@ -1,7 +1,5 @@
 """For which queries does a model gain or lose?"""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """How much of the numbers is decided by the order of equal scores?"""
 
-from __future__ import annotations
-
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import TieAudit, parse_metric, tie_audit
 from ltr_harness.metrics.core.grammar import MetricName

@@ -1,7 +1,5 @@
 """How were the options of the tuned models chosen, and what would more searching bring?"""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Which model, by how much, how sure?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ltr_harness.comparison.pairs import Paired
