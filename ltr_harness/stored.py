@@ -1,7 +1,7 @@
 """Stored JSON of folders from anywhere: read through a schema that refuses anything else."""
 
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -19,6 +19,15 @@ class Stored(BaseModel):
     """What stands in a file beside the runs: unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SweepPoint(Stored, use_attribute_docstrings=True):
+    """Which point of a sweep a model is; the resolved configuration says it."""
+
+    of: str
+    """The model that was swept."""
+    at: dict[str, Any]
+    """The options that differ, such as {params.num_leaves: 15}."""
 
 
 def read_stored(kind: type[T], folder: Path, name: str) -> T:

@@ -13,7 +13,6 @@ from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_am
 from ltr_harness.comparison.gates import Gate
 from ltr_harness.comparison.inputs import name_among
 from ltr_harness.comparison.tables import FILE, saved_at
-from ltr_harness.config import read_outline
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import with_tool
@@ -108,6 +107,8 @@ class ComparedInputs:
         """What an experiment says that is compared alone, if a run of it finished."""
         if len(self._paths) != 1 or not (self._paths[0] / EXPERIMENT).exists():
             return None
+        from ltr_harness.config import read_outline
+
         declared = read_outline(self._paths[0] / EXPERIMENT).compare.baseline
         finished = {run.record.model for run in self.runs if run.record.status == "complete"}
         return declared if declared in finished else None

@@ -24,8 +24,8 @@ from pydantic import (
     model_validator,
 )
 
-from ltr_harness.catalog import Catalog, did_you_mean
-from ltr_harness.config.search import Section, Seed, SweepPoint, TuneConfig, several
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.config.search import Section, Seed, TuneConfig, several
 from ltr_harness.errors import Problem, RankerError, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
@@ -34,7 +34,9 @@ from ltr_harness.own_files import is_own_file
 from ltr_harness.rankers.objectives import MetricValue
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
+from ltr_harness.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
 from ltr_harness.stats.method import Method
+from ltr_harness.stored import SweepPoint
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -136,39 +138,6 @@ class Reference(Section):
 
 class References(RootModel[tuple[Reference, ...]]):
     """Published figures of the models, which the report sets beside what is measured here."""
-
-
-# In the order of a reader's questions.
-SECTIONS = {
-    "verdict": "ltr_harness.report.sections.verdict:section",
-    "metrics": "ltr_harness.report.sections.metrics:section",
-    "cautions": "ltr_harness.report.sections.data:cautions_section",
-    "paired": "ltr_harness.report.sections.paired:section",
-    "pairs": "ltr_harness.report.sections.paired:pairs",
-    "cutoffs": "ltr_harness.report.sections.metrics:cutoffs",
-    "precision_recall": "ltr_harness.report.sections.precision_recall:section",
-    "distribution": "ltr_harness.report.sections.distribution:section",
-    "slices": "ltr_harness.report.sections.slices:section",
-    "queries": "ltr_harness.report.sections.queries:section",
-    "seeds": "ltr_harness.report.sections.seeds:section",
-    "conventions": "ltr_harness.report.sections.conventions:section",
-    "tools": "ltr_harness.report.sections.conventions:tools",
-    "published": "ltr_harness.report.sections.published:section",
-    "ties": "ltr_harness.report.sections.ties:section",
-    "training": "ltr_harness.report.sections.training:section",
-    "tuning": "ltr_harness.report.sections.tuning:section",
-    "sweep": "ltr_harness.report.sections.tuning:sweep",
-    "features": "ltr_harness.report.sections.features:section",
-    "cost": "ltr_harness.report.sections.cost:section",
-    "position_bias": "ltr_harness.report.sections.feedback:position_bias",
-    "partial_feedback": "ltr_harness.report.sections.feedback:partial_feedback",
-    "data": "ltr_harness.report.sections.data:section",
-    "failures": "ltr_harness.report.sections.training:failures",
-    "definitions": "ltr_harness.report.sections.definitions:section",
-    "provenance": "ltr_harness.report.sections.provenance:section",
-}
-
-section_catalog = Catalog("report section", SECTIONS, "ltr_harness.sections")
 
 
 def _known_section(name: str) -> str:
@@ -354,14 +323,13 @@ class CompareConfig(Section):
         return Method(**{option.name: getattr(self, option.name) for option in dataclasses.fields(Method)})
 
 
-ReportFormat = Literal["html", "md", "json", "tex", "svg", "png"]
 Formats = Annotated[tuple[ReportFormat, ...], BeforeValidator(_tuple), several()]
 
 
 class ReportConfig(Section):
     """What `run` writes of the comparison."""
 
-    formats: Formats = ("html", "md", "json", "tex", "svg")
+    formats: Formats = DEFAULT_FORMATS
     """Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it."""
     sections: Annotated[tuple[SectionName, ...], BeforeValidator(_tuple), several()] | None = Field(
         default=None,

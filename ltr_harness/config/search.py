@@ -188,15 +188,6 @@ class SweepConfig(Section):
         return self
 
 
-class SweepPoint(Section):
-    """Which point of a sweep a model is; the resolved configuration says it."""
-
-    of: str
-    """The model that was swept."""
-    at: dict[str, Any]
-    """The options that differ, such as {params.num_leaves: 15}."""
-
-
 class TuneConfig(Section):
     """Options of models, searched for the values that are best on validation data."""
 

@@ -13,7 +13,8 @@ from ltr_harness.compiled import compiled
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.groups import QueryGroups
-from ltr_harness.metrics import NDCG, bind
+from ltr_harness.metrics import bind
+from ltr_harness.metrics.ndcg import NDCG
 from ltr_harness.splits import shuffled
 
 CHANCE = 1e-9  # less likely than this, it is no accident that a feature is there in relevant rows alone

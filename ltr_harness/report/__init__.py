@@ -13,20 +13,19 @@ from typing import get_args
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import tables
-from ltr_harness.config.experiment import SECTIONS as SECTIONS
-from ltr_harness.config.experiment import ReportConfig, ReportFormat
-from ltr_harness.config.experiment import section_catalog as catalog
 from ltr_harness.errors import UsageError
 from ltr_harness.files import stored_file, whole_files
 from ltr_harness.report.blocks import OURS, Report, Section, Text, code
 from ltr_harness.report.chart_engine import EngineError
 from ltr_harness.report.data import ReportData as ReportData
+from ltr_harness.report_parts import DEFAULT_FORMATS, ReportFormat
+from ltr_harness.report_parts import SECTIONS as SECTIONS
+from ltr_harness.report_parts import section_catalog as catalog
 from ltr_harness.wording import count_of
 
 log = logging.getLogger(__name__)
 
 FORMATS: tuple[str, ...] = get_args(ReportFormat)
-DEFAULT_FORMATS = ReportConfig().formats
 
 
 def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:

@@ -7,14 +7,12 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.comparison.pairs import Entrant, Letters, Paired, Summary
 from ltr_harness.comparison.slices import SliceResult, slice_results
-from ltr_harness.config import Outline, read_outline
-from ltr_harness.config.experiment import Reference
 from ltr_harness.errors import DataError, HarnessError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
@@ -24,6 +22,10 @@ from ltr_harness.report.test_rows import TestRows, read_test_rows
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.record import Record
 from ltr_harness.wording import count_of
+
+if TYPE_CHECKING:
+    from ltr_harness.config import Outline
+    from ltr_harness.config.experiment import Reference
 
 T = TypeVar("T")
 
@@ -245,6 +247,8 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportD
         raise DataError(f"no finished runs in {', '.join(map(str, folders))}")
     configuration = folders[0] / "experiment.yaml"
     if len(folders) == 1 and configuration.exists():
+        from ltr_harness.config import read_outline
+
         data = experiment_data(read_outline(configuration), runs_read, baseline)
         assert data is not None
         return data

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from ltr_harness.config.search import SweepPoint
 from ltr_harness.inspection import Finding
 from ltr_harness.own_files import is_own_file
-from ltr_harness.stored import Amount, Count, Stored, read_stored
+from ltr_harness.stored import Amount, Count, Stored, SweepPoint, read_stored
 
 SCHEMA_VERSION: Final = 1
 
