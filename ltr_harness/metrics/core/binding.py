@@ -46,7 +46,7 @@ class Binding:
         self.metrics = tuple(metric.resolved(judgments) for metric in metrics)
         self.names = tuple(str(metric) for metric in self.metrics)
         weights = judgments.query_weights
-        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+        self._weights = np.empty(0) if weights is None else weights
         self._bind(threads)
 
     def _bind(self, threads: int) -> None:
@@ -146,7 +146,7 @@ class Binding:
         Args:
             per_query: float64 (n_metrics, n_queries), NaN where undefined.
         """
-        return _weighted_means(per_query, self._weights)
+        return _means(per_query, self._weights)
 
 
 class BoundOnce(Binding):
@@ -289,30 +289,35 @@ def _as_slices(
 
 
 @compiled
-def _weighted_means(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means that do not depend on the order of the queries: sums carry their rounding errors along."""
+def _means(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Means (n_metrics,) that do not depend on the order of the queries: sums carry their rounding errors along.
+
+    Shapes: `values` (n_metrics, n_queries), `weights` (n_queries,), or (0,) where all queries count once.
+    """
     means = np.empty(values.shape[0], dtype=np.float64)
     for metric in range(values.shape[0]):
-        total = 0.0
-        lost = 0.0
-        weight_total = 0.0
-        weight_lost = 0.0
+        total, lost = 0.0, 0.0
+        weight_total, weight_lost = 0.0, 0.0
+        defined = 0
         for query in range(values.shape[1]):
             value = values[metric, query]
             if value == value:
-                weight = weights[query]
-                term = weight * value
-                grown = total + term
-                part = grown - total
-                lost += (total - (grown - part)) + (term - part)
-                total = grown
-                grown = weight_total + weight
-                part = grown - weight_total
-                weight_lost += (weight_total - (grown - part)) + (weight - part)
-                weight_total = grown
-        weight_sum = weight_total + weight_lost
+                defined += 1
+                if weights.size:
+                    value *= weights[query]
+                    weight_total, weight_lost = _grown(weight_total, weight_lost, weights[query])
+                total, lost = _grown(total, lost, value)
+        weight_sum = weight_total + weight_lost if weights.size else float(defined)
         means[metric] = (total + lost) / weight_sum if weight_sum > 0.0 else np.nan
     return means
+
+
+@compiled
+def _grown(total: float, lost: float, term: float) -> tuple[float, float]:
+    """A sum and what it has lost by rounding, a term later."""
+    grown = total + term
+    part = grown - total
+    return grown, lost + ((total - (grown - part)) + (term - part))
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,7 +150,8 @@ def _key(judgments: Judgments, ties: Ties, rows: NDArray[np.int64]) -> NDArray[n
 # How a query's best K rows are found, without a branch that the processor could mispredict:
 #
 # 1. Deal the rows out to 16 lanes (more for a deeper K) and take each lane's best score. The K-th best of these
-#    is reached by at least K rows, so it is a lower bound of the K-th best score.
+#    is reached by at least K rows, so it is a lower bound of the K-th best score. The last few rows, too few to go
+#    round, are left out: without them the bound is a little lower, and sooner found.
 # 2. Keep the rows that reach the bound: about 16 of 120 for K = 10, hardly more of 1000.
 # 3. Place each of them by counting those that score at least as much.
 #
@@ -246,19 +247,16 @@ def select(
 
         bound = -np.inf
         if n > lanes > 0:
-            whole = n - n % lanes
+            dealt = n - n % lanes
             for block in range(0, lanes, _WIDTH):
                 for lane in range(_WIDTH):
                     maxima[block + lane] = own[block + lane]
-                for i in range(lanes + block, whole, lanes):
+                for i in range(lanes + block, dealt, lanes):
+                    some = own[i : i + _WIDTH]
                     for lane in range(_WIDTH):
-                        score = own[i + lane]
+                        score = some[lane]
                         best = maxima[block + lane]
                         maxima[block + lane] = score if score > best else best
-            for i in range(whole, n):
-                score = own[i]
-                best = maxima[i - whole]
-                maxima[i - whole] = score if score > best else best
             for i in range(lanes):
                 score = maxima[i]
                 as_good = 0
