@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ltr_harness.cache import DataCache, entries
+from ltr_harness import cache as kept
+from ltr_harness.cache import DataCache
 from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import cache_folder
@@ -94,7 +95,7 @@ def test_fingerprints_come_with_the_entry_and_are_right(data: Path, tmp_path: Pa
     cold = DataCache(tmp_path / "cache").read(Letor(), ["a.txt"], data)
     warm = DataCache(tmp_path / "cache").read(Letor(), ["a.txt"], data)
     assert warm.known is not None
-    assert warm.fingerprints == cold.fingerprints == entries.Fingerprints.of(Letor().read(["a.txt"], data))
+    assert warm.fingerprints == cold.fingerprints == kept.Fingerprints.of(Letor().read(["a.txt"], data))
 
 
 def test_a_file_of_the_same_size_and_time_but_other_content_is_another_file(
@@ -123,7 +124,7 @@ def test_a_file_written_a_moment_ago_is_not_remembered(
     now = 1_800_000_000 * second + age_ns
     written = now - age_ns + (0 if age_ns > second else 1)
     same_stamp = {"size": 99, "mtime_ns": written, "ctime_ns": written, "inode": 1, "device": 1}
-    monkeypatch.setattr(entries, "stamp", lambda path: same_stamp)
+    monkeypatch.setattr(kept, "stamp", lambda path: same_stamp)
     monkeypatch.setattr(time, "time_ns", lambda: now)
     for value in (3, 4):
         (data / "a.txt").write_text(TEXT.replace("0.25", f"{value}"))
@@ -252,7 +253,7 @@ def test_whatever_bit_of_a_header_is_damaged(data: Path, tmp_path: Path) -> None
             damaged = bytearray(whole)
             damaged[at] ^= 1 << at % 8
             (folder / name).write_bytes(damaged)
-            found = entries.open_entry(folder)
+            found = kept.open_entry(folder)
             if found is not None:  # a blank became another one
                 same(found[0], expected)
         (folder / name).write_bytes(whole)
@@ -269,7 +270,7 @@ def test_a_copied_cache_is_checked_by_content_once_and_used(
         hashed.append(dataset)
         return fingerprint_dataset(dataset)
 
-    monkeypatch.setattr(entries, "fingerprint_dataset", counted)
+    monkeypatch.setattr(kept, "fingerprint_dataset", counted)
     for _ in range(3):
         same(read(data, tmp_path / "moved"), Letor().read(["a.txt"], data))
     assert reads(data) == 1
@@ -282,8 +283,8 @@ def test_rot_under_the_same_stamp_is_found_by_verify(
     read(data, tmp_path / "cache")
     _flip(entry(tmp_path / "cache"))
     facts = json.loads(json.loads((entry(tmp_path / "cache") / "facts.json").read_text())["facts"])
-    stamp = entries.stamp
-    monkeypatch.setattr(entries, "stamp", lambda path: facts["files"].get(path.stem) or stamp(path))
+    stamp = kept.stamp
+    monkeypatch.setattr(kept, "stamp", lambda path: facts["files"].get(path.stem) or stamp(path))
     read(data, tmp_path / "cache")
     assert reads(data) == 1
     read(data, tmp_path / "cache", verify=True)
@@ -371,13 +372,14 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 PROGRAM = """
 import os, sys, time
 from pathlib import Path
-from ltr_harness.cache import DataCache, entries
+from ltr_harness import cache as kept
+from ltr_harness.cache import DataCache
 from ltr_harness.readers.letor import Letor
 print("reading", flush=True)
 if sys.argv[3] == "hang":
     def hang(*_): print("half", flush=True); time.sleep(60)
-    entries.Fingerprints.of(Letor().read(["a.txt"], Path(sys.argv[1])))
-    entries._attributes_fingerprint = hang
+    kept.Fingerprints.of(Letor().read(["a.txt"], Path(sys.argv[1])))
+    kept._attributes_fingerprint = hang
 if sys.argv[3] == "three":  # what reading loads is loaded once, and all begin together
     Letor().read(["a.txt"], Path(sys.argv[1]))
     others = []
@@ -430,22 +432,22 @@ def test_another_process_may_be_faster_at_any_moment(
     dataset = Letor().read(["a.txt"], data)
     folder, rename = tmp_path / "sets" / "key", os.rename
     folder.parent.mkdir()
-    fingerprints = entries.Fingerprints.of(dataset)
+    fingerprints = kept.Fingerprints.of(dataset)
     if before == "another entry":
-        entries.write_entry(folder, dataset, fingerprints)
+        kept.write_entry(folder, dataset, fingerprints)
 
     def late(source: Path, target: Path) -> None:
         monkeypatch.setattr(os, "rename", rename)
         if meanwhile == "written":
-            entries.write_entry(folder, dataset, fingerprints)
+            kept.write_entry(folder, dataset, fingerprints)
         else:
             shutil.rmtree(folder, ignore_errors=True)
         os.rename(source, target)
 
     monkeypatch.setattr(os, "rename", late)
-    entries.write_entry(folder, dataset, fingerprints)
+    kept.write_entry(folder, dataset, fingerprints)
     assert [path.name for path in folder.parent.iterdir()] == ["key"]
-    found = entries.open_entry(folder, verify=True)
+    found = kept.open_entry(folder, verify=True)
     assert found is not None
     assert found[1] == fingerprints
 

@@ -62,8 +62,8 @@ def test_a_warm_start_reads_nothing_and_gives_the_same(
         raise AssertionError("read again")
 
     monkeypatch.setattr(Letor, "read", forbidden)
-    monkeypatch.setattr("ltr_harness.cache.entries.fingerprint_dataset", forbidden)
-    monkeypatch.setattr("ltr_harness.cache.entries.file_digest", forbidden)
+    monkeypatch.setattr("ltr_harness.cache.fingerprint_dataset", forbidden)
+    monkeypatch.setattr("ltr_harness.cache.file_digest", forbidden)
     warm = FoldReader(experiment.data, DataCache(tmp_path / "cache"))
     second = [warm.read(name) for name in warm.names()]
     for a, b, c in zip(expected, first, second, strict=True):

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness import evaluate, evaluate_runs, run_experiment
-from ltr_harness.cache.entries import Fingerprints, open_entry, write_entry
+from ltr_harness.cache import Fingerprints, open_entry, write_entry
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.dataset import fingerprint_judgments

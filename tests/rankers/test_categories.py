@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.cache import DataCache
-from ltr_harness.cache.entries import Fingerprints
+from ltr_harness.cache import DataCache, Fingerprints
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.errors import DataError, HarnessError
