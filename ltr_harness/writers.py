@@ -1,0 +1,244 @@
+"""Writers: ranking data in every format that readers take; what is read back has the same values."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError
+from ltr_harness.files import Temporary, bare_name, opened_for_writing, whole_files
+from ltr_harness.wording import count_of, csv_cell, printable
+
+FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".txt": "letor",
+    ".letor": "letor",
+    ".svm": "letor",
+}
+_UNJUDGED = -1
+_BLOCK = 1 << 20  # values written together
+
+
+def format_of(path: Path) -> str | None:
+    """The format that a file's name asks for; None where it asks for none.
+
+    Example:
+        >>> format_of(Path("train.txt.gz")), format_of(Path("train.parquet")), format_of(Path("train"))
+        ('letor', 'parquet', None)
+    """
+    return _SUFFIXES.get(Path(bare_name(path.name.lower())).suffix)
+
+
+def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) -> list[str]:
+    """Write a dataset; all of its files appear whole, or none does.
+
+    Notes on what the format cannot hold. Raises DataError: no or an unknown format, or names that it cannot hold.
+
+    Example:
+        >>> import tempfile
+        >>> from ltr_harness.readers.memory import from_arrays
+        >>> data = from_arrays([[0.5], [2.0]], [1, 0], query_ids=["a", "a"], document_ids=["x", "y"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     notes = write_dataset(data, Path(folder, "rows.txt"))
+        ...     print(Path(folder, "rows.txt").read_text(), end="")
+        1 qid:a 0:0.5 # docid = x
+        0 qid:a 0:2 # docid = y
+    """
+    form = form or format_of(path)
+    if form not in FORMATS:
+        found = "does not say its format" if form is None else f"unknown format {form!r}"
+        raise DataError.at(path, found, f"one of {', '.join(FORMATS)}")
+    labels, notes = dataset.labels, []
+    if dataset.judgments.judged is not None:
+        labels = np.where(dataset.judgments.judged, labels, _UNJUDGED)
+        said = f"documents that nobody judged have the label {_UNJUDGED}"
+        notes.append(f"{said}: read it with the option unjudged={_UNJUDGED}")
+    with whole_files(path) as temporary:
+        write = _write_svmlight if form in ("letor", "lightgbm") else _write_table
+        return notes + write(dataset, labels, path, temporary, form)
+
+
+def _write_svmlight(
+    dataset: RankingDataset, labels: NDArray[np.float64], path: Path, temporary: Temporary, form: str
+) -> list[str]:
+    """LETOR rows, or LightGBM's layout: the same rows without query ids, with sizes beside them."""
+    notes, with_qid = [], form == "letor"
+    numbered = [str(j) for j in range(dataset.n_features + 1)]
+    first = 0 if list(dataset.feature_names) == numbered[:-1] else 1
+    if first and list(dataset.feature_names) != numbered[1:]:
+        names = path.with_name(path.name + ".features")
+        temporary(names).write_text("".join(f"{name}\n" for name in dataset.feature_names), encoding="utf-8")
+        notes.append(f"features are numbered from 1; their names are in {names.name}")
+    if dataset.categories:
+        coded = ", ".join(dataset.categories)
+        notes.append(f"texts are written as codes, from 0 in the order of the texts: {coded}")
+    documents = dataset.judgments.document_ids
+    left_out = {"attributes": bool(dataset.query_attributes)}
+    if with_qid:
+        _refuse(path, "query id", map(str, dataset.groups.ids.tolist()))
+        if documents is not None:
+            _refuse(path, "document id", map(str, documents.tolist()), comment=True)
+        left_out |= {"positions": dataset.positions is not None}
+        left_out |= {"query weights": dataset.judgments.query_weights is not None}
+    else:
+        left_out |= {"query ids": True, "document ids": documents is not None}
+        _companions(dataset, path, temporary)
+    with opened_for_writing(temporary(path), path.name) as stream:
+        for text in _blocks(dataset, labels, first, with_qid):
+            stream.write(text.encode("utf-8"))
+    missing = [what for what, there in left_out.items() if there]
+    if missing:
+        notes.append(f"{', '.join(missing)} have no place in this format and are left out")
+    return notes
+
+
+def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False) -> None:
+    bad = [
+        text
+        for text in dict.fromkeys(ids)
+        if text.split() != [text] or "\0" in text or ("#" in text and not comment)
+    ]
+    if bad:
+        found, expected = f"{what} {bad[0]!r} ({len(bad):,} such)", "ids without spaces"
+        expected += f"{'' if comment else ', #'} and NUL bytes"
+        raise DataError.at(path, found, expected, "write csv or parquet instead")
+
+
+def _companions(dataset: RankingDataset, path: Path, temporary: Temporary) -> None:
+    def lines(suffix: str, values: Iterable[Any]) -> None:
+        beside = path.with_name(path.name + suffix)
+        temporary(beside).write_text("".join(f"{value}\n" for value in values), encoding="ascii")
+
+    sizes = dataset.groups.sizes
+    lines(".query", sizes.tolist())
+    if dataset.judgments.query_weights is not None:
+        lines(".weight", np.repeat(dataset.judgments.query_weights, sizes).tolist())
+    if dataset.positions is not None:
+        lines(".position", dataset.positions.tolist())
+
+
+def _blocks(
+    dataset: RankingDataset, labels: NDArray[np.float64], first: int, with_qid: bool
+) -> Iterator[str]:
+    import pyarrow
+
+    # whole numbers without a point, others as Python prints them, which is exact
+    grades = [str(int(value)) if value == int(value) else repr(value) for value in labels.tolist()]
+    keys = [f"{first + j}:" for j in range(dataset.n_features)]
+    queries = np.repeat(np.arange(dataset.n_queries), dataset.groups.sizes)
+    ids = [f" qid:{name} " if with_qid else " " for name in dataset.groups.ids.tolist()]
+    documents = dataset.judgments.document_ids if with_qid else None
+    step = max(1, _BLOCK // max(1, dataset.n_features))
+    for start in range(0, dataset.n_rows, step):
+        block = dataset.features[start : start + step]
+        # the shortest texts that mean exactly these numbers; ``nan`` where one is missing
+        values = iter(pyarrow.array(np.ascontiguousarray(block).ravel()).cast(pyarrow.string()).to_pylist())
+        rows = []
+        for i in range(len(block)):
+            pairs = " ".join([key + next(values) for key in keys])
+            rows.append(f"{grades[start + i]}{ids[queries[start + i]]}{pairs}")
+        if documents is not None:
+            names = documents[start : start + step]
+            rows = [f"{row} # docid = {name}" for row, name in zip(rows, names, strict=True)]
+        yield "\n".join(rows) + "\n"
+
+
+def _write_table(
+    dataset: RankingDataset, labels: NDArray[np.float64], path: Path, temporary: Temporary, form: str
+) -> list[str]:
+    """A CSV, TSV, Parquet or Arrow table with one named column for everything that the dataset holds."""
+    table = _arrow_table(dataset, labels, path)
+    target = temporary(path)
+    notes = []
+    if form == "parquet":
+        from pyarrow import parquet
+
+        parquet.write_table(table, target, compression="zstd")
+    elif form == "arrow":
+        from pyarrow import feather
+
+        feather.write_feather(table, target, compression="uncompressed")
+    else:
+        notes = _write_csv(table, target, path)
+    roles = ("weight", "position", "document_id")
+    options = [f"{role}={role}" for role in roles if role in table.column_names]
+    if dataset.query_attributes:
+        options.append(f"attributes=[{', '.join(dataset.query_attributes)}]")
+    if dataset.categories and form not in ("parquet", "arrow"):  # whose columns have types
+        options.append(f"categorical=[{', '.join(dataset.categories)}]")
+    if options:
+        notes.append(f"read it with the options {' '.join(options)}")
+    return notes
+
+
+def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Path) -> Any:
+    """The dataset as a `pyarrow.Table`."""
+    import pyarrow
+
+    sizes, judgments = dataset.groups.sizes, dataset.judgments
+    whole = bool(np.array_equal(labels, np.floor(labels)) and labels.max() < 2**53)
+    columns: list[tuple[str, Any]] = [
+        ("query_id", np.repeat(dataset.groups.ids, sizes)),
+        ("label", labels.astype(np.int64) if whole else labels),
+    ]
+    if judgments.query_weights is not None:
+        columns.append(("weight", np.repeat(judgments.query_weights, sizes)))
+    if dataset.positions is not None:
+        columns.append(("position", dataset.positions))
+    if judgments.document_ids is not None:
+        columns.append(("document_id", judgments.document_ids))
+    columns += [(name, np.repeat(values, sizes)) for name, values in dataset.query_attributes.items()]
+    columns += [
+        (name, _texts(dataset, j) if name in dataset.categories else dataset.features[:, j])
+        for j, name in enumerate(dataset.feature_names)
+    ]
+    names = [name for name, _ in columns]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError.at(path, f"two columns would be called {twice[0]!r}", "different names")
+    arrays = [
+        pyarrow.array(np.ascontiguousarray(values), from_pandas=True)  # NaN is null
+        if isinstance(values, np.ndarray)
+        else values
+        for _, values in columns
+    ]
+    return pyarrow.table(arrays, names=names)
+
+
+def _texts(dataset: RankingDataset, column: int) -> Any:
+    """The texts of a categorical feature, as Arrow's dictionary."""
+    import pyarrow
+
+    codes = dataset.features[:, column]
+    places = pyarrow.array(np.nan_to_num(codes).astype(np.int32), mask=np.isnan(codes))
+    texts = dataset.categories[dataset.feature_names[column]]
+    return pyarrow.DictionaryArray.from_arrays(places, pyarrow.array(texts, pyarrow.string()))
+
+
+def _write_csv(table: Any, target: Path, path: Path) -> list[str]:
+    """Returns a note where texts were changed for good."""
+    from pyarrow import array, csv, string, types
+
+    table = table.rename_columns([csv_cell(name) for name in table.column_names])
+    changed = 0
+    for at, column in enumerate(table.schema):
+        if types.is_dictionary(column.type) or types.is_string(column.type):
+            packed = table[at].combine_chunks().dictionary_encode()
+            texts = packed.dictionary.to_pylist()
+            changed += sum(text != printable(text) for text in texts)
+            cells = array(map(csv_cell, texts), string())
+            table = table.set_column(at, column.name, cells.take(packed.indices))
+    separator = "\t" if bare_name(path.name.lower()).endswith((".tsv", ".tab")) else ","
+    with opened_for_writing(target, path.name) as stream:
+        csv.write_csv(table, stream, csv.WriteOptions(delimiter=separator))
+    if not changed:
+        return []
+    return [f"control characters in {count_of(changed, 'text')} are escapes now; Parquet keeps them"]
