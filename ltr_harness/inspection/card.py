@@ -1,15 +1,445 @@
-"""Data card: every split, and what splits have in common."""
+"""Data card: facts of every split, hashes by which equal rows and columns are found, and what splits have in common."""
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ltr_harness.compiled import compiled
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.inspection.split_facts import SplitCard, n_alike_queries, split_card
+from ltr_harness.evaluation import evaluate_bound
+from ltr_harness.groups import QueryGroups
+from ltr_harness.metrics import bind
+from ltr_harness.metrics.ndcg import NDCG
+from ltr_harness.splits import shuffled
 from ltr_harness.wording import json_value
+
+CHANCE = 1e-9  # less likely than this, it is no accident that a feature is there in relevant rows alone
+# in fewer rows an honest sparse feature, such as an exact match, may be there in relevant ones alone
+FEWEST_ROWS = 20
+# of relevant rows, and of others without it: from there on a feature tells them apart by being there
+MOST = 0.9
+SAMPLED_QUERIES = 1000  # drawn with a fixed seed, and said to be: a feature's NDCG is computed on these
+
+
+def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
+    """The area under the ROC curve of telling relevant rows by a feature, in its better direction; NaN with one class.
+
+    Shapes: `values` (n_rows,), `relevant` (n_rows,).
+
+    Example:
+        >>> auc(np.array([3.0, 1.0, 1.0, 0.0]), np.array([True, True, False, False]))  # 3.5 of 4 pairs
+        0.875
+    """
+    yes, no = np.sort(values[relevant]), np.sort(values[~relevant])
+    if not yes.size or not no.size:
+        return float("nan")
+    below, up_to = (int(np.searchsorted(no, yes, side).sum()) for side in ("left", "right"))
+    up = (below + up_to) / (2 * yes.size * no.size)
+    return float(max(up, 1 - up))
+
+
+def tells_relevant(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> bool:
+    """Whether a feature is there, neither 0 nor missing, in nearly all relevant rows and in few others.
+
+    Shapes: `values` (n_rows,), `relevant` (n_rows,).
+
+    Example:
+        >>> relevant = np.arange(100) < 20
+        >>> tells_relevant(np.where(np.arange(100) < 25, 3.0, 0.0), relevant)  # in all 20, and in 5 of the 80 others
+        True
+    """
+    there = (values != 0) & ~np.isnan(values)
+    if not FEWEST_ROWS <= np.count_nonzero(relevant) < relevant.size:
+        return False
+    return bool(there[relevant].mean() >= MOST and there[~relevant].mean() <= 1 - MOST)
+
+
+def are_ids(values: NDArray[np.float64], boundaries: NDArray[np.int64]) -> bool:
+    """Whether whole numbers differ in nearly all rows of a query, come again in other queries, and count no places.
+
+    Shapes: `values` (n_rows,), `boundaries` (n_queries + 1,).
+
+    Example:
+        >>> ids = np.array([907.0, 15, 301, 15, 512, 907, 301, 512, 15])
+        >>> are_ids(ids, np.array([0, 3, 6, 9])), are_ids(np.tile([1.0, 2, 3], 3), np.array([0, 3, 6, 9]))
+        (True, False)
+    """
+    if not np.array_equal(values, np.floor(values)):
+        return False
+    sizes, starts = np.diff(boundaries), boundaries[:-1]
+    query = np.repeat(np.arange(sizes.size), sizes)
+    order = np.lexsort((values, query))
+    new = (np.diff(values[order]) != 0) | (np.diff(query[order]) != 0)
+    reach = np.maximum.reduceat(values, starts) - np.minimum.reduceat(values, starts) + 1
+    several = sizes > 1
+    return bool(
+        several.any()
+        and 1 + np.count_nonzero(new) >= 0.99 * values.size
+        and values.size >= 2 * np.unique(values).size
+        and np.median(reach[several] / sizes[several]) > 2
+    )
+
+
+def n_only_relevant(
+    values: NDArray[np.float64], relevant: NDArray[np.bool_], log_share: NDArray[np.float64]
+) -> int:
+    """Rows in which a feature is neither 0 nor missing, if only relevant ones are, and not by chance; else 0.
+
+    With a share s of each query's rows relevant, k rows of it are all relevant by chance with at most s ** k. Shapes:
+    `values` (n_rows,), `relevant` (n_rows,), `log_share` (n_rows,).
+
+    Example:
+        >>> relevant = np.arange(100) % 4 == 0
+        >>> n_only_relevant(np.where(relevant, 7.0, 0.0), relevant, np.full(100, np.log(0.25)))
+        25
+    """
+    there = (values != 0) & ~np.isnan(values)
+    n = int(np.count_nonzero(there))
+    if n < FEWEST_ROWS or not relevant[there].all() or log_share[there].sum() > np.log(CHANCE):
+        return 0
+    return n
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """One pass over a feature matrix: ranges, and hashes of rows and columns by which equal ones are found.
+
+    A hash is the upper halves of two random linear combinations of the values' bits: two different rows share one
+    with probability 2**-64 or so.
+    """
+
+    low: NDArray[np.float32]  # low to n_zero: (n_features,); NaN where a feature is missing everywhere
+    high: NDArray[np.float32]
+    mean: NDArray[np.float64]  # of values that are not missing
+    n_missing: NDArray[np.int64]
+    n_zero: NDArray[np.int64]
+    rows: NDArray[np.uint64]  # (n_rows,), a hash of each row
+    # (n_rows,), rows whose values are all zero or missing: they tell nothing of their document
+    blank: NDArray[np.bool_]
+    columns: NDArray[np.uint64]  # (n_features,), a hash of each column
+
+    @classmethod
+    def of(cls, features: NDArray[np.float32]) -> Content:
+        """Digests of every row and of every feature. Shapes: `features` (n_rows, n_features)."""
+        n_rows, n_features = features.shape
+        bits = np.random.PCG64(20)
+        along, down = ((bits.random_raw(2 * n) | np.uint64(1)).reshape(2, -1) for n in (n_features, n_rows))
+        low = np.full(n_features, np.inf, dtype=np.float32)
+        high = np.full(n_features, -np.inf, dtype=np.float32)
+        counts = np.zeros((2, n_features), dtype=np.int64)
+        total = np.zeros(n_features)
+        rows = np.empty((2, n_rows), dtype=np.uint64)
+        blank = np.ones(n_rows, dtype=np.bool_)
+        columns = np.zeros((2, n_features), dtype=np.uint64)
+        _scan(features, along, down, low, high, counts, total, rows, blank, columns)
+        n_missing, n_zero = counts
+        absent = n_missing == n_rows
+        low[absent] = high[absent] = np.nan
+        mean = np.divide(total, n_rows - n_missing, out=np.full(n_features, np.nan), where=~absent)
+        return cls(low, high, mean, n_missing, n_zero, _upper_halves(*rows), blank, _upper_halves(*columns))
+
+    @cached_property
+    def constant(self) -> NDArray[np.bool_]:
+        """Features with one value in all rows, or none."""
+        n_rows = len(self.rows)
+        one_value = (self.low == self.high) & (self.n_missing == 0)
+        return np.asarray(one_value | (self.n_missing == n_rows))
+
+    @cached_property
+    def duplicate_of(self) -> NDArray[np.int64]:
+        """For each feature the first one with the same values in all rows; itself where there is none."""
+        _, first, which = np.unique(self.columns, return_index=True, return_inverse=True)
+        return first[which].astype(np.int64)
+
+    @cached_property
+    def n_repeated_rows(self) -> int:
+        """Rows whose features an earlier row has already."""
+        return int((self._sorted[1:] == self._sorted[:-1]).sum())
+
+    @cached_property
+    def _sorted(self) -> NDArray[np.uint64]:
+        return np.sort(self.rows)
+
+    def seen_in(self, known: Content) -> NDArray[np.bool_]:
+        """Which rows another matrix has as well; blank ones, which are alike everywhere, left out.
+
+        Example:
+            >>> known = Content.of(np.array([[1, 2], [3, np.nan], [0, 0]], dtype=np.float32))
+            >>> new = Content.of(np.array([[3, np.nan], [2, 1], [3, np.nan], [0, 0]], dtype=np.float32))
+            >>> new.seen_in(known)
+            array([ True, False,  True, False])
+        """
+        order = np.argsort(self.rows)
+        asked = self.rows[order]
+        at = np.searchsorted(known._sorted, asked)
+        seen = np.empty(asked.size, dtype=np.bool_)
+        seen[order] = known._sorted[np.minimum(at, len(known._sorted) - 1)] == asked
+        return seen & ~self.blank
+
+    def elsewhere(self, query: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows another query of the matrix has as well; blank ones left out. Shapes: `query` (n_rows,).
+
+        Example:
+            >>> content = Content.of(np.array([[1], [1], [2], [2], [0], [0]], dtype=np.float32))
+            >>> content.elsewhere(np.array([0, 0, 0, 1, 1, 2]))
+            array([False, False,  True,  True, False, False])
+        """
+        order = np.argsort(self.rows, kind="stable")
+        starts = np.flatnonzero(np.diff(self.rows[order], prepend=~self.rows[order[0]]))
+        ends = np.append(starts[1:], order.size)
+        shared = np.empty(order.size, dtype=np.bool_)
+        shared[order] = np.repeat(query[order[starts]] != query[order[ends - 1]], ends - starts)
+        return shared & ~self.blank
+
+
+@compiled
+def _scan(
+    features: NDArray[np.float32],
+    along: NDArray[np.uint64],
+    down: NDArray[np.uint64],
+    low: NDArray[np.float32],
+    high: NDArray[np.float32],
+    counts: NDArray[np.int64],
+    total: NDArray[np.float64],
+    rows: NDArray[np.uint64],
+    blank: NDArray[np.bool_],
+    columns: NDArray[np.uint64],
+) -> None:
+    """Fill ranges, counts (missing, zero), sums and hashes."""
+    n_rows, n_features = features.shape
+    one = np.empty(n_features, dtype=np.float32)
+    bits = one.view(np.uint32)
+    for i in range(n_rows):
+        first, second = np.uint64(0), np.uint64(0)
+        for j in range(n_features):
+            value = features[i, j]
+            if np.isnan(value):
+                value = np.float32(np.nan)  # one of the many
+                counts[0, j] += 1
+            else:
+                if value == 0:
+                    value = np.float32(0)  # -0 is the same number
+                    counts[1, j] += 1
+                else:
+                    blank[i] = False
+                total[j] += value
+                low[j] = min(low[j], value)
+                high[j] = max(high[j], value)
+            one[j] = value
+            word = np.uint64(bits[j])
+            first += along[0, j] * word
+            second += along[1, j] * word
+            columns[0, j] += down[0, i] * word
+            columns[1, j] += down[1, i] * word
+        rows[0, i] = first
+        rows[1, i] = second
+
+
+def _upper_halves(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    joined: NDArray[np.uint64] = (a & np.uint64(0xFFFFFFFF00000000)) | (b >> np.uint64(32))
+    return joined
+
+
+@dataclass(frozen=True)
+class FeatureFacts:
+    """One feature in one split."""
+
+    name: str
+    # low, high, mean: of values that are not missing; NaN if all are
+    low: float
+    high: float
+    mean: float
+    n_missing: int
+    n_zero: int
+    # NDCG@10 of ranking by this feature alone, in the better direction; NaN where nothing is relevant
+    ndcg: float
+    descending: bool  # whether the larger value comes first in that direction
+    # of telling rows with a label above 0 by it, in its better direction; NaN where all or none have one
+    auc: float
+    # sampled rows with it, if all have a label above 0 and chance does not explain it; else 0
+    n_only_relevant: int
+    # in the sampled rows it is neither 0 nor missing where a label is above 0, and seldom elsewhere
+    tells_relevant: bool
+    varies_in_queries: bool  # a query has two values of it
+    like_ids: bool  # in the sampled rows it looks like the number of a document
+    constant: bool  # one value in all rows
+    duplicate_of: str  # another feature with the same values, or ""
+
+
+@dataclass(frozen=True, eq=False)
+class SplitCard:
+    """One split."""
+
+    name: str
+    source: str
+    n_queries: int
+    n_rows: int
+    feature_names: tuple[str, ...]
+    grades: Mapping[float, int]  # label to rows
+    sizes: tuple[float, ...]  # rows per query, quantiles: 0, 25, 50, 75, 90, 100 %
+    n_without_relevant: int  # queries whose labels are all 0
+    # queries with a relevant document whose labels are all equal: no ranking is better than another
+    n_one_grade: int
+    n_single: int  # queries of one row
+    n_several_grades: int  # queries with several grades
+    n_sorted: int  # queries with several grades whose rows stand in the order of their labels
+    n_repeated_rows: int  # rows whose features an earlier row of the split has already
+    n_several_rows: int  # queries of two different rows and more; rows without any value but 0 left out
+    n_alike: int  # of those, queries at least half of whose rows other queries of the split have too
+    n_forced_ties: int  # rows with the same features as another row of the same query, but another label
+    random_ndcg: float  # NDCG@10 that random order gives
+    n_sampled: int  # queries that `random_ndcg` and the features' NDCG are computed on
+    features: tuple[FeatureFacts, ...]
+    notes: tuple[str, ...]
+    content: Content  # ranges and hashes
+    dataset: RankingDataset
+
+    @property
+    def n_features(self) -> int:
+        return len(self.feature_names)
+
+    @property
+    def named_queries(self) -> bool:
+        """Whether queries have names; numbers from 0 are only a count."""
+        ids = self.dataset.groups.ids
+        return not (ids.dtype.kind in "iu" and np.array_equal(ids, np.arange(len(ids))))
+
+
+def split_card(name: str, dataset: RankingDataset) -> SplitCard:
+    """The facts of a split; one pass over the features, and one ranking per feature of a sample of queries."""
+    groups, labels = dataset.groups, dataset.labels
+    starts = groups.boundaries[:-1]
+    best = np.maximum.reduceat(labels, starts)
+    worst = np.minimum.reduceat(labels, starts)
+    several = best > worst
+    rises = np.diff(labels, prepend=labels[0]) > 0
+    rises[starts] = False
+    values, counts = np.unique(labels, return_counts=True)
+    content = Content.of(dataset.features)
+    query = np.repeat(np.arange(groups.n_queries), groups.sizes)
+    names = dataset.feature_names
+    n_alike, n_several_rows = n_alike_queries(content, content.elsewhere(query), groups) if names else (0, 0)
+    sample = _sampled(dataset)
+    ndcg, descending, random = _single_features(sample)
+    numbers = (content.low, content.high, content.mean, content.n_missing, content.n_zero, ndcg, descending)
+    firsts = enumerate(content.duplicate_of.tolist())
+    facts = zip(
+        names,
+        *(part.tolist() for part in numbers),
+        *zip(*_outcomes(sample), strict=True),
+        content.constant.tolist(),
+        [names[first] if first != j else "" for j, first in firsts],
+        strict=True,
+    )
+    return SplitCard(
+        name=name,
+        source=dataset.source,
+        n_queries=dataset.n_queries,
+        n_rows=dataset.n_rows,
+        feature_names=names,
+        grades=dict(zip(values.tolist(), counts.tolist(), strict=True)),
+        sizes=tuple(np.quantile(groups.sizes, (0, 0.25, 0.5, 0.75, 0.9, 1)).tolist()),
+        n_without_relevant=int((best == 0).sum()),
+        n_one_grade=int((~several & (best > 0)).sum()),
+        n_single=int((groups.sizes == 1).sum()),
+        n_several_grades=int(several.sum()),
+        n_sorted=int((several & ~np.logical_or.reduceat(rises, starts)).sum()),
+        n_repeated_rows=content.n_repeated_rows if names else 0,
+        n_several_rows=n_several_rows,
+        n_alike=n_alike,
+        n_forced_ties=_n_forced_ties(content.rows, labels, groups.sizes) if names else 0,
+        random_ndcg=random,
+        n_sampled=sample.n_queries,
+        features=tuple(FeatureFacts(*of_one) for of_one in facts),
+        notes=dataset.notes,
+        content=content,
+        dataset=dataset,
+    )
+
+
+def n_alike_queries(content: Content, seen: NDArray[np.bool_], groups: QueryGroups) -> tuple[int, int]:
+    """Queries of at least two different rows of which half or more were `seen` (n_rows,); and how many could be."""
+    starts, there = groups.boundaries[:-1], ~content.blank
+    lowest = np.minimum.reduceat(np.where(there, content.rows, ~np.uint64(0)), starts)
+    several = np.maximum.reduceat(np.where(there, content.rows, np.uint64(0)), starts) > lowest
+    n_seen, n_there = (np.add.reduceat(rows, starts, dtype=np.int64) for rows in (seen, there))
+    return int(np.count_nonzero(several & (2 * n_seen >= n_there))), int(np.count_nonzero(several))
+
+
+def _sampled(dataset: RankingDataset) -> RankingDataset:
+    best = dataset.groups.max(dataset.labels)
+    useful = np.flatnonzero(best > 0)
+    if len(useful) == 0:
+        useful = np.arange(dataset.n_queries)
+    chosen = useful[np.sort(shuffled(len(useful), 1)[:SAMPLED_QUERIES])]
+    return dataset.take(chosen.astype(np.int64))
+
+
+def _single_features(sample: RankingDataset) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
+    """NDCG@10 of each feature in its better direction, which that is, and NDCG@10 of random order."""
+    labels = sample.labels
+    whole_grades = bool(labels.max() <= 31 and np.array_equal(labels, np.floor(labels)))
+    # Equal values count as in random order: a constant feature is as good as chance.
+    metric = NDCG(k=10, ties="expected", gain="exp" if whole_grades else "linear")
+    bound = bind([metric], sample.judgments)
+
+    def mean(scores: NDArray[np.float64]) -> float:
+        return evaluate_bound(bound, scores)[metric].mean
+
+    random = mean(np.zeros(sample.n_rows))
+    ndcg = np.full(sample.n_features, np.nan)
+    descending = np.ones(sample.n_features, dtype=bool)
+    for j in range(sample.n_features):
+        values = sample.features[:, j].astype(np.float64)
+        values[np.isnan(values)] = -np.inf
+        up = mean(values)
+        values[np.isinf(values)] = np.inf
+        down = mean(-values)
+        ndcg[j], descending[j] = max(up, down), up >= down
+    return ndcg, descending, random
+
+
+def _outcomes(sample: RankingDataset) -> list[tuple[float, int, bool, bool, bool]]:
+    """Of each feature `auc`, `n_only_relevant`, `tells_relevant`, `varies_in_queries` and `like_ids`."""
+    relevant, groups = sample.labels > 0, sample.groups
+    shares = groups.sum(relevant, np.float64) / groups.sizes
+    starts = groups.boundaries[:-1]
+    with np.errstate(divide="ignore"):
+        log_share = np.repeat(np.log(shares), groups.sizes)
+    facts = []
+    for j, name in enumerate(sample.feature_names):
+        values = sample.features[:, j].astype(np.float64)
+        ranked = np.where(np.isnan(values), -np.inf, values)
+        numbers = name not in sample.categories
+        facts.append(
+            (
+                auc(ranked, relevant),
+                n_only_relevant(values, relevant, log_share) if numbers else 0,
+                numbers and tells_relevant(values, relevant),
+                bool((np.maximum.reduceat(ranked, starts) > np.minimum.reduceat(ranked, starts)).any()),
+                numbers and are_ids(values, groups.boundaries),
+            )
+        )
+    return facts
+
+
+def _n_forced_ties(hashes: NDArray[np.uint64], labels: NDArray[np.float64], sizes: NDArray[np.int64]) -> int:
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    order = np.lexsort((hashes, query))
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (hashes[order][1:] != hashes[order][:-1]) | (query[order][1:] != query[order][:-1])
+    starts = np.flatnonzero(new)
+    best = np.maximum.reduceat(labels[order], starts)
+    worst = np.minimum.reduceat(labels[order], starts)
+    counts = np.diff(np.append(starts, len(order)))
+    return int(counts[best > worst].sum())
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from ltr_harness.inspection.card import DataCard, Overlap
-from ltr_harness.inspection.split_facts import FeatureFacts, SplitCard
+from ltr_harness.inspection.card import DataCard, FeatureFacts, Overlap, SplitCard
 from ltr_harness.readers.tables import features_line, is_outcome, is_place
 from ltr_harness.wording import count_of, plural
 
@@ -266,19 +265,27 @@ def _about(
 def _sound(card: DataCard) -> str:
     """What to write into an experiment's file; files without names of columns have no such line."""
     first = card.splits[0]
-    suspects = {one.name for split in card.splits for one in split.features if _is_suspect(split, one)}
+    if not first.dataset.columns:
+        return "write the files without it"
+    suspects = {
+        one.name
+        for split in card.splits
+        for one in split.features
+        if split.n_queries >= FEW_QUERIES
+        and (
+            _leaks(split, one)
+            or one.n_only_relevant
+            or one.tells_relevant
+            or one.auc > OUTCOME
+            or _is_id(one)
+        )
+    }
     rest = [
         name
         for name in first.feature_names
         if name not in suspects and not (is_outcome(name) or is_place(name))
     ]
-    return features_line(rest) if first.dataset.columns else "write the files without it"
-
-
-def _is_suspect(split: SplitCard, feature: FeatureFacts) -> bool:
-    """Whether one of the lints of single features is about it."""
-    told = feature.n_only_relevant or feature.tells_relevant or feature.auc > OUTCOME or _is_id(feature)
-    return _leaks(split, feature) or (bool(told) and split.n_queries >= FEW_QUERIES)
+    return features_line(rest)
 
 
 def _leaks(split: SplitCard, feature: FeatureFacts) -> bool:

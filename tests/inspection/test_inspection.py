@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.inspection import data_card, lint, split_card
-from ltr_harness.inspection.split_facts import Content
+from ltr_harness.inspection.card import Content
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.memory import from_arrays
