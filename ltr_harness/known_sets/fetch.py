@@ -15,7 +15,7 @@ from typing import IO
 
 from ltr_harness.errors import DataError, FetchError, HarnessError, Problem
 from ltr_harness.files import file_digest, unfinished
-from ltr_harness.known_sets.table import Download
+from ltr_harness.known_sets import Download
 from ltr_harness.wording import count_of
 
 _BLOCK = 1 << 16

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ltr_harness.errors import FetchError
+from ltr_harness.known_sets import Download
 from ltr_harness.known_sets.fetch import fetch
-from ltr_harness.known_sets.table import Download
 
 CONTENT = bytes(i * 7 % 251 for i in range(300_000))
 
