@@ -192,10 +192,12 @@ def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
     return nested(tree, split, lambda node: {"nodeid": node, "leaf": float(tree.value[node])})
 
 
-def used_features(forest: Forest) -> list[int]:
-    """The columns that some split looks at, in order; the first one where there is no split."""
+def used_features(forest: Forest) -> list[str]:
+    """The features that some split looks at, in the columns' order; the first one where there is no split."""
     looked_at = np.unique(np.concatenate([tree.feature for tree in forest.trees]))
-    return [int(column) for column in looked_at if column != LEAF] or [0]
+    return [forest.feature_names[column] for column in looked_at if column != LEAF] or [
+        forest.feature_names[0]
+    ]
 
 
 def features_path(path: Path) -> Path:
@@ -205,9 +207,8 @@ def features_path(path: Path) -> Path:
 
 def model_name(stem: str) -> str:
     """The file's name without its ending, which is what the model is called."""
-    if not re.fullmatch(
-        r"[\w.-]{1,200}", stem, re.ASCII
-    ):  # addresses and queries of the engines have other characters
+    # addresses and queries of the engines have other characters
+    if not re.fullmatch(r"[\w.-]{1,200}", stem, re.ASCII):
         cure = "name the file so"
         raise refused(f"the file's name, {stem!r}, is the model's", "letters, digits and any of _ - .", cure)
     return stem

@@ -8,20 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ltr_harness.export import formats
 from ltr_harness.export.forest import NAN, NEVER, Forest, Split, Tree, refused
-from ltr_harness.export.formats import (
-    FEATURES_RULE,
-    EngineFormat,
-    Missing,
-    Scores,
-    engine_forest,
-    features_path,
-    model_name,
-    nested,
-    refuse_names,
-    used_features,
-    xgboost_dump,
-)
+from ltr_harness.export.formats import EngineFormat, Missing, Scores, nested
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 
@@ -50,7 +39,7 @@ class OpenSearch(EngineFormat):
         _ARITHMETIC,
         "a value is missing where the feature's query does not match: it goes where `missing` says since 3.8, always "
         "right from 3.2 to 3.7, and is 0 before",
-        FEATURES_RULE,
+        formats.FEATURES_RULE,
     )
     missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {
         (3, 8): "there",
@@ -60,12 +49,12 @@ class OpenSearch(EngineFormat):
 
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
         refuse_feature_names(forest.feature_names)
-        form = engine_forest(forest, "<", self.name)
-        trees = [xgboost_dump(tree, form.feature_names) for tree in form.trees]
+        form = formats.engine_forest(forest, "<", self.name)
+        trees = [formats.xgboost_dump(tree, form.feature_names) for tree in form.trees]
         definition = {"type": "model/xgboost+json", "definition": trees}
-        body = {"model": {"name": model_name(path.stem), "model": definition}}
+        body = {"model": {"name": formats.model_name(path.stem), "model": definition}}
         write_whole(path, json.dumps(body))
-        write_feature_set(path, [form.feature_names[column] for column in used_features(form)])
+        write_feature_set(path, formats.used_features(form))
 
     def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
         with self.reading(path):
@@ -99,7 +88,7 @@ class Elasticsearch(OpenSearch):
         _ARITHMETIC,
         "a value is missing where the feature's query does not match: it goes where `missing` says since 8.11 (plugin "
         "1.5.9), and is 0 before",
-        FEATURES_RULE,
+        formats.FEATURES_RULE,
     )
     missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(8, 11): "there", (0, 0): "zero"}
 
@@ -107,7 +96,7 @@ class Elasticsearch(OpenSearch):
 def refuse_feature_names(names: Sequence[str]) -> None:
     """Raise for names that the plugins do not store."""
     expected = f"names of 1 to {_LONGEST} bytes, which the plugin can store"
-    refuse_names(names, lambda name: not name.strip() or len(name.encode()) > _LONGEST, expected)
+    formats.refuse_names(names, lambda name: not name.strip() or len(name.encode()) > _LONGEST, expected)
 
 
 def write_feature_set(path: Path, names: Sequence[str]) -> None:
@@ -127,7 +116,7 @@ def write_feature_set(path: Path, names: Sequence[str]) -> None:
         return {**head, "template": {"function_score": score}}
 
     body = {"featureset": {"features": [feature(name) for name in names]}}
-    write_whole(features_path(path), json.dumps(body, indent=1))
+    write_whole(formats.features_path(path), json.dumps(body, indent=1))
 
 
 class RankLib(EngineFormat):
@@ -143,12 +132,12 @@ class RankLib(EngineFormat):
         "RankLib compares with <= and sums in float32; thresholds are those that part float32 values as here",
         "a missing value is 0",
         "features have numbers: the column's name where all names are numbers, else its place, from 1",
-        FEATURES_RULE,
+        formats.FEATURES_RULE,
     )
 
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
         refuse_feature_names(forest.feature_names)
-        form = engine_forest(forest, "<=", self.name)
+        form = formats.engine_forest(forest, "<=", self.name)
         numbers = _numbers(form.feature_names)
         trees = "".join(
             f'<tree id="{at}" weight="1.0">\n<split>\n{_written(tree, numbers)}</split>\n</tree>\n'

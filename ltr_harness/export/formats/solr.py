@@ -8,20 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.export import formats
 from ltr_harness.export.forest import LEAF, NAN, NEVER, Forest, Split, Tree
-from ltr_harness.export.formats import (
-    BEYOND,
-    FEATURES_RULE,
-    EngineFormat,
-    Missing,
-    Scores,
-    engine_forest,
-    features_path,
-    model_name,
-    nested,
-    refuse_names,
-    used_features,
-)
+from ltr_harness.export.formats import EngineFormat, Missing, Scores, nested
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 
@@ -42,22 +31,22 @@ class Solr(EngineFormat):
         "Solr compares with <= in float32, after 0.000001 is added to every threshold, which is written lower for it; "
         "it sums in float32",
         "a missing value goes where `missing` says since 9.2, where the features' defaultValue is NaN, and is 0 before",
-        FEATURES_RULE,
+        formats.FEATURES_RULE,
     )
     missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(9, 2): "there", (0, 0): "zero"}
 
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
         expected = "names without = and , which part names and values where Solr logs features"
-        refuse_names(
+        formats.refuse_names(
             forest.feature_names, lambda name: not name.strip() or "=" in name or "," in name, expected
         )
-        form, name = engine_forest(forest, "<=", self.name), model_name(path.stem)
+        form, name = formats.engine_forest(forest, "<=", self.name), formats.model_name(path.stem)
         # whether a missing value goes anywhere where 0 does not
         apart = self.missing == "there" and any(
             ((tree.feature != LEAF) & (tree.missing_left != (tree.threshold >= 0))).any()
             for tree in form.trees
         )
-        used = [form.feature_names[column] for column in used_features(form)]
+        used = formats.used_features(form)
         trees = [{"weight": "1", "root": _written(tree, form.feature_names, apart)} for tree in form.trees]
         body = {
             "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
@@ -67,14 +56,12 @@ class Solr(EngineFormat):
             "params": {**({"isNullSameAsZero": False} if apart else {}), "trees": trees},
         }
         write_whole(path, json.dumps(body))
-        kind, default = (
-            "org.apache.solr.ltr.feature.FieldValueFeature",
-            {"defaultValue": "NaN"} if apart else {},
-        )
+        kind = "org.apache.solr.ltr.feature.FieldValueFeature"
+        default = {"defaultValue": "NaN"} if apart else {}
         features = [
             {"store": name, "name": one, "class": kind, "params": {"field": one, **default}} for one in used
         ]
-        write_whole(features_path(path), json.dumps(features, indent=1))
+        write_whole(formats.features_path(path), json.dumps(features, indent=1))
 
     def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
         with self.reading(path):
@@ -108,7 +95,8 @@ class Solr(EngineFormat):
 def _written(tree: Tree, names: Sequence[str], apart: bool) -> Any:
     """Numbers are texts: Solr's setter of a number takes no number of JSON."""
     with np.errstate(over="ignore"):
-        thresholds = without_slack(tree.threshold.astype(np.float32)).clip(-BEYOND, BEYOND, dtype=np.float64)
+        lower = without_slack(tree.threshold.astype(np.float32))
+        thresholds = lower.clip(-formats.BEYOND, formats.BEYOND, dtype=np.float64)
 
     def split(node: int, level: int, left: Any, right: Any) -> dict[str, Any]:
         direction = {"missing": "left" if tree.missing_left[node] else "right"} if apart else {}
