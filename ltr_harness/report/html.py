@@ -109,7 +109,10 @@ def _environment() -> jinja2.Environment:
 
 def table_views(table: blocks.Table) -> list[list[CellView]]:
     return [
-        [_view(cell, table, at, table.is_best(number, at)) for at, cell in enumerate(row)]
+        [
+            _view(cell, column, table.is_best(number, at))
+            for at, (cell, column) in enumerate(zip(row, table.columns, strict=True))
+        ]
         for number, row in enumerate(table.rows)
     ]
 
@@ -118,25 +121,25 @@ def footer_views(table: blocks.Table) -> list[list[str]]:
     return [[formats.cell_text(cell, "count") for cell in row] for row in table.footer]
 
 
-def _view(cell: blocks.Cell, table: blocks.Table, at: int, best: bool) -> CellView:
-    column = table.columns[at]
+def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
     by = blocks.sort_value(cell)
-    view = CellView("value", "", sort="" if by is None else str(by), numeric=column.numeric)
+    sort, numeric = "" if by is None else str(by), column.numeric
     match cell:
         case blocks.ModelName(name=name, colour=colour, note=note):
-            return view._replace(kind="model", text=name, best=best, colour=colour_of(colour), note=note)
+            swatch = colour_of(colour)
+            return CellView("model", name, sort=sort, best=best, colour=swatch, note=note, numeric=numeric)
         case blocks.Badge(text=text, tone=tone):
-            return view._replace(kind="badge", text=text, tone=tone)
+            return CellView("badge", text, sort=sort, tone=tone, numeric=numeric)
         case blocks.Link(text=text, href=href):
-            return view._replace(kind="link", text=text, href=href)
+            return CellView("link", text, sort=sort, href=href, numeric=numeric)
         case blocks.Estimate(value=value, low=low, high=high, mark=mark):
-            around = formats.interval(low, high, signed=column.format == "difference")
-            text = formats.value_text(value, column.format)
-            return view._replace(text=_minus(text), around=_minus(around), mark=mark, best=best)
+            around = _minus(formats.interval(low, high, signed=column.format == "difference"))
+            text = _minus(formats.value_text(value, column.format))
+            return CellView("value", text, around, mark, sort, best, numeric=numeric)
         case _:
             text = formats.cell_text(cell, column.format)
-            shown = _minus(text) if column.numeric else text
-            return view._replace(text=shown, best=best, code=column.format == "code")
+            shown = _minus(text) if numeric else text
+            return CellView("value", shown, sort=sort, best=best, code=column.format == "code", numeric=numeric)
 
 
 def _minus(text: str) -> str:

@@ -17,7 +17,7 @@ from ltr_harness.report.sections.features import Importance, importance
 from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.sections.published import PublishedFigure, published
 from ltr_harness.report.sections.queries import ChangedQuery, changes
-from ltr_harness.report.sections.ties import tie_audits
+from ltr_harness.report.sections.ties import audits
 from ltr_harness.runs.record import Record
 from ltr_harness.wording import printable
 
@@ -151,7 +151,7 @@ def document(data: ReportData) -> dict[str, Any]:
         published=list(published(data)),
         ties=[
             Ties(model=model, **{name: getattr(audit, name) for name in Ties.model_fields if name != "model"})
-            for model, audit in tie_audits(data).items()
+            for model, audit in audits(data).items()
         ],
         importance=[one for model in data.models for one in importance(model, data.runs_of(model)).values()],
         cost=[cost(model, records) for model in data.models if (records := data.records_of(model))],

@@ -160,7 +160,7 @@ def test_what_differs_is_said_in_words(stored: ReportData) -> None:
 
 
 def test_the_tie_audit_is_about_the_stored_scores(stored: ReportData) -> None:
-    audits = ties.tie_audits(stored)
+    audits = ties.audits(stored)
     assert set(audits) == set(stored.models)
     assert audits["z-random"].share_tied_positions == 0
     assert audits["lgbm"].share_tied_positions > 0  # four trees of four leaves tell few rows apart

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -374,29 +374,43 @@ def tie_audit(
         >>> (audit.mean_low, audit.mean, audit.mean_high, audit.share_touched)
         (0.75, 0.875, 1.0, 0.5)
     """
+    [audit] = tie_audits(metric, judgments, [scores], retrieved)
+    return audit
+
+
+def tie_audits(
+    metric: Metric | str,
+    judgments: Judgments,
+    rankings: Iterable[ArrayLike],
+    retrieved: ArrayLike | None = None,
+) -> Iterator[TieAudit]:
+    """The audit of each of several rankings, scores (n_rows,), of the same queries; a metric is bound once for all."""
     own = parse_metric(metric).resolved(judgments)
     rules = [own, *(dataclasses.replace(own, ties=ties) for ties in ("worst", "best"))]
-    share = share_tied(own, judgments, scores, retrieved)
-    if not (share or own.whole_order):  # nothing that counts ties: every order is the same one
-        rules = rules[:1]
-    binding = BoundOnce(rules, judgments)
-    per_query = binding.per_query(scores, retrieved)
-    means = binding.means_of(per_query).tolist()
-    if len(rules) == 1:
-        per_query, means = np.repeat(per_query, 3, axis=0), 3 * means
-    mean, worst, best = means
-    low, high = np.minimum(per_query[1], per_query[2]), np.maximum(per_query[1], per_query[2])
-    defined = ~np.isnan(low)
-    return TieAudit(
-        own,
-        low,
-        high,
-        mean,
-        min(worst, best),
-        max(worst, best),
-        float((low[defined] < high[defined]).mean()) if defined.any() else float("nan"),
-        share,
-    )
+    bound: dict[int, Binding] = {}
+    for scores in rankings:
+        share = share_tied(own, judgments, scores, retrieved)
+        # where nothing that counts ties, every order is the same one
+        n = 3 if share or own.whole_order else 1
+        if n not in bound:
+            bound[n] = BoundOnce(rules[:n], judgments)
+        per_query = bound[n].per_query(scores, retrieved)
+        means = bound[n].means_of(per_query).tolist()
+        if n == 1:
+            per_query, means = np.repeat(per_query, 3, axis=0), 3 * means
+        mean, worst, best = means
+        low, high = np.minimum(per_query[1], per_query[2]), np.maximum(per_query[1], per_query[2])
+        defined = ~np.isnan(low)
+        yield TieAudit(
+            own,
+            low,
+            high,
+            mean,
+            min(worst, best),
+            max(worst, best),
+            float((low[defined] < high[defined]).mean()) if defined.any() else float("nan"),
+            share,
+        )
 
 
 def share_tied(metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None) -> float:

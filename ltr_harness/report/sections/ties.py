@@ -1,20 +1,21 @@
 """How much of the numbers is decided by the order of equal scores?"""
 
 from ltr_harness.errors import MetricError
-from ltr_harness.metrics import TieAudit, parse_metric, tie_audit
+from ltr_harness.metrics import TieAudit, parse_metric
+from ltr_harness.metrics.core.binding import tie_audits
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData, computed_once
 
 
 def section(data: ReportData) -> list[Block]:
-    audits = tie_audits(data)
-    if not audits:
+    of_models = audits(data)
+    if not of_models:
         return []
     k = MetricName.of(data.primary).k
     positions = "positions" if k is None else f"top-{k} positions"
     heading = Heading("Equal scores")
-    if not any(audit.share_tied_positions for audit in audits.values()):
+    if not any(audit.share_tied_positions for audit in of_models.values()):
         return [
             heading,
             Paragraph(
@@ -33,7 +34,7 @@ def section(data: ReportData) -> list[Block]:
         Table.of(
             "ties",
             f"{data.primary} over the orders of equal scores, each model's first seed.",
-            audits.items(),
+            of_models.items(),
             {
                 Column("Model"): lambda one: data.model_name(one[0]),
                 Column("As evaluated", "metric"): lambda one: one[1].mean,
@@ -50,14 +51,13 @@ def section(data: ReportData) -> list[Block]:
 
 
 @computed_once
-def tie_audits(data: ReportData) -> dict[str, TieAudit]:
+def audits(data: ReportData) -> dict[str, TieAudit]:
     """Each model's audit at the primary metric, first seed; empty where the metric has none."""
     if data.rows is None:
         return {}
     try:
         metric = parse_metric(data.primary)
-        return {
-            model: tie_audit(metric, data.rows.judgments, data.rows.scores(model)) for model in data.models
-        }
+        rankings = (data.rows.scores(model) for model in data.models)
+        return dict(zip(data.models, tie_audits(metric, data.rows.judgments, rankings), strict=True))
     except MetricError:  # a metric from outside, or one without a worst and a best order
         return {}
