@@ -31,9 +31,8 @@ from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, check_scores
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core import RowRanker, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
-from ltr_harness.metrics.core.ranking import RowRanker
-from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.wording import count_of
 
 Weighting = Literal["swap", "ndcg_loss2++"]

@@ -9,17 +9,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.gains import (
-    NAMED_DISCOUNTS,
-    discounts,
-    labels_by_subtopic,
-    refuse_label_order,
-    subtopics_of_queries,
-    table_text,
-)
+from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, gains
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Facts, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.err import expected_utility, refuse_huge_ties
 
 
@@ -62,15 +53,16 @@ class AlphaNDCG(BinaryMetric):
     source = "Clarke et al. 2008"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
+        named = gains.NAMED_DISCOUNTS
+        object.__setattr__(self, "discount", gains.table_text(self.discount, "discount", named, 1))
         super().__post_init__()
-        refuse_label_order(self.name, self.ties)
+        gains.refuse_label_order(self.name, self.ties)
         if not 0 < self.alpha <= 1:
             raise MetricError(f"{self.name}: alpha={self.alpha}; expected a number above 0 and up to 1")
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         relevant = self._relevant(judgments)
-        n_subtopics = subtopics_of_queries(relevant, judgments)
+        n_subtopics = gains.subtopics_of_queries(relevant, judgments)
         ideal, worth = self._ideal(judgments, relevant, cutoffs)
 
         def values(ranking: Ranking) -> Values:
@@ -85,14 +77,14 @@ class AlphaNDCG(BinaryMetric):
         return {"subtopics": self._relevant(judgments).sum(axis=0, dtype=np.int64)}
 
     def rank_facts(self, n_ranks: int) -> Facts:
-        return {"discount": discounts(self.discount, n_ranks, self.name)}
+        return {"discount": gains.discounts(self.discount, n_ranks, self.name)}
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         return "ideal alpha-DCG", self._ideal(judgments, self._relevant(judgments), cutoffs)[0][:, 0]
 
     def _relevant(self, judgments: Judgments) -> NDArray[np.float64]:
         """float64 (n_subtopics, n_rows), 1 where a row is relevant for a subtopic of its query and 0 where not."""
-        labels = labels_by_subtopic(judgments, self.without_cutoff)
+        labels = gains.labels_by_subtopic(judgments, self.without_cutoff)
         return np.asarray(labels >= self.relevant, dtype=np.float64)
 
     def _gained(
@@ -113,7 +105,7 @@ class AlphaNDCG(BinaryMetric):
     ) -> tuple[Values, NDArray[np.float64]]:
         """alpha-DCG of the ideal list, and the discounts of the ranks that count."""
         depth = int(min(judgments.groups.sizes.max(), cutoffs[-1]))
-        worth = discounts(self.discount, depth, self.name)
+        worth = gains.discounts(self.discount, depth, self.name)
         by_row = np.ascontiguousarray(relevant.T)
         if self.ties == "id":
             first = RowRanker(judgments, "id", None).rank(np.zeros(len(by_row)))
@@ -137,10 +129,10 @@ def _greedily(
 ) -> None:
     """Score the rows so that each query's next is the one that adds most; where several do, the first of `rows`."""
     n_subtopics = relevant.shape[1]
-    gains = np.empty(n_subtopics)
+    gain_of = np.empty(n_subtopics)
     for query in range(boundaries.size - 1):
         start, end = boundaries[query], boundaries[query + 1]
-        gains[:] = 1.0
+        gain_of[:] = 1.0
         for rank in range(min(end - start, depth)):
             best = -1
             most = 0.0
@@ -149,7 +141,7 @@ def _greedily(
                 if scores[row] == 0.0:
                     gain = 0.0
                     for subtopic in range(n_subtopics):
-                        gain += relevant[row, subtopic] * gains[subtopic]
+                        gain += relevant[row, subtopic] * gain_of[subtopic]
                     if gain > most:
                         best, most = row, gain
             if best < 0:
@@ -157,4 +149,4 @@ def _greedily(
             scores[best] = float(end - start - rank)
             for subtopic in range(n_subtopics):
                 if relevant[best, subtopic] > 0.0:
-                    gains[subtopic] *= again
+                    gain_of[subtopic] *= again

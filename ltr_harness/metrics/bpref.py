@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking
 from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.rbp_residual import judged_rows
 
 

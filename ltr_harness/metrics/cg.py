@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_GAINS, gains_of, table_text
 from ltr_harness.metrics.core.metric import Cutoffs, Facts, Metric, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
-from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
 
 

@@ -7,11 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, NAMED_GAINS, discounts, gains_of, table_text
 from ltr_harness.metrics.core.metric import Cutoffs, Facts, Metric, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
-from ltr_harness.metrics.core.swap_change import SwapChange
 
 
 @dataclass(frozen=True, kw_only=True)

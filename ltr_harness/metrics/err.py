@@ -8,18 +8,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.gains import (
-    UTILITIES,
-    check_max_grade,
-    discounts,
-    freeze_max_grade,
-    refuse_above,
-    table_text,
-)
+from ltr_harness.metrics.core import Judgments, Ranking, SwapChange, gains
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Facts, Metric, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
-from ltr_harness.metrics.core.swap_change import SwapChange
 
 _LARGEST_TIE_WITHOUT_CUTOFF = 10_000
 
@@ -65,11 +55,11 @@ class ERR(Metric):
     source = "Chapelle et al. 2009"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "discount", table_text(self.discount, "discount", UTILITIES, 1))
+        object.__setattr__(self, "discount", gains.table_text(self.discount, "discount", gains.UTILITIES, 1))
         super().__post_init__()
-        if self.discount not in UTILITIES and max(map(float, self.discount.split("_"))) > 1:
+        if self.discount not in gains.UTILITIES and max(map(float, self.discount.split("_"))) > 1:
             raise MetricError(f"{self.name}: discount={self.discount}; expected factors from 0 to 1")
-        check_max_grade(self.name, self.max_grade)
+        gains.check_max_grade(self.name, self.max_grade)
         if self.stop == "label":
             object.__setattr__(self, "max_grade", None)
         if not 0 < self.continuation <= 1:
@@ -82,7 +72,7 @@ class ERR(Metric):
         return self if known else replace(self, max_grade=max_grade)
 
     def resolved(self, judgments: Judgments) -> Self:
-        return freeze_max_grade(self, judgments)
+        return gains.freeze_max_grade(self, judgments)
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         stops = self.stop_probabilities(judgments)
@@ -110,23 +100,23 @@ class ERR(Metric):
 
     def rank_facts(self, n_ranks: int) -> Facts:
         heading = "1 / rank" if self.discount == "reciprocal" else "discount"
-        return {heading: discounts(self.discount, n_ranks, self.name)}
+        return {heading: gains.discounts(self.discount, n_ranks, self.name)}
 
     def worth_of_ranks(self, judgments: Judgments, cutoffs: Cutoffs) -> NDArray[np.float64]:
         """float64 (n_ranks,), what it is worth to be satisfied at each rank that counts."""
-        return discounts(self.discount, int(min(judgments.groups.sizes.max(), cutoffs[-1])), self.name)
+        return gains.discounts(self.discount, int(min(judgments.groups.sizes.max(), cutoffs[-1])), self.name)
 
     def stop_probabilities(self, judgments: Judgments) -> NDArray[np.float64]:
         """float64 (n_rows,), R(g): the chance that each row satisfies."""
         labels = judgments.labels
         if self.stop == "label":
             cure = "stop=exp takes grades"
-            refuse_above(
+            gains.refuse_above(
                 1, judgments, self.without_cutoff, "1, and stop=label takes labels for probabilities", cure
             )
             return labels
         assert self.max_grade is not None  # `resolved` has fixed it
-        refuse_above(self.max_grade, judgments, self.without_cutoff)
+        gains.refuse_above(self.max_grade, judgments, self.without_cutoff)
         if self.stop == "linear":
             return np.asarray(labels / (self.max_grade + 1.0))
         return np.asarray(np.exp2(labels - self.max_grade) - np.exp2(-float(self.max_grade)))

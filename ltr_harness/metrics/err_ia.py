@@ -7,15 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.gains import (
-    discounts,
-    labels_by_subtopic,
-    refuse_label_order,
-    subtopics_of_queries,
-)
+from ltr_harness.metrics.core import Judgments, Ranking, gains
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.err import ERR, expected_utility, refuse_huge_ties
 
 _RANKS = 10_000
@@ -66,7 +59,7 @@ class ERRIA(ERR):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        refuse_label_order(self.name, self.ties)
+        gains.refuse_label_order(self.name, self.ties)
         if self.relevant is not None and not self.relevant > 0:
             raise MetricError(f"{self.name}: relevant={self.relevant}; expected a grade above 0")
 
@@ -76,7 +69,7 @@ class ERRIA(ERR):
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         stops = self._stops(judgments)
         worth = self.worth_of_ranks(judgments, cutoffs)
-        n_subtopics = subtopics_of_queries(stops, judgments)
+        n_subtopics = gains.subtopics_of_queries(stops, judgments)
         divisor = np.maximum(n_subtopics, 1) * self._ceiling(cutoffs)[:, np.newaxis]
 
         def values(ranking: Ranking) -> Values:
@@ -93,12 +86,12 @@ class ERRIA(ERR):
         return {"subtopics": np.count_nonzero(self._stops(judgments), axis=0)}
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
-        n_subtopics = subtopics_of_queries(self._stops(judgments), judgments)
+        n_subtopics = gains.subtopics_of_queries(self._stops(judgments), judgments)
         return "subtopics" + " x best possible" * self.normalized, n_subtopics[0] * self._ceiling(cutoffs)
 
     def _stops(self, judgments: Judgments) -> NDArray[np.float64]:
         """float64 (n_subtopics, n_rows), the chance that each row satisfies who meant each subtopic."""
-        labels = labels_by_subtopic(judgments, self.without_cutoff)
+        labels = gains.labels_by_subtopic(judgments, self.without_cutoff)
         metric = self
         if self.relevant is not None:
             labels = (labels >= self.relevant).astype(np.float64)
@@ -119,5 +112,5 @@ class ERRIA(ERR):
             best = self.max_grade / (self.max_grade + 1.0) if linear else 1.0 - 2.0**-self.max_grade
         n_ranks = int(min(cutoffs[-1], _RANKS))
         left = ((1.0 - best) * self.continuation) ** np.arange(n_ranks)
-        reached = np.cumsum(discounts(self.discount, n_ranks, self.name) * best * left)
+        reached = np.cumsum(gains.discounts(self.discount, n_ranks, self.name) * best * left)
         return np.asarray(reached[np.minimum(cutoffs, n_ranks) - 1])

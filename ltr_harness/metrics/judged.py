@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Metric, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
 from ltr_harness.metrics.dcg import cumulated
 from ltr_harness.metrics.rbp_residual import judged_rows
 

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.concordance import LabelOrder
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Metric, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
-from ltr_harness.metrics.core.swap_change import SwapChange
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
-from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
 
 

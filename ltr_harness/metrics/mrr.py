@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Facts, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
-from ltr_harness.metrics.core.swap_change import SwapChange
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,10 +5,8 @@ from typing import Literal
 
 import numpy as np
 
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Divisor, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking, RowRanker
-from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import DCG, cumulated
 
 

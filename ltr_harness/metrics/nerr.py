@@ -4,10 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking, RowRanker
-from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.err import ERR, expected_utility
 
 

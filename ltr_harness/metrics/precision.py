@@ -7,10 +7,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
-from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
 
 Counts = NDArray[np.int64]

@@ -8,11 +8,9 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_GAINS, gains_of, table_text
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking, RowRanker
-from ltr_harness.metrics.core.swap_change import SwapChange
 
 
 @dataclass(frozen=True, kw_only=True)

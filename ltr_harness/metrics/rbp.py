@@ -7,11 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.gains import check_max_grade, freeze_max_grade
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Facts, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
-from ltr_harness.metrics.core.swap_change import SwapChange
 from ltr_harness.metrics.dcg import cumulated
 
 

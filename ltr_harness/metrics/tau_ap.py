@@ -6,10 +6,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core import Judgments, Ranking
 from ltr_harness.metrics.core.concordance import LabelOrder
 from ltr_harness.metrics.core.metric import Cutoffs, Metric, Prepared, Values
-from ltr_harness.metrics.core.ranking import Ranking
 
 
 @dataclass(frozen=True, kw_only=True)
