@@ -13,8 +13,8 @@ import hashlib
 import logging
 import multiprocessing
 import pickle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -42,8 +42,13 @@ class Compiled(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._machine is not None:
             return self._machine(*args, **kwargs)
-        with _without_collection():
+        collects = gc.isenabled()
+        gc.disable()  # looking for cycles among the objects that numba makes would take a tenth of its time
+        try:
             return self.machine()(*args, **kwargs)
+        finally:
+            if collects:
+                gc.enable()
 
     def machine(self) -> Callable[P, R]:
         """The compiled function itself."""
@@ -81,18 +86,6 @@ def compiled_vectorized(function: Callable[P, R]) -> Compiled[P, R]:
     The same machine code takes the same parts in the same order, so that results repeat to the bit.
     """
     return Compiled(function, error_model="numpy", fastmath={"reassoc"})
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Looking for cycles among the objects that numba makes would take a tenth of its time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 @cache

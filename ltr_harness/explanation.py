@@ -112,9 +112,8 @@ class _Asked:
     judgments: Judgments
     scores: NDArray[Any]
     retrieved: ArrayLike | None
-    values: dict[Metric, float] = field(
-        default_factory=dict
-    )  # tools share conventions: some are asked for often
+    # tools share conventions: some are asked for often
+    values: dict[Metric, float] = field(default_factory=dict)
 
     def ranked(self, metric: Metric) -> Ranking:
         scores = checked_scores(self.scores, self.judgments.groups, self.retrieved)

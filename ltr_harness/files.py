@@ -136,9 +136,8 @@ def sweep_unfinished(parent: Path) -> int:
         host, _, pid = folder.name.removeprefix(UNFINISHED).rpartition("-")[0].rpartition("-")
         if host != socket.gethostname() or not (pid.isascii() and pid.isdigit()):
             continue
-        with suppress(
-            BlockingIOError, FileNotFoundError, PermissionError
-        ):  # locked, swept by another, another's
+        # locked, swept by another, another's
+        with suppress(BlockingIOError, FileNotFoundError, PermissionError):
             lock = _lock(folder, wait=False)
             if lock is not None or not _alive(int(pid)):
                 shutil.rmtree(folder, ignore_errors=True)

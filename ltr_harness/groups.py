@@ -36,9 +36,8 @@ def _of_list(values: Sequence[Any], name: str) -> NDArray[Any]:
             return np.asarray(array_of(code, values))
     width = _text_width(values, name)
     try:
-        return np.asarray(
-            values, dtype=f"U{width}" if width else None
-        )  # NumPy finds the width in twice the time
+        # NumPy finds the width in twice the time
+        return np.asarray(values, dtype=f"U{width}" if width else None)
     except ValueError:
         raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
 

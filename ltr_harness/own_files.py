@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, packages_distributions, version
 from pathlib import Path
@@ -78,14 +78,11 @@ _Places = tuple[tuple[str, int], ...]
 
 def _places() -> _Places:
     """The folders where packages are found, and when each last changed: what is installed meanwhile is found."""
-    return tuple((place, _last_change(place)) for place in sys.path)
-
-
-def _last_change(place: str) -> int:
-    try:
-        return os.stat(place or ".").st_mtime_ns
-    except OSError:  # not there
-        return 0
+    changed = dict.fromkeys(sys.path, 0)
+    for place in changed:
+        with suppress(OSError):  # not there
+            changed[place] = os.stat(place or ".").st_mtime_ns
+    return tuple(changed.items())
 
 
 @lru_cache(maxsize=1)
@@ -153,14 +150,14 @@ def own_module(path: Path) -> ModuleType:
     assert spec is not None  # a .py path always has a loader
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    try:
-        with (
-            _no_bytecode()
-        ):  # compiled from what the digest is of: Python's own cache goes by size and second
-            exec(compile(source, str(path), "exec"), vars(module))
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:  # compiled from what the digest is of: Python's own cache goes by size and second
+        exec(compile(source, str(path), "exec"), vars(module))
     except BaseException:
         del sys.modules[name]
         raise
+    finally:
+        sys.dont_write_bytecode = before
     _loaded[path] = _Loaded(digest, modules, module)
     _named[hashlib.sha256(source).hexdigest()] = path
     return module
@@ -194,15 +191,6 @@ def _stem(file: Path) -> str:
     return file.parent.name if file.stem == "__init__" else file.stem
 
 
-@contextmanager
-def _no_bytecode() -> Iterator[None]:
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        yield
-    finally:
-        sys.dont_write_bytecode = before
-
-
 @lru_cache(maxsize=1024)
 def _imports(source: bytes, package: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
     """The names of modules that a source imports, or may: after ``from a import b``, a and a.b."""
@@ -221,28 +209,20 @@ def _imports(source: bytes, package: tuple[str, ...]) -> frozenset[tuple[str, ..
             base += tuple(node.module.split(".")) if node.module else ()
             names.add(base)
             names.update((*base, alias.name) for alias in node.names)
-        elif isinstance(node, ast.Call) and _called(node.func) in ("import_module", "__import__"):
-            names.update(
-                tuple(given.value.split("."))
-                for given in node.args[:1]
-                if isinstance(given, ast.Constant) and isinstance(given.value, str)
-            )
-    return frozenset(
-        name for name in names if name and name[0] != "ltr_harness"
-    )  # its version counts already
+        elif isinstance(node, ast.Call) and node.args and isinstance(given := node.args[0], ast.Constant):
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if called in ("import_module", "__import__") and isinstance(given.value, str):
+                names.add(tuple(given.value.split(".")))
+    # the version of this package counts already
+    return frozenset(name for name in names if name and name[0] != "ltr_harness")
 
 
 def _parsed(source: bytes) -> ast.Module:
+    """CPython 3.11 fails where another thread parses at the same moment (python/cpython#106905)."""
     try:
         return ast.parse(source)
-    except (
-        SystemError
-    ):  # CPython 3.11's, where another thread parses at the same moment (python/cpython#106905)
+    except SystemError:
         return ast.parse(source)
-
-
-def _called(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _files_of(folder: Path, name: tuple[str, ...]) -> Iterator[Path]:

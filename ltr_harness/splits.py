@@ -209,8 +209,7 @@ def _targets(shares: Mapping[str, float], n: int) -> NDArray[np.int64]:
 
 def _cut_at(targets: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
     """The part of each position when the row of units is cut as near to the targets as no unit is divided."""
-    borders = np.append(np.flatnonzero(np.diff(units)) + 1, len(units))
-    borders = np.concatenate([[0], borders])
+    borders = np.concatenate([[0], np.flatnonzero(np.diff(units)) + 1, [len(units)]])
     cuts = [int(borders[np.argmin(np.abs(borders - target))]) for target in targets.tolist()]
     return np.searchsorted(np.array(cuts), np.arange(len(units)), side="right").astype(np.int64)
 

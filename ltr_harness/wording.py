@@ -160,14 +160,11 @@ def csv_cell(text: str) -> str:
 def csv_text(rows: Iterable[Sequence[Any]]) -> str:
     """Rows as CSV: texts by `csv_cell`, numbers in full, nothing for None and NaN."""
     table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([_csv_value(value) for value in row] for row in rows)
+    writer = csv.writer(table, lineterminator="\n")
+    for row in rows:
+        cells = ("" if isinstance(value, float) and math.isnan(value) else value for value in row)
+        writer.writerow([csv_cell(cell) if isinstance(cell, str) else cell for cell in cells])
     return table.getvalue()
-
-
-def _csv_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return csv_cell(value)
-    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
 
 
 def plain_number(value: float) -> str:

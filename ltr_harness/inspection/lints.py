@@ -8,7 +8,7 @@ import numpy as np
 
 from ltr_harness.inspection.card import DataCard, FeatureFacts, Overlap, SplitCard
 from ltr_harness.readers.tables import features_line, is_outcome, is_place
-from ltr_harness.wording import count_of, plural
+from ltr_harness.wording import count_of, plural, shortened
 
 Severity = Literal["error", "warning", "note"]
 _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
@@ -297,5 +297,5 @@ def _is_id(feature: FeatureFacts) -> bool:
 
 
 def _names(names: list[str]) -> str:
-    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    shown = shortened(names, 5)
     return f"{count_of(len(names), 'feature')} ({shown})" if len(names) > 1 else f"feature {shown}"

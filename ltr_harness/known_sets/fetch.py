@@ -43,16 +43,10 @@ Progress = Callable[[int, int], None]
 """Told the bytes that are there and the bytes that there will be."""
 
 
-def is_there(download: Download, folder: Path) -> bool:
-    """Whether the file is in the folder, whole."""
-    path = folder / download.file
-    return path.is_file() and path.stat().st_size == download.size and file_digest(path) == download.sha256
-
-
 def fetch(download: Download, folder: Path, progress: Progress | None = None, pause_s: float = 1.0) -> Path:
     """Fetch a file into a folder, unless it is there already; it appears under its name only when it is right."""
     path = folder / download.file
-    if is_there(download, folder):
+    if path.is_file() and path.stat().st_size == download.size and file_digest(path) == download.sha256:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -114,7 +114,6 @@ def utf8(texts: Any, name: str) -> Any:
 
 def plain_column(column: Any, name: str) -> Any:
     """An Arrow column whose values have a name; dictionaries undone."""
-
     column = decoded(column)
     if not _has_name(column.type):
         raise DataError.at(f"column {name!r}", f"has the type {column.type}", "text or integers")
@@ -232,24 +231,19 @@ def timestamps(column: Any, name: str, timezone: str) -> Moments:
     kind = column.type
     if pa.types.is_date(kind):
         column = column.cast(pa.timestamp("s" if kind == pa.date32() else "ms"))
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    elif is_text(kind):
         return _of_text(utf8(column, name).to_pandas(), name, timezone)
     elif pa.types.is_null(kind):
         return np.full(len(column), _MISSING)
     elif not pa.types.is_timestamp(kind):
-        raise DataError(_no_time(name, kind))
+        found = f"has the type {kind}"
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+            found = f"holds numbers ({kind}), and nothing says whether they are seconds or milliseconds"
+        expected = "timestamps, or text such as 2026-01-31T12:00:00Z"
+        raise DataError.at(f"column {name!r}", found, expected)
     counts = column.cast(pa.int64()).fill_null(_MISSING).to_numpy()
     moments = _nanoseconds(counts, column.type.unit)
     return moments if column.type.tz else _in_utc(moments, timezone)
-
-
-def _no_time(name: str, kind: Any) -> Problem:
-    import pyarrow as pa
-
-    said = f"has the type {kind}"
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        said = f"holds numbers ({kind}), and nothing says whether they are seconds or milliseconds"
-    return Problem(f"column {name!r}", said, "timestamps, or text such as 2026-01-31T12:00:00Z")
 
 
 def _nanoseconds(counts: Moments, unit: str) -> Moments:

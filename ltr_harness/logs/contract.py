@@ -197,15 +197,19 @@ class Contract:
         """Count what is bad; True if nothing is. Shapes: `bad` (n,)."""
         count = int(np.count_nonzero(bad))
         if count:
-            self._counts[name] = self._counts.get(name, 0) + count
-            self._keep(name, _first_three(show(at) for at in np.flatnonzero(bad)[:_LOOKED_AT].tolist()))
+            examples = _first_three(show(at) for at in np.flatnonzero(bad)[:_LOOKED_AT].tolist())
+            self.count(name, count, examples)
         return count == 0
 
-    def count(self, name: str, n: int, examples: tuple[str, ...] = ()) -> None:
+    def count(self, name: str, n: int, examples: Iterable[str] = ()) -> None:
         """Count what was found elsewhere."""
         if n:
             self._counts[name] = self._counts.get(name, 0) + n
-            self._keep(name, list(examples))
+            # The smallest three, so that reading in other batches shows the same ones; row 9 is smaller than row 10.
+            self._examples[name] = sorted(
+                {*self._examples.get(name, []), *examples},
+                key=lambda text: (len(text) if text.startswith("row ") else 0, text),
+            )[:3]
 
     def begin(self, rows: int) -> Callable[[int], str]:
         """A batch of so many rows begins; how its rows are called."""
@@ -223,16 +227,9 @@ class Contract:
     def add(self, other: Contract) -> None:
         """What was found in another piece of the log."""
         for name, count in other._counts.items():
-            self.count(name, count, tuple(other._examples[name]))
+            self.count(name, count, other._examples[name])
         for unit, total in other.totals.items():
             self.totals[unit] += total
-
-    def _keep(self, name: str, examples: list[str]) -> None:
-        # The smallest three, so that reading in other batches shows the same ones; row 9 is smaller than row 10.
-        self._examples[name] = sorted(
-            {*self._examples.get(name, []), *examples},
-            key=lambda text: (len(text) if text.startswith("row ") else 0, text),
-        )[:3]
 
     @property
     def findings(self) -> tuple[LogFinding, ...]:

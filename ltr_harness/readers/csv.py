@@ -70,11 +70,7 @@ class Delimited(OpenedTable):
         from pyarrow import ArrowInvalid, csv, types
 
         try:
-            schema = csv.open_csv(
-                self._stream(),
-                read_options=self._layout(),
-                parse_options=self._dialect(),
-            ).schema
+            schema = csv.open_csv(self._stream(), **self._options()).schema
             names = list(schema.names)
         except (ArrowInvalid, UnicodeDecodeError) as problem:
             self._refuse_wrong_rows()
@@ -115,12 +111,8 @@ class Delimited(OpenedTable):
 
         def parsed(number_type: Any) -> Any:
             kinds = dict.fromkeys(numbers, number_type) | {name: string() for name in texts}
-            return csv.read_csv(
-                self._stream(),
-                read_options=self._layout(),
-                parse_options=self._dialect(),
-                convert_options=csv.ConvertOptions(column_types=kinds, include_columns=list(kinds)),
-            )
+            convert = csv.ConvertOptions(column_types=kinds, include_columns=list(kinds))
+            return csv.read_csv(self._stream(), convert_options=convert, **self._options())
 
         try:
             table = parsed(float64())
@@ -154,16 +146,13 @@ class Delimited(OpenedTable):
     def _stream(self) -> io.BufferedReader:
         return io.BufferedReader(_Passing(self._data), 1 << 20)
 
-    def _layout(self) -> Any:
-        from pyarrow.csv import ReadOptions
+    def _options(self) -> dict[str, Any]:
+        from pyarrow.csv import ParseOptions, ReadOptions
 
         # One thread: worker processes read side by side, and threads do not survive their making.
-        return ReadOptions(use_threads=False, column_names=None if self.header else self.columns)
-
-    def _dialect(self) -> Any:
-        from pyarrow.csv import ParseOptions
-
-        return ParseOptions(delimiter=self.separator, newlines_in_values=True)
+        layout = ReadOptions(use_threads=False, column_names=None if self.header else self.columns)
+        dialect = ParseOptions(delimiter=self.separator, newlines_in_values=True)
+        return {"read_options": layout, "parse_options": dialect}
 
     def _records(self, errors: str = "backslashreplace") -> Iterator[tuple[int, list[str], str]]:
         """Line, fields and text of each record that is not blank, the header included."""

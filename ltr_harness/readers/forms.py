@@ -37,12 +37,11 @@ VALUE = {
     "qrels": (*ROLES["label"], "judgement", "gain", "score"),
     "run": ("score", "sim", "similarity", "prediction", "pred", "y_pred"),
 }
-RANK = ROLES["position"]
 SUBTOPIC = ("subtopic", "subtopic_id", "iteration")
 WORD: dict[str, str] = {"qrels": "grade", "run": "score"}
 _EXPECTED = {
     "qrels": "a finite number, such as 0, 1, 2, or -1 for what nobody judged",
-    "run": "a number: every document needs a score",
+    "run": trec.A_SCORE,
 }
 
 
@@ -133,7 +132,7 @@ def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listi
     }
     by_rank = named[WORD[role]] is None and role == "run"
     if by_rank:
-        named[WORD[role]] = column_among(RANK, table.columns)
+        named[WORD[role]] = column_among(ROLES["position"], table.columns)
     lacking = [what for what, column in named.items() if column is None]
     if lacking:
         names = {"query": QUERY, "document": DOCUMENT, "grade": VALUE["qrels"], "score": VALUE["run"]}
@@ -223,13 +222,6 @@ def _numbers(values: Sequence[Any]) -> NDArray[np.float64]:
     return np.array([number(value) for value in values], dtype=np.float64)
 
 
-def first_of(rows: Iterable[Any]) -> tuple[Any, Iterable[Any]]:
-    """The first of some rows, None where there is none, and all of them."""
-    rows = iter(rows)
-    first = next(rows, None)
-    return first, rows if first is None else itertools.chain([first], rows)
-
-
 ACCEPTED = (
     "a file, a dict {query: {document: value}}, a table (pandas, Polars, Arrow, DuckDB), rows of (query, document, "
     "value), or an object of ranx or ir_datasets"
@@ -307,7 +299,9 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
     """Tuples of three, named tuples and dicts by their fields' names."""
     import pyarrow as pa
 
-    first, rows = first_of(value)
+    each = iter(value)
+    first = next(each, None)
+    rows: Any = each if first is None else itertools.chain([first], each)
     if first is None or (isinstance(first, tuple) and not hasattr(first, "_fields")):
         rows = list(rows)
         triples = [isinstance(row, tuple) and len(row) == 3 for row in rows]

@@ -26,6 +26,7 @@ from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.rows import bad_rows
 from ltr_harness.readers.table_part import OpenedTable, unfit_ids
 from ltr_harness.readers.tables import ROLES, column_among, column_for
+from ltr_harness.readers.trec import A_SCORE
 from ltr_harness.readers.trec_lines import Lines
 from ltr_harness.wording import count_of
 
@@ -98,7 +99,7 @@ class ScoreTable:
     def scores(self, by: str) -> NDArray[np.float64]:
         """The scores (n_table_rows,), higher ones ranking first. Raises DataError: each that is none."""
         scores = self._columns.numbers(by)
-        wrong, found, expected = np.isnan(scores), "the score is missing or NaN", NUMBER
+        wrong, found, expected = np.isnan(scores), "the score is missing or NaN", A_SCORE
         if by != "score":
             wrong, found = ~are_ranks(scores), f"the {by} is missing or no rank"
             expected = f"{A_RANK}, 1 for the best"
@@ -273,8 +274,6 @@ def _could_name(texts: Any | None, queries: NDArray[np.int64] | None) -> bool:
 _TEXT = (".csv", ".tsv", ".tab")
 _TABLES = (*_TEXT, ".parquet", ".pq", ".arrow", ".feather")
 
-NUMBER = "a number: every document needs a score"
-
 # What NumPy raises besides where a header is damaged: it reads it as Python.
 _HEADER = (tokenize.TokenError, SyntaxError, TypeError, MemoryError)
 
@@ -305,7 +304,7 @@ def read_scores(
         scores = _read_array(file)
     else:
         lines = Lines(file, "score", more=False)
-        scores = lines.numbers("score", NUMBER)
+        scores = lines.numbers("score", A_SCORE)
         lines.finish()
     _as_many(file, scores.size, judgments)
     return _placed(scores, order)
@@ -322,11 +321,8 @@ def _read_array(file: Path) -> NDArray[np.float64]:
     scores = values.astype(np.float64)
     missing = np.flatnonzero(np.isnan(scores))
     if missing.size:
-        raise DataError.at(
-            f"{file}: row {missing[0] + 1}",
-            f"the score is NaN ({count_of(missing.size, 'such row')})",
-            NUMBER,
-        )
+        found = f"the score is NaN ({count_of(missing.size, 'such row')})"
+        raise DataError.at(f"{file}: row {missing[0] + 1}", found, A_SCORE)
     return scores
 
 

@@ -67,6 +67,8 @@ def of_some(names: Namer, some: NDArray[np.int64], rows: NDArray[np.int64]) -> N
     return names(some[rows])
 
 
+A_SCORE = "a number: every document needs a score"
+
 LARGEST_GRADE = 2**53
 """From here on not every integer is a float64."""
 
@@ -203,7 +205,7 @@ def read_run(path: str | Path) -> TrecRun:
     """A ranking from a file."""
     lines = Lines(Path(path), "query Q0 document rank score tag", more=True)
     queries, documents, tags = lines.names("query"), lines.texts("document"), lines.names("tag")
-    scores = lines.numbers("score", "a number: every document needs a score")
+    scores = lines.numbers("score", A_SCORE)
     _refuse_twice(lines, queries, documents, "listed")
     lines.finish()
     notes = []

@@ -16,6 +16,7 @@ from ltr_harness.catalog import Catalog
 from ltr_harness.errors import DataError, UsageError, optional_module
 from ltr_harness.export.forest import LEAF, Forest, Tree, refused
 from ltr_harness.rankers.ranker import FittedModel
+from ltr_harness.wording import shortened
 
 FORMATS = {
     "elasticsearch": "ltr_harness.export.formats.plugin:Elasticsearch",
@@ -218,5 +219,5 @@ def refuse_names(names: Sequence[str], wrong: Callable[[str], object], expected:
     """Raise for the names that an engine would reject or misread."""
     found = [name for name in names if wrong(name)]
     if found:
-        listed = ", ".join(repr(name[:60]) for name in found[:5]) + (", …" if len(found) > 5 else "")
+        listed = shortened([repr(name[:60]) for name in found], 5)
         raise refused(f"features named {listed}", expected, "rename the columns and train again")
