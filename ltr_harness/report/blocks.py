@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from operator import is_
 from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
@@ -223,12 +223,9 @@ class Table:
     def grouped(self) -> bool:
         return any(column.group for column in self.columns)
 
-    def is_best(self, row: int, column: int) -> bool:
-        """Whether this cell is the best of its column; never with a single row, where best says nothing."""
-        return (row, column) in self._best_cells
-
     @cached_property
-    def _best_cells(self) -> frozenset[tuple[int, int]]:
+    def best_cells(self) -> frozenset[tuple[int, int]]:
+        """(row, column) of the best of each column that has one; none with a single row, where best says nothing."""
         cells: set[tuple[int, int]] = set()
         for at, column in enumerate(self.columns):
             if column.best is None:
@@ -324,15 +321,10 @@ def shown(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {shown(key): shown(part) for key, part in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        held = [(name, getattr(value, name)) for name in _field_names(type(value))]
+        held = [(one.name, getattr(value, one.name)) for one in fields(value)]
         changed = {name: now for name, before in held if (now := shown(before)) is not before}
         return replace(value, **changed) if changed else value
     return value
-
-
-@cache
-def _field_names(kind: type) -> tuple[str, ...]:
-    return tuple(one.name for one in fields(kind))
 
 
 @dataclass(frozen=True)

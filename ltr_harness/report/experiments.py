@@ -288,11 +288,11 @@ def _table(listed: Experiments, page: Path | None) -> Table:
     judged = "Its source, and the digest of its judgments: queries, labels and weights."
 
     def title(one: Experiment) -> Cell:
-        return (
-            one.title
-            if page is None or not one.report
-            else Link(one.title, _address(one, listed.folder, page))
-        )
+        if page is None or not one.report:
+            return one.title
+        target = Path(listed.folder) / one.folder / "report" / "report.html"
+        address = os.path.relpath(target, page.parent).replace(os.sep, "/")
+        return Link(one.title, quote(os.fsencode(address)))  # bytes of a name that are no text are kept
 
     def runs(one: Experiment) -> str:
         counts = ((one.complete, "complete"), (one.failed, "failed"), (one.missing, "missing"))
@@ -324,12 +324,6 @@ def _table(listed: Experiments, page: Path | None) -> Table:
             "Means of other test data or another metric answer another question: nothing is subtracted there.",
         ),
     )
-
-
-def _address(one: Experiment, folder: str, page: Path) -> str:
-    """Of the experiment's report, relative to the page; bytes of a name that are no text are kept."""
-    target = Path(folder) / one.folder / "report" / "report.html"
-    return quote(os.fsencode(os.path.relpath(target, page.parent).replace(os.sep, "/")))
 
 
 def _chart(group: list[Experiment], at: int) -> Chart:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ltr_harness.report.blocks import Badge, Cell, Estimate, Format, Link, ModelName
 from ltr_harness.wording import four_decimals, p_text
@@ -38,16 +39,9 @@ metric = four_decimals
 """A metric's value or mean."""
 
 
-def difference(value: float | None) -> str:
-    return value_text(value, "difference")
-
-
-def p_value(value: float | None) -> str:
-    return value_text(value, "p")
-
-
-def percent(value: float | None) -> str:
-    return value_text(value, "percent")
+difference = partial(value_text, form="difference")
+p_value = partial(value_text, form="p")
+percent = partial(value_text, form="percent")
 
 
 def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:

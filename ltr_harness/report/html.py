@@ -110,7 +110,7 @@ def _environment() -> jinja2.Environment:
 def table_views(table: blocks.Table) -> list[list[CellView]]:
     return [
         [
-            _view(cell, column, table.is_best(number, at))
+            _view(cell, column, (number, at) in table.best_cells)
             for at, (cell, column) in enumerate(zip(row, table.columns, strict=True))
         ]
         for number, row in enumerate(table.rows)
@@ -139,7 +139,9 @@ def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
         case _:
             text = formats.cell_text(cell, column.format)
             shown = _minus(text) if numeric else text
-            return CellView("value", shown, sort=sort, best=best, code=column.format == "code", numeric=numeric)
+            return CellView(
+                "value", shown, sort=sort, best=best, code=column.format == "code", numeric=numeric
+            )
 
 
 def _minus(text: str) -> str:

@@ -161,8 +161,13 @@ def document(data: ReportData) -> dict[str, Any]:
         failures=list(data.failures),
         config_sha256=config_digest(data),
     )
-    # as text, where NaN is null
-    read: dict[str, Any] = json.loads(body.model_dump_json(by_alias=True, fallback=_plain, warnings="none"))
+    # as text, where NaN is null, NumPy's numbers are Python's, and whatever else is no JSON is text
+    text = body.model_dump_json(
+        by_alias=True,
+        fallback=lambda value: value.item() if isinstance(value, np.generic) else str(value),
+        warnings="none",
+    )
+    read: dict[str, Any] = json.loads(text)
     return read
 
 
@@ -184,8 +189,3 @@ class _NullForNaN(GenerateJsonSchema):
         resolved = super().dataclass_schema(schema)
         self.resolve_ref_schema(resolved).setdefault("additionalProperties", False)
         return resolved
-
-
-def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's, and whatever else is no JSON as text."""
-    return value.item() if isinstance(value, np.generic) else str(value)

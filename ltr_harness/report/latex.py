@@ -61,12 +61,20 @@ def render(table: blocks.Table) -> str:
         r"\midrule",
     ]
     for number, row in enumerate(table.rows):
-        cells = (_cell(cell, table.columns[at], table.is_best(number, at)) for at, cell in enumerate(row))
+        cells = (
+            _cell(cell, table.columns[at], (number, at) in table.best_cells) for at, cell in enumerate(row)
+        )
         lines.append(" & ".join(cells) + r" \\")
     if table.footer:
         lines.append(r"\midrule")
         for row in table.footer:
-            lines.append(" & ".join(_footer_cell(cell) for cell in row) + r" \\")
+            cells = (
+                rf"\emph{{{escape(formats.cell_text(cell, 'text'))}}}"
+                if isinstance(cell, str | blocks.Badge | blocks.ModelName)
+                else _number(formats.cell_text(cell, "count"))
+                for cell in row
+            )
+            lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     return "\n".join(lines) + "\n"
 
@@ -105,12 +113,6 @@ def _cell(cell: blocks.Cell, column: blocks.Column, best: bool) -> str:
     if isinstance(cell, blocks.ModelName) and cell.note:
         written += f" ({escape(cell.note)})"
     return written
-
-
-def _footer_cell(cell: blocks.Cell) -> str:
-    if isinstance(cell, str | blocks.Badge | blocks.ModelName):
-        return rf"\emph{{{escape(formats.cell_text(cell, 'text'))}}}"
-    return _number(formats.cell_text(cell, "count"))
 
 
 def _number(text: str) -> str:

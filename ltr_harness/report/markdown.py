@@ -102,27 +102,23 @@ def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -
 
 
 def _table(table: blocks.Table) -> str:
-    heads = [_heading(column) for column in table.columns]
+    heads = []
+    for column in table.columns:
+        space = "" if column.label.startswith("@") else " "  # ndcg@10 is one name
+        heads.append(escape(f"{column.group}{space}{column.label}" if column.group else column.label))
     rules = ["---:" if column.numeric else ":---" for column in table.columns]
-    body = [
-        [_cell(table, number, at, cell) for at, cell in enumerate(row)]
-        for number, row in enumerate(table.rows)
-    ]
-    body += [[_plain_cell(table, at, cell) for at, cell in enumerate(row)] for row in table.footer]
-    lines = [heads, rules, *body]
+    lines = [heads, rules]
+    for number, row in enumerate(table.rows):
+        lines.append([_cell(table, number, at, cell) for at, cell in enumerate(row)])
+    for row in table.footer:
+        forms = (
+            "count" if isinstance(cell, int) else table.columns[at].format for at, cell in enumerate(row)
+        )
+        texts = [escape(formats.cell_text(cell, form)) for cell, form in zip(row, forms, strict=True)]
+        lines.append([f"*{texts[0]}*" if isinstance(row[0], str) else texts[0], *texts[1:]])
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     notes = "".join(f"\n\n{inline(note)}" for note in table.notes)
     return f"{inline(table.caption)}\n\n{text}{notes}"
-
-
-def _heading(column: blocks.Column) -> str:
-    space = "" if column.label.startswith("@") else " "  # ndcg@10 is one name
-    return escape(f"{column.group}{space}{column.label}" if column.group else column.label)
-
-
-def _plain_cell(table: blocks.Table, at: int, cell: blocks.Cell) -> str:
-    form = table.columns[at].format if not isinstance(cell, int) else "count"
-    return escape(formats.cell_text(cell, form)) if not isinstance(cell, str) or at else f"*{escape(cell)}*"
 
 
 def _cell(table: blocks.Table, row: int, at: int, cell: blocks.Cell) -> str:
@@ -131,7 +127,7 @@ def _cell(table: blocks.Table, row: int, at: int, cell: blocks.Cell) -> str:
     if isinstance(cell, str) and column.format == "code":
         return code_span(text).replace("|", "\\|") if text.strip() else ""
     written = escape(text) if not column.numeric else text
-    if table.is_best(row, at):
+    if (row, at) in table.best_cells:
         head, _, tail = written.partition(" ")
         written = f"**{head}** {tail}".rstrip()
     if isinstance(cell, blocks.Estimate):

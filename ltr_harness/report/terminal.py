@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from ltr_harness.report import formats
@@ -28,7 +29,10 @@ def show(data: ReportData, file: TextIO | None = None) -> None:
     stream = sys.stdout if file is None else file
     terminal = stream.isatty()
     coloured = terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    width = _terminal_width(stream) if terminal else 80
+    width = 80
+    if terminal:
+        with suppress(OSError):
+            width = max(72, os.get_terminal_size(stream.fileno()).columns)
     text = render(data, width=width, colour=coloured)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
@@ -129,10 +133,3 @@ def _interval(low: float, high: float, *, signed: bool = False) -> str:
 def _safe(text: str) -> str:
     """Text from data on one line."""
     return printable(text.translate({ord("\n"): " ", ord("\t"): " "}))
-
-
-def _terminal_width(stream: TextIO) -> int:
-    try:
-        return max(72, os.get_terminal_size(stream.fileno()).columns)
-    except OSError:
-        return 80

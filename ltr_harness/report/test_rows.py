@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,15 +31,14 @@ class TestRows:
     order: NDArray[np.int64]  # (n_queries,), for each query of the comparison its place in the judgments
     runs: Mapping[str, Sequence[Sequence[Run]]]  # model to the runs of each of its replicates, fold by fold
 
+    # what several sections ask for: the scores of each model's first replicate, and metrics that are bound
+    _first: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    _bindings: dict[tuple[Metric, ...], Binding] = field(default_factory=dict)
+
     def scores(self, model: str, replicate: int = 0) -> NDArray[np.float64]:
         """float64 (n_rows,), what one training of the model gave every row; refuses files that are about others."""
-        if replicate == 0:  # the one that several sections ask for
-            if model not in self._first:
-                self._first[model] = self._read(model, 0)
+        if replicate == 0 and model in self._first:
             return self._first[model]
-        return self._read(model, replicate)
-
-    def _read(self, model: str, replicate: int) -> NDArray[np.float64]:
         parts = [run.score_columns("score")["score"] for run in self.runs[model][replicate]]
         scores = np.concatenate(parts).astype(np.float64, copy=False)
         if scores.size != self.judgments.groups.n_rows:
@@ -49,6 +47,8 @@ class TestRows:
                 f"{count_of(self.judgments.groups.n_rows, 'test row')}; "
                 "run the experiment again to restore them"
             )
+        if replicate == 0:
+            self._first[model] = scores
         return scores
 
     def per_query(self, model: str, metrics: Sequence[Metric]) -> NDArray[np.float64]:
@@ -129,14 +129,6 @@ class TestRows:
         if metrics not in self._bindings:
             self._bindings[metrics] = Binding(metrics, self.judgments)
         return self._bindings[metrics]
-
-    @cached_property
-    def _first(self) -> dict[str, NDArray[np.float64]]:
-        return {}
-
-    @cached_property
-    def _bindings(self) -> dict[tuple[Metric, ...], Binding]:
-        return {}
 
 
 def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:

@@ -18,7 +18,7 @@ from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.memory import from_arrays
 from ltr_harness.readers.synthetic import Synthetic
-from ltr_harness.report.data_card import card_page, write_card
+from ltr_harness.report.pages import card_page, write_card
 
 
 def test_content_by_hand() -> None:

@@ -99,7 +99,7 @@ def test_the_best_model_is_first_and_bold_also_where_lower_is_better() -> None:
     values = {"A": [3.0, 5.0, 4.0], "B": [1.0, 2.0, 1.0], "C": [9.0, 9.0, 8.0]}
     fixed = table(small(values, "kendall_tau_distance"), "verdict", "fixed_k")
     assert [row[0].name for row in fixed.rows] == ["B", "A", "C"]  # type: ignore[union-attr]
-    assert [fixed.is_best(row, 1) for row in range(3)] == [True, False, False]
+    assert [(row, 1) in fixed.best_cells for row in range(3)] == [True, False, False]
 
 
 def test_families_are_named(data: ReportData) -> None:
@@ -141,11 +141,11 @@ def test_marks_say_what_the_verdicts_say(data: ReportData) -> None:
 
 def test_ties_for_the_best_are_all_best() -> None:
     found = Table("t", "", (Column("a", "metric", best="max"),), ((0.5,), (0.7,), (math.nan,), (0.7,)))
-    assert [found.is_best(row, 0) for row in range(4)] == [False, True, False, True]
+    assert [(row, 0) in found.best_cells for row in range(4)] == [False, True, False, True]
 
 
 def test_one_row_is_not_the_best_of_anything() -> None:
-    assert not Table("t", "", (Column("a", "metric", best="max"),), ((0.5,),)).is_best(0, 0)
+    assert not Table("t", "", (Column("a", "metric", best="max"),), ((0.5,),)).best_cells
 
 
 def test_conventions_are_the_closed_forms(data: ReportData) -> None:
@@ -319,7 +319,7 @@ def test_a_metric_undefined_everywhere_stays_a_dash() -> None:
     report = build_report(small({"A": [math.nan] * 3, "B": [math.nan] * 3}, "ndcg@10"))
     fixed = next(t for t in report.tables if t.name == "fixed_k")
     assert all(math.isnan(row[1].value) for row in fixed.rows)  # type: ignore[union-attr]
-    assert not fixed.is_best(0, 1)
+    assert (0, 1) not in fixed.best_cells
 
 
 def test_names_of_tables_and_charts_are_unique(data: ReportData) -> None:

@@ -198,7 +198,7 @@ def _compare_data_sets(
     from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
     from ltr_harness.comparison.data_sets import across_data_sets
     from ltr_harness.comparison.inputs import label_of
-    from ltr_harness.report.data_sets import report
+    from ltr_harness.report.pages import data_sets_page
 
     paths, notes = expanded(inputs)
     labels = [label_of(path if path.is_dir() else path.parent) for path in paths]
@@ -208,7 +208,7 @@ def _compare_data_sets(
         comparisons[label if labels.count(label) == 1 else str(path)] = compare(one, primary_alone=True)
         notes += one.notes
     across = across_data_sets(comparisons, None if weights is None else _weights(weights))
-    say_page(report(across), as_json, output, ("html", "md", "json"))
+    say_page(data_sets_page(across), as_json, output, ("html", "md", "json"))
     say_notes(notes)
     return 0
 

@@ -70,7 +70,7 @@ def data_describe(
     WHAT is an experiment's file (its splits, fold by fold) or data files, each a split, as FILE or NAME=FILE.
     """
     from ltr_harness.inspection import data_card, lint
-    from ltr_harness.report.data_card import card_page, card_text, write_card
+    from ltr_harness.report.pages import card_page, card_text, write_card
 
     if len(what) == 1 and what[0].suffix in (".yaml", ".yml"):
         from ltr_harness.config import load_experiment

@@ -80,7 +80,7 @@ def command(
 
     From the per-query differences of stored runs, saved comparisons, tables or scores, or a standard deviation.
     """
-    from ltr_harness.report.power import report
+    from ltr_harness.report.pages import power_page
 
     method = options.taken_method(given)
     powers = _powers(power)
@@ -94,7 +94,7 @@ def command(
     else:
         planned = _measured(inputs, difference, powers, method, given)
     wanted = [part.strip() for part in formats.split(",")]
-    say_page(report(planned), as_json, output, wanted)
+    say_page(power_page(planned), as_json, output, wanted)
     return 0
 
 

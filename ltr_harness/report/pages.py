@@ -1,14 +1,187 @@
-"""The data card as a page: splits, findings, grades, overlaps, features."""
+"""Pages beside the report: what a plan of queries takes, several data sets, and what is in data."""
 
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel
+from ltr_harness.comparison.power import ModelPlan, PowerPlan
 from ltr_harness.files import write_whole
 from ltr_harness.inspection import DataCard, FeatureFacts, Finding, SplitCard
-from ltr_harness.report import html, markdown
-from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Paragraph, Report, Section, Table
-from ltr_harness.wording import count_of, named, text_table
+from ltr_harness.report import blocks, charts, html, markdown
+from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
+from ltr_harness.wording import count_of, json_text, named, text_table
+
+# ---- power ---------------------------------------------------------------------------------------------
+
+SHOWN = 5
+"""Models whose curves are shown; all are in the JSON."""
+
+
+def _power_sections(planned: PowerPlan) -> tuple[Section, ...]:
+    """The answer, and the curve of the detectable difference."""
+    answer: list[Block] = [
+        Heading("What it takes"),
+        Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}", "lead"),
+        _needs(planned),
+        blocks.Bullets(tuple(planned.said(plan, need) for plan in planned.plans for need in plan.needs)),
+        *(Paragraph(note, "note") for note in planned.notes),
+    ]
+    shown = planned.plans[:SHOWN]
+    curve: list[Block] = [
+        Heading(f"Detectable difference over {planned.drawn()}"),
+        _chart(planned, shown),
+        *(_curve(planned, plan, at) for at, plan in enumerate(shown)),
+    ]
+    return Section("verdict", tuple(answer)), Section("curve", tuple(curve))
+
+
+def power_page(planned: PowerPlan) -> Report:
+    """The page, with everything in its JSON."""
+    return Report(
+        "Power",
+        (f"difference {planned.difference:+g}",),
+        _power_sections(planned),
+        lambda: json_text(planned),
+    )
+
+
+def _needs(planned: PowerPlan) -> Table:
+    powers = [need.power for need in planned.plans[0].needs]
+    word = planned.drawn()
+    return Table(
+        name="power",
+        caption=f"Standard deviation of the differences; by probability, the difference that the {word} at hand show, "
+        f"and how many find {planned.difference:+g}.",
+        columns=(
+            Column("model"),
+            Column("sd", "metric"),
+            Column("at hand", "count"),
+            *(Column(f"{power:.0%} detect", "metric") for power in powers),
+            *(Column(f"{power:.0%} need", "count") for power in powers),
+        ),
+        rows=tuple(
+            (
+                plan.model,
+                plan.sd,
+                plan.n,
+                *(need.detectable for need in plan.needs),
+                *(need.draws for need in plan.needs),
+            )
+            for plan in planned.plans
+        ),
+    )
+
+
+def _curve(planned: PowerPlan, plan: ModelPlan, at: int) -> Table:
+    return Table(
+        name=f"power_curve_{at + 1}",
+        caption=f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability.",
+        columns=(
+            Column(planned.drawn(), "count"),
+            *(Column(f"{need.power:.0%}", "metric") for need in plan.needs),
+        ),
+        rows=tuple((point.n, *point.detectable) for point in plan.curve),
+        sortable=False,
+    )
+
+
+def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
+    rows: list[dict[str, Any]] = [
+        {
+            "model": plan.model,
+            "power": f"{need.power:.0%}",
+            "n": point.n,
+            "detectable": round(point.detectable[at], 8),
+        }
+        for plan in plans
+        for point in plan.curve
+        for at, need in enumerate(plan.needs)
+    ]
+    x = charts.quantitative("n", title="n", scale={"type": "log"}, axis={"tickCount": 4})
+    y = charts.quantitative("detectable", title=None, scale={"type": "log"})
+    colour = {
+        "field": "power",
+        "type": "nominal",
+        "title": None,
+        "scale": {"range": [charts.colour_of(at) for at in range(len(plans[0].needs))]},
+        "legend": {"orient": "top", "direction": "horizontal"},
+    }
+    panel = {
+        "layer": [
+            charts.layer(
+                {"type": "line", "strokeWidth": 1.75, "point": True},
+                x=x,
+                y=y,
+                color=colour,
+                tooltip=charts.tooltip("n", "detectable"),
+            ),
+            charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": abs(planned.difference)}),
+        ]
+    }
+    return blocks.Chart(
+        name="power",
+        title=f"The smallest difference that n {planned.drawn()} show; the dashed line is the one asked for",
+        spec=charts.small_multiples([plan.model for plan in plans], rows, panel),
+        text=" ".join(
+            f"{plan.model}: "
+            + ", ".join(f"{point.detectable[0]:.4f} at {point.n:,}" for point in plan.curve)
+            + "."
+            for plan in plans
+        ),
+    )
+
+
+# ---- several data sets ---------------------------------------------------------------------------------
+
+
+def data_sets_page(across: AcrossDataSets) -> Report:
+    """The page, with everything in its JSON."""
+    shown: tuple[Block, ...] = (
+        Heading("Several data sets"),
+        Paragraph(f"{across.metric} against {across.baseline}: {across.method}", "lead"),
+        _data_sets_table(across),
+        blocks.Bullets(tuple(across.lines())),
+        *(Paragraph(note, "note") for note in across.notes),
+    )
+    facts = (f"{len(across.data_sets)} data sets", f"baseline {across.baseline}")
+    return Report("Several data sets", facts, (Section("verdict", shown),), lambda: json_text(across))
+
+
+def _data_sets_table(across: AcrossDataSets) -> Table:
+    def rank(one: AcrossModel) -> str:
+        return f"{one.first_rank}" + (f" to {one.last_rank}" if one.last_rank != one.first_rank else "")
+
+    weights = ", ".join(
+        f"{name} {weight:.0%} ({n:,} queries)"
+        for name, weight, n in zip(across.data_sets, across.weights, across.n_queries, strict=True)
+    )
+    return Table(
+        name="data_sets",
+        caption=f"Mean {across.metric} on each data set, weighted average ({weights}), its difference from "
+        f"{across.baseline}, and the ranks that a model may have by it, for all models at once.",
+        columns=(
+            Column("model"),
+            *(Column(name, "metric") for name in across.data_sets),
+            Column("average", "metric"),
+            Column("change", "difference"),
+            Column("rank"),
+        ),
+        rows=tuple(
+            (
+                one.model,
+                *one.means,
+                one.mean,
+                "baseline" if one.average is None else blocks.Estimate.of(one.average),
+                rank(one),
+            )
+            for one in across.models
+        ),
+    )
+
+
+# ---- data card -----------------------------------------------------------------------------------------
 
 FORMATS = ("html", "md")
 
@@ -75,7 +248,7 @@ def _findings(findings: Sequence[Finding]) -> tuple[Block, ...]:
         "What to look at before believing numbers made from this data.",
         findings,
         {
-            Column("Severity"): lambda one: Badge(
+            Column("Severity"): lambda one: blocks.Badge(
                 one.severity, "bad" if one.severity != "note" else "neutral"
             ),
             Column("Where"): lambda one: one.place,
