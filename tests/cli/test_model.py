@@ -80,13 +80,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module", autouse=True)
 def _few_calls() -> Iterator[None]:
     """No more calls are timed than one in a hundred needs; who reads the times would want more."""
-    from ltr_harness.cli import within_budget
-    from ltr_harness.cli.commands import show_trees
+    from ltr_harness.cli import trees
     from ltr_harness.runs.insight import ENOUGH
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (show_trees, within_budget):
-            patch.setattr(module, "_CALLS", ENOUGH)
+        for calls in ("_CALLS", "_CALLS_OF_EACH"):
+            patch.setattr(trees, calls, ENOUGH)
         yield
 
 
@@ -305,18 +304,18 @@ class TestBudget:
         self, folder: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """Of two models the chosen is the worse one, whatever this machine's times are."""
-        from ltr_harness.cli import within_budget
+        from ltr_harness.cli import trees
         from ltr_harness.metrics import parse_metric
         from ltr_harness.runs.insight import Candidate
         from ltr_harness.runs.record import Latency
 
         ndcg = parse_metric("ndcg@3")
-        entries = within_budget._entries([run_of(folder, "xgb"), run_of(folder, "bm25")], None, False)
+        entries = trees._entries([run_of(folder, "xgb"), run_of(folder, "bm25")], None, False)
         best, worse = (
             Candidate(0, load_run(run_of(folder, "xgb")).record.best_round, 0.0),
             Candidate(1, None, 0.0),
         )
-        pair = within_budget._paired(entries, ndcg, worse, best)
+        pair = trees._paired(entries, ndcg, worse, best)
         assert pair is not None
         means = [
             load_run(run_of(folder, name)).record.metrics["ndcg@3"].mean or 0.0 for name in ("xgb", "bm25")
@@ -324,9 +323,9 @@ class TestBudget:
         assert pair.difference == pytest.approx(means[1] - means[0], abs=1e-12)
         assert pair.ci_low < pair.difference < pair.ci_high
         taken = partial(Latency, documents=1, calls=100)
-        chosen = within_budget.Result("b", "bm25, seed 1", means[1], taken(p50=4.0, p99=5.0))
-        dear = within_budget.Result("x", "xgb, seed 1", means[0], taken(rounds=12, p50=200.0, p99=None))
-        within_budget._say(ndcg, ("9us", 1), chosen, dear, pair, as_json=False)
+        chosen = trees.Result("b", "bm25, seed 1", means[1], taken(p50=4.0, p99=5.0))
+        dear = trees.Result("x", "xgb, seed 1", means[0], taken(rounds=12, p50=200.0, p99=None))
+        trees._say(ndcg, ("9us", 1), chosen, dear, pair, as_json=False)
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].split() == ["model", "rounds", "ndcg@3", "p50,", "µs", "p99,", "µs"]
         assert lines[1].split() == ["within", "9us", "bm25,", "seed", "1", "–", f"{means[1]:.4f}", "4", "5"]

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.commands import show_trees
 from ltr_harness.cli.output import print_table, say, say_json, show_page
+from ltr_harness.errors import UsageError
 from ltr_harness.wording import count_of
 
 
@@ -30,7 +30,55 @@ def command() -> None:
     """Show a resolved configuration, all experiments, a run, or what a stored model looks at."""
 
 
-command.add_command(show_trees.command)
+@command.command("trees")
+@click.argument("runs", nargs=-1, required=True, type=options.PATH, metavar="RUN…")
+@options.rows_of_run
+@click.option(
+    "-m",
+    "--metric",
+    "names",
+    multiple=True,
+    help="May be given several times; with --budget the first decides.  [default: the primary metric]",
+)
+@click.option(
+    "--budget",
+    metavar="TIME",
+    help="Name the best of all RUNs whose p99 for a list is within it, such as 800us, 5ms or 0.2s; exit 3 if none is.",
+)
+@click.option(
+    "--documents",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Length of the lists that rounds and --budget go by.",
+)
+@options.trust
+@options.as_json
+def show_trees(
+    runs: tuple[Path, ...],
+    names: tuple[str, ...],
+    budget: str | None,
+    documents: int,
+    as_json: bool,
+    **rows_of_run: Any,
+) -> int:
+    """How good the model's first trees alone are, and what ranking a query costs; nothing is trained.
+
+    Times are of one call that scores a list, on one thread, in microseconds, measured now: a machine that does
+    nothing else says most. Beside the library that trained it, ONNX Runtime and treelite are timed where they are
+    installed. With --budget RUNs are run folders and experiments' folders.
+    """
+    from ltr_harness.cli import trees
+
+    if budget is not None:
+        trees.say_best(runs, names, (budget, documents), as_json, **rows_of_run)
+    elif len(runs) > 1:
+        raise UsageError(
+            f"{count_of(len(runs), 'run')} without --budget; expected one, or the time that a query may take"
+        )
+    else:
+        trees.say_first_rounds(runs[0], names, documents, as_json, **rows_of_run)
+    return 0
 
 
 @command.command("config")
@@ -118,7 +166,6 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
 def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int:
     """Print the queries that a run ranks worst: where to look first."""
     from ltr_harness.catalog import did_you_mean
-    from ltr_harness.errors import UsageError
     from ltr_harness.runs import load_run
 
     stored = load_run(run)

@@ -1,4 +1,4 @@
-"""`ltr-harness show trees RUN… --budget TIME`: the best model that answers in time, and what is lost by it."""
+"""`ltr-harness show trees`: what a model's first rounds are worth, what a query costs, and the best within a budget."""
 
 from __future__ import annotations
 
@@ -6,34 +6,102 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ltr_harness.cli.data_source import read_files
 from ltr_harness.cli.output import print_table, say, say_json, say_note, say_notes
-from ltr_harness.cli.stored_runs import on_scale_of
+from ltr_harness.cli.stored_runs import loaded, on_scale_of
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, GateError, NotComparableError, UsageError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.runs import Run, find_runs
-from ltr_harness.runs.insight import (
-    Candidate,
-    best_first,
-    best_within,
-    first_rounds,
-    latency,
-    parse_budget,
-    quality_by_trees,
-)
+from ltr_harness.runs import Run, find_runs, insight
+from ltr_harness.runs.insight import Candidate, first_rounds, latency, quality_by_trees
 from ltr_harness.runs.record import Latency
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Paired
 
-_CALLS = 300
+_CALLS = 400  # that a 99th percentile is taken from
+_CALLS_OF_EACH = 300  # of several models
+_SECONDS = 5.0  # for each length of lists
+
+
+def say_first_rounds(
+    path: Path, names: Sequence[str], documents: int, as_json: bool, **rows_of_run: Any
+) -> None:
+    """Print how good the model's first trees alone are, and what ranking a query costs."""
+    stored, model, split = loaded(path, **rows_of_run)
+    metrics = on_scale_of(stored.record, names, split.judgments)
+    found = _measured(stored, model, split, metrics, documents)
+    if as_json:
+        say_json(found)
+        return
+    _print(found)
+    say(
+        f"{found['leaves']:,} leaves; {found['microseconds_per_row']:.2f} µs per row with "
+        f"{count_of(stored.record.threads, 'thread')}, all rows in one call",
+        err=True,
+    )
+
+
+def _measured(
+    stored: Run, model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], documents: int
+) -> dict[str, Any]:
+    """What is printed, as JSON has it."""
+    from ltr_harness.export.verification import in_runtimes
+
+    cuts = []
+    alone = stored.model_on(1)
+    for cut in quality_by_trees(alone, split, metrics):
+        took = latency(first_rounds(alone, cut.rounds), split.features, documents, calls=_CALLS, seconds=0.1)
+        means = dict(zip(map(str, metrics), cut.means, strict=True))
+        cuts.append({"rounds": cut.rounds, **means, "p50": took.p50})
+    with TemporaryDirectory() as folder:
+        others, refused = in_runtimes(alone, split.feature_names, Path(folder))
+    say_notes(f"timed in {stored.record.ranker} alone: {why}" for why in refused)
+    times = [
+        {"runtime": name, **took.model_dump(include={"documents", "calls", "p50", "p99"})}
+        for name, score in {stored.record.ranker: alone.score, **others}.items()
+        for n in insight.DOCUMENTS
+        for took in [latency(score, split.features, n, calls=_CALLS, seconds=_SECONDS)]
+    ]
+    return {
+        "leaves": stored.record.n_leaves or 0,
+        "microseconds_per_row": insight.microseconds_per_row(model, split.features),
+        "documents": documents,
+        "cuts": cuts,
+        "latency": times,
+    }
+
+
+def _print(found: dict[str, Any]) -> None:
+    names = [name for name in found["cuts"][0] if name not in ("rounds", "p50")]
+    print_table(
+        ["rounds", *names, f"p50 of {found['documents']:,} documents, µs"],
+        [
+            [str(cut["rounds"]), *(f"{cut[name]:z.4f}" for name in names), f"{cut['p50']:,.0f}"]
+            for cut in found["cuts"]
+        ],
+        left=(),
+    )
+    say()
+    print_table(
+        ["runtime", "documents", "p50, µs", "p99, µs"],
+        [
+            [
+                one["runtime"],
+                f"{one['documents']:,}",
+                f"{one['p50']:,.0f}",
+                "–" if one["p99"] is None else f"{one['p99']:,.0f}",
+            ]
+            for one in found["latency"]
+        ],
+    )
 
 
 class _Entry(NamedTuple):
@@ -75,7 +143,7 @@ def say_best(
     """Print the best candidate within the budget, a time and a length of lists, beside the best of all."""
     metrics = [parse_metric(name) for name in names]
     rows = None if data is None else read_files([data], reader_name, reader_options)
-    budget, documents = parse_budget(limit[0]), limit[1]
+    budget, documents = insight.parse_budget(limit[0]), limit[1]
     entries = _entries(paths, rows, trust)
     primaries = list(dict.fromkeys(one.run.record.primary for one in entries))
     if not metrics and len(primaries) > 1:
@@ -83,7 +151,7 @@ def say_best(
             f"the runs have different primary metrics ({', '.join(primaries)}); name one with -m"
         )
     (metric,) = on_scale_of(entries[0].run.record, metrics[:1], entries[0].split.judgments)
-    ordered = best_first(_candidates(entries, metric), metric.higher_is_better)
+    ordered = insight.best_first(_candidates(entries, metric), metric.higher_is_better)
     if not ordered:
         raise UsageError(f"{metric} is undefined for every model: there is no best")
     results: dict[Candidate, Result] = {}
@@ -91,12 +159,14 @@ def say_best(
     def timed(one: Candidate, within: float = budget) -> Latency:
         run, model, split = entries[one.run]
         score = first_rounds(model, one.rounds)
-        took = latency(score, split.features, documents, calls=_CALLS, least=_CALLS // 2, budget=within)
+        took = latency(
+            score, split.features, documents, calls=_CALLS_OF_EACH, least=_CALLS_OF_EACH // 2, budget=within
+        )
         of_rounds = took.model_copy(update={"rounds": one.rounds})
         results[one] = Result(str(run.path), _name(run), one.mean, of_rounds)
         return took
 
-    chosen = best_within(ordered, timed, budget)
+    chosen = insight.best_within(ordered, timed, budget)
     if chosen is None:
         fastest = min(results.values(), key=lambda one: one.latency.p50)
         raise GateError.at(
