@@ -144,7 +144,7 @@ class ComparedInputs:
         if record is not None and not texts:
             texts = list(dict.fromkeys([record.primary, *record.metrics]))
         asked = metric_names.parsed(texts)
-        kind = "scores" if given["data"] is not None else "run_files"
+        kind = "scores" if given["data"] is not None else "run"
         source = rankings.RankingSource(**{**given, kind: files})
         wide = None
         if self._cheap_labels is None:

@@ -73,6 +73,11 @@ def output(text: str | None, kind: click.Path = FOLDER, **more: Any) -> Callable
     return click.option("-o", "--output", type=kind, help=text, **more)
 
 
+def file(name: str, text: str, kind: click.Path = PATH, **more: Any) -> Callable[[F], F]:
+    """An option that names a file."""
+    return click.option(name, type=kind, metavar="FILE", help=text, **more)
+
+
 def reader(command: F) -> F:
     """``--reader`` and ``--set``: how files are read, for `data_source`."""
     return reader_name(reader_options(command))
@@ -80,37 +85,19 @@ def reader(command: F) -> F:
 
 def rows_of_run(command: F) -> F:
     """``--data`` and how to read it, for `stored_runs.loaded`."""
-    data = click.option(
-        "--data", type=PATH, metavar="FILE", help="Labelled rows.  [default: the run's test split]"
-    )
-    return data(reader(command))
+    return file("--data", "Labelled rows.  [default: the run's test split]")(reader(command))
 
 
 _OF_RANKINGS = {
-    "data": click.option("--data", type=PATH, metavar="FILE", help="Labelled rows: LETOR, CSV, Parquet, …"),
+    "data": file("--data", "Labelled rows: LETOR, CSV, Parquet, …"),
     "reader": reader,
-    "scores": click.option(
+    "scores": file(
         "--scores",
-        type=PATH,
+        "Scores for --data: one number per line, .npy, or a table with query_id, row or document_id, and score or rank.",
         multiple=True,
-        metavar="FILE",
-        help="Scores for --data: one number per line, .npy, or a table with query_id, row or document_id, and score or "
-        "rank.",
     ),
-    "qrels": click.option(
-        "--qrels",
-        type=PATH,
-        metavar="FILE",
-        help="Judgments: TREC, BEIR, MTEB, NTCIR, CSV, Parquet, JSON, …",
-    ),
-    "run": click.option(
-        "--run",
-        "run_files",
-        type=PATH,
-        multiple=True,
-        metavar="FILE",
-        help="Ranking for --qrels: TREC, MS MARCO, CSV, Parquet, JSON, …",
-    ),
+    "qrels": file("--qrels", "Judgments: TREC, BEIR, MTEB, NTCIR, CSV, Parquet, JSON, …"),
+    "run": file("--run", "Ranking for --qrels: TREC, MS MARCO, CSV, Parquet, JSON, …", multiple=True),
     "all_queries": click.option(
         "--all-queries",
         is_flag=True,
@@ -145,7 +132,7 @@ def rankings(*without: str) -> Callable[[F], F]:
     return add
 
 
-_WRITTEN = {"reader_name": "--reader", "reader_options": "--set", "run_files": "--run"}
+_WRITTEN = {"reader_name": "--reader", "reader_options": "--set"}
 
 
 def written(name: str) -> str:

@@ -32,7 +32,7 @@ class RankingSource:
     data: Path | None  # labelled documents; None where `qrels` has the judgments
     qrels: Path | None
     scores: Sequence[Path] = ()  # of the documents of `data`
-    run_files: Sequence[Path] = ()  # rankings for `qrels`
+    run: Sequence[Path] = ()  # rankings for `qrels`
     reader_name: str | None = None  # the format of `data`; guessed if None
     reader_options: Sequence[str] = ()
     all_queries: bool = False
@@ -47,14 +47,14 @@ class RankingSource:
             found = "neither --data nor --qrels" if self.data is None else "both --data and --qrels"
             raise UsageError(f"{found}; {both}")
         if self.data is not None and (
-            what := self._given("run_files", "all_queries", "judged_only", "depth")
+            what := self._given("run", "all_queries", "judged_only", "depth")
         ):
             raise UsageError(f"{what} with --data; {what} goes with --qrels; {both}")
         if self.qrels is not None and (what := self._given("scores", "reader_name", "reader_options")):
             raise UsageError(f"{what} with --qrels; {what} goes with --data; {both}")
         if self.data is not None and not self.scores:
             raise UsageError("--data without --scores FILE; expected at least one file of scores")
-        if self.qrels is not None and not self.run_files:
+        if self.qrels is not None and not self.run:
             raise UsageError("--qrels without --run FILE; expected at least one run")
         if self.max_grade is not None and not (np.isfinite(self.max_grade) and self.max_grade > 0):
             raise UsageError(f"--max-grade {self.max_grade:g}; expected a grade above 0")
@@ -183,7 +183,7 @@ def _from_runs(source: RankingSource) -> Rankings:
     from ltr_harness.readers.trec import join
 
     assert source.qrels is not None  # or the options would have been refused
-    files = source.run_files
+    files = source.run
     try:
         qrels = qrels_of(source.qrels)
     except DataError:  # what is wrong with the runs is told too

@@ -75,12 +75,11 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
     help="The tool whose metric names the tables use: ir_measures, pytrec_eval, ranx, trec_eval.  [default: ours]",
 )
 @options.output("Write a report there.")
-@click.option("--junit", type=options.FILE, metavar="FILE", help="Write the gates as JUnit XML.")
-@click.option(
+@options.file("--junit", "Write the gates as JUnit XML.", options.FILE)
+@options.file(
     "--summary",
-    type=options.FILE,
-    metavar="FILE",
-    help='Append verdict, table and gates as Markdown: --summary "$GITHUB_STEP_SUMMARY".',
+    'Append verdict, table and gates as Markdown: --summary "$GITHUB_STEP_SUMMARY".',
+    options.FILE,
 )
 @click.option(
     "--interleaving",
@@ -93,12 +92,10 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
     help="Each input is a data set: the same models on all, by their average and on each.",
 )
 @click.option("--weights", metavar="NAME=N,…", help="Of the data sets in the average.  [default: equal]")
-@click.option(
+@options.file(
     "--cheap-labels",
-    type=options.PATH,
-    metavar="FILE",
-    help="Labels of a language model or of clicks for the queries of --data or --qrels and many more, in the same "
-    "form; scores are of its rows.",
+    "Labels of a language model or of clicks for the queries of --data or --qrels and many more, in the same form; "
+    "scores are of its rows.",
 )
 @options.as_json
 def command(

@@ -139,7 +139,7 @@ _runs = click.argument("runs", type=options.PATH)
 
 
 @command.command("requirements")
-@click.argument("runs", type=options.PATH)
+@_runs
 @options.output("File to write to.", options.FILE)
 def to_requirements(runs: Path, output: Path | None) -> int:
     """Print a requirements file: every package that RUNS used, pinned to its version.
@@ -160,7 +160,7 @@ def to_requirements(runs: Path, output: Path | None) -> int:
 
 
 @command.command("mlflow")
-@click.argument("runs", type=options.PATH)
+@_runs
 @click.option(
     "--to", "uri", help="Tracking store, such as sqlite:///mlflow.db; default: MLFLOW_TRACKING_URI."
 )
