@@ -93,7 +93,8 @@ _OF_RANKINGS = {
     "reader": reader,
     "scores": file(
         "--scores",
-        "Scores for --data: one number per line, .npy, or a table with query_id, row or document_id, and score or rank.",
+        "Scores for --data: one number per line, .npy, or a table with query_id, row or document_id, and score or "
+        "rank.",
         multiple=True,
     ),
     "qrels": file("--qrels", "Judgments: TREC, BEIR, MTEB, NTCIR, CSV, Parquet, JSON, …"),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.wording import count_of, printable, text_table, without_commands
+from ltr_harness.wording import count_of, json_value, printable, text_table, without_commands
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,8 +61,6 @@ def say_notes(notes: Iterable[object]) -> None:
 
 def say_json(value: Any) -> None:
     """A result for programs; undefined numbers are null."""
-    from ltr_harness.wording import json_value
-
     say(json.dumps(json_value(value), indent=2))
 
 

@@ -46,9 +46,7 @@ class RankingSource:
         if (self.data is None) == (self.qrels is None):
             found = "neither --data nor --qrels" if self.data is None else "both --data and --qrels"
             raise UsageError(f"{found}; {both}")
-        if self.data is not None and (
-            what := self._given("run", "all_queries", "judged_only", "depth")
-        ):
+        if self.data is not None and (what := self._given("run", "all_queries", "judged_only", "depth")):
             raise UsageError(f"{what} with --data; {what} goes with --qrels; {both}")
         if self.qrels is not None and (what := self._given("scores", "reader_name", "reader_options")):
             raise UsageError(f"{what} with --qrels; {what} goes with --data; {both}")

@@ -1,20 +1,21 @@
 """`ltr-harness show trees`: what a model's first rounds are worth, what a query costs, and the best within a budget."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ltr_harness.cli.data_source import read_files
 from ltr_harness.cli.output import print_table, say, say_json, say_note, say_notes
 from ltr_harness.cli.stored_runs import loaded, on_scale_of
+from ltr_harness.comparison import Paired, compare
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, GateError, NotComparableError, UsageError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
+from ltr_harness.experiment.reproduce import fold_of
+from ltr_harness.export.verification import in_runtimes
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
@@ -22,9 +23,6 @@ from ltr_harness.runs import Run, find_runs, insight
 from ltr_harness.runs.insight import Candidate, first_rounds, latency, quality_by_trees
 from ltr_harness.runs.record import Latency
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    from ltr_harness.comparison import Paired
 
 _CALLS = 400  # that a 99th percentile is taken from
 _CALLS_OF_EACH = 300  # of several models
@@ -53,8 +51,6 @@ def _measured(
     stored: Run, model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], documents: int
 ) -> dict[str, Any]:
     """What is printed, as JSON has it."""
-    from ltr_harness.export.verification import in_runtimes
-
     cuts = []
     alone = stored.model_on(1)
     for cut in quality_by_trees(alone, split, metrics):
@@ -182,8 +178,6 @@ def say_best(
 
 def _entries(paths: Sequence[Path], rows: RankingDataset | None, trust: bool) -> list[_Entry]:
     """What can be scored by features; whatever cannot is named."""
-    from ltr_harness.experiment.reproduce import fold_of
-
     runs = [replace(run, trust=trust) for path in paths for run in find_runs(path)]
     complete = [run for run in runs if run.record.status == "complete"]
     of_tests = {run.record.data["test"].judgments_fingerprint: _name(run) for run in complete}
@@ -235,8 +229,6 @@ def _candidates(entries: Sequence[_Entry], metric: Metric) -> list[Candidate]:
 
 def _paired(entries: Sequence[_Entry], metric: Metric, chosen: Candidate, best: Candidate) -> Paired | None:
     """The chosen against the best on the same queries; None where it is the best."""
-    from ltr_harness.comparison import compare
-
     if chosen == best:
         return None
 

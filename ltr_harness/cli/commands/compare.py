@@ -14,7 +14,8 @@ import click
 from ltr_harness.cli import options
 from ltr_harness.cli.output import print_means, say, say_json, say_notes, say_page
 from ltr_harness.errors import GateError, Problem, UsageError, all_of
-from ltr_harness.wording import count_of, printable
+from ltr_harness.files import write_whole
+from ltr_harness.wording import count_of, json_value, printable
 
 if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
@@ -245,7 +246,6 @@ def _refuse_failures(gates: Sequence[CheckedGate]) -> None:
 
 def _say_votes(inputs: Sequence[str], method: Method, as_json: bool) -> int:
     from ltr_harness.comparison.interleaving import interleaved
-    from ltr_harness.wording import json_value
 
     if method.unit is not None:
         raise UsageError("--unit with --interleaving; the votes go by the log's user_id where it has one")
@@ -262,8 +262,6 @@ def _write_ci_files(
     junit: Path | None, summary: Path | None, data: ReportData, gates: Sequence[CheckedGate]
 ) -> None:
     """What gates leave for a CI system, whether they pass or not."""
-    from ltr_harness.files import write_whole
-
     try:
         if junit is not None:
             junit.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import ltr_harness
 from ltr_harness.cli import metric_names, options, rankings
 from ltr_harness.cli.output import counts, print_means, print_table, say, say_json, say_notes
 from ltr_harness.errors import MetricError, UsageError
@@ -18,7 +19,7 @@ from ltr_harness.metrics.core.grammar import with_tool
 from ltr_harness.wording import count_of, csv_text, four_decimals, plural, printable
 
 if TYPE_CHECKING:
-    from ltr_harness.comparison import Comparison
+    from ltr_harness.report.data import ReportData
 
 
 @click.command(
@@ -86,16 +87,17 @@ def command(
     evaluations = [scored.evaluate(scaled) for scored in loaded.all]
     typed = asked.names(scaled)
     notes = [*loaded.notes, *notes]
-    comparison = None
+    compared = None
     if len(loaded.all) > 1:
-        from ltr_harness.comparison import compare
+        from ltr_harness.report.data import ReportData
 
-        comparison = compare(
+        comparison = ltr_harness.compare(
             *(loaded.entrant(*pair) for pair in zip(loaded.all, evaluations, strict=True)),
             metrics=list(dict.fromkeys([str(primary), *evaluations[0].metrics])),
             baseline=None if baseline is None else loaded.named(baseline),
             common_queries=common_queries,
         )
+        compared = ReportData(comparison, (), (), None, str(loaded.source))
         notes += [f"{with_tool(text)} is {name}" for name, text in typed.items()]
     if form == "csv":
         _write_csv(loaded, evaluations, per_query)
@@ -103,10 +105,10 @@ def command(
         notes += map(str, cautions(list(dict.fromkeys(scaled)), evaluations[0].judgments))
         notes += _ties(loaded.all, primary)
     if form == "json":
-        say_json(_document(loaded, evaluations, comparison, per_query, notes, typed))
+        say_json(_document(loaded, evaluations, compared, per_query, notes, typed))
         return 0
     if form == "table":
-        _print(loaded, evaluations, comparison, per_query, typed)
+        _print(loaded, evaluations, compared, per_query, typed)
     say_notes(notes)
     return 0
 
@@ -134,13 +136,13 @@ def _as_trec_eval(
 def _print(
     loaded: rankings.Rankings,
     evaluations: Sequence[Evaluation],
-    comparison: Comparison | None,
+    compared: ReportData | None,
     per_query: bool,
     typed: Mapping[str, str],
 ) -> None:
     if per_query:
         for scored, evaluation in zip(loaded.all, evaluations, strict=True):
-            if comparison is not None:
+            if compared is not None:
                 say(f"{printable(scored.name)}:")
             columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
             print_table(
@@ -151,13 +153,12 @@ def _print(
                 ],
             )
             say()
-    if comparison is not None:
-        from ltr_harness.report.data import ReportData
+    if compared is not None:
         from ltr_harness.report.terminal import show
 
-        show(ReportData(comparison, (), (), None, str(loaded.source)))
+        show(compared)
         say()
-        print_means(comparison)
+        print_means(compared.comparison)
         return
     _print_one(loaded.all[0].name, evaluations[0], typed)
 
@@ -229,7 +230,7 @@ def _write_csv(loaded: rankings.Rankings, evaluations: Sequence[Evaluation], per
 def _document(
     loaded: rankings.Rankings,
     evaluations: Sequence[Evaluation],
-    comparison: Comparison | None,
+    compared: ReportData | None,
     per_query: bool,
     notes: Sequence[str],
     typed: Mapping[str, str],
@@ -254,9 +255,8 @@ def _document(
                 for name in evaluation.metrics
             }
         body["rankings"].append(part)
-    if comparison is not None:
-        from ltr_harness.report.data import ReportData
+    if compared is not None:
         from ltr_harness.report.json_document import document
 
-        body["comparison"] = document(ReportData(comparison, (), (), None, str(loaded.source)))
+        body["comparison"] = document(compared)
     return body

@@ -12,18 +12,14 @@ from typing import Any, Literal
 import click
 import numpy as np
 
+import ltr_harness
 from ltr_harness.cli import metric_names, options, rankings
 from ltr_harness.cli.output import say, say_json, say_notes
 from ltr_harness.errors import UsageError
 from ltr_harness.explanation import explain_mean, explain_query
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.metrics.core.explanation import (
-    LEFT,
-    MEAN_COLUMNS,
-    PRESET_COLUMNS,
-    Explanation,
-    MeanExplanation,
-)
+from ltr_harness.metrics.core import explanation
+from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation
 from ltr_harness.wording import count_of, printable
 
 
@@ -101,14 +97,13 @@ def _of_query(metric: Metric, loaded: rankings.Rankings, query: str) -> list[tup
 def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
     """The stored test scores of a run; the scale of its grades is the one it was evaluated on."""
     from ltr_harness.cli import stored_runs
-    from ltr_harness.runs import load_run
 
     also = [name for name, value in given.items() if value and name != "max_grade"]
     if also:
         raise UsageError(
             f"{folder} with {options.written(also[0])}; expected a run folder or files, not both"
         )
-    run = load_run(folder)
+    run = ltr_harness.load_run(folder)
     scored = stored_runs.scored(run)
     grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)
     return rankings.Rankings((scored,), scored.judgments, folder, grade, ())
@@ -133,7 +128,7 @@ class _Page:
         grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
         for column in columns:
             may_wrap = column in ("why", "document", "tied ranks")
-            justify: Literal["left", "right"] = "left" if column in LEFT else "right"
+            justify: Literal["left", "right"] = "left" if column in explanation.LEFT else "right"
             grid.add_column(column, justify=justify, overflow="fold", no_wrap=not may_wrap)
         for row in rows:
             grid.add_row(*map(printable, row))
@@ -148,30 +143,30 @@ def _mean_text(metric: Metric, name: str, explained: MeanExplanation) -> str:
     page = _Page()
     page.console.print(f"{printable(name)}: {explained.heading}\n")
     if explained.presets:
-        page.table(MEAN_COLUMNS, explained.preset_texts)
+        page.table(explanation.MEAN_COLUMNS, explained.preset_texts)
     else:
         page.console.print(f"{metric.name} is no metric of any tool whose conventions are known")
     return page.text
 
 
-def _text(query: str, limit: int, name: str, explanation: Explanation) -> str:
+def _text(query: str, limit: int, name: str, explained: Explanation) -> str:
     page = _Page()
     console, table = page.console, page.table
-    result = explanation.text_of(explanation.value)
-    console.print(f"{printable(name)}, query {printable(query)}: {explanation.metric} = {result}\n")
-    shown = explanation.texts[: limit or None]
-    table(explanation.columns, shown)
-    if len(explanation.rows) > len(shown):
-        more = count_of(len(explanation.rows) - len(shown), "more document")
+    result = explained.text_of(explained.value)
+    console.print(f"{printable(name)}, query {printable(query)}: {explained.metric} = {result}\n")
+    shown = explained.texts[: limit or None]
+    table(explained.columns, shown)
+    if len(explained.rows) > len(shown):
+        more = count_of(len(explained.rows) - len(shown), "more document")
         console.print(f"({more}; --rows 0 shows all)")
-    if explanation.n_hidden:
-        console.print(f"({count_of(explanation.n_hidden, 'more document')} below the cutoff)")
-    console.print(f"\n{explanation.ideal_text(limit or None)}")
-    for remark in explanation.remarks:
+    if explained.n_hidden:
+        console.print(f"({count_of(explained.n_hidden, 'more document')} below the cutoff)")
+    console.print(f"\n{explained.ideal_text(limit or None)}")
+    for remark in explained.remarks:
         console.print(remark)
-    if explanation.presets:
+    if explained.presets:
         console.print()
-        table(PRESET_COLUMNS, explanation.preset_texts)
+        table(explanation.PRESET_COLUMNS, explained.preset_texts)
     return page.text
 
 
@@ -196,20 +191,20 @@ def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
     }
 
 
-def _document(query: str, name: str, explanation: Explanation) -> dict[str, Any]:
+def _document(query: str, name: str, explained: Explanation) -> dict[str, Any]:
     return {
         "ranking": name,
         "query": query,
-        "metric": str(explanation.metric),
-        "value": explanation.value,
-        "columns": explanation.columns,
-        "rows": explanation.rows,
-        "n_hidden": explanation.n_hidden,
-        "ideal": explanation.ideal,
-        "steps": explanation.steps,
-        "interval_over_ties": explanation.interval,
+        "metric": str(explained.metric),
+        "value": explained.value,
+        "columns": explained.columns,
+        "rows": explained.rows,
+        "n_hidden": explained.n_hidden,
+        "ideal": explained.ideal,
+        "steps": explained.steps,
+        "interval_over_ties": explained.interval,
         "presets": [
             {"as": preset.tool, "name": preset.name, "value": preset.value, "why": preset.reason}
-            for preset in explanation.presets
+            for preset in explained.presets
         ],
     }

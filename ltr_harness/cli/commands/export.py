@@ -10,7 +10,7 @@ import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.output import print_table, say, say_json
-from ltr_harness.wording import count_of, plural
+from ltr_harness.wording import count_of, four_decimals, json_value, plural
 
 if TYPE_CHECKING:
     from ltr_harness.export.verification import Agreement, Verification
@@ -72,7 +72,6 @@ def to_model(
     from ltr_harness.cli.stored_runs import loaded, on_scale_of
     from ltr_harness.export.formats import catalog
     from ltr_harness.export.verification import export_model
-    from ltr_harness.wording import json_value
 
     chosen = catalog.load(form)()
     if engine_version:
@@ -96,8 +95,6 @@ def to_model(
 
 
 def _print(verification: Verification) -> None:
-    from ltr_harness.wording import four_decimals
-
     parts: dict[str, Agreement | None] = {
         "all": verification.agreement,
         "with missing values": verification.with_missing,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,39 +83,23 @@ def command(
 
     CONFIG says which columns mean what, how relevance follows from events, and what counts as an alert.
     """
-    if as_json:
-        from ltr_harness.cli.events import EventStream
-
-        with EventStream("monitor", quiet) as stream:
-            watched = _watched(
-                _settings(config, confirm_split, overrides), log, baseline, output, history, dask
-            )
-            _tell(stream, watched, output)
-            stream.exit_code = ALERT if watched.result.alerts and not exit_zero else 0
-        say(watched.result.to_json(), nl=False)
-        return stream.exit_code
-    watched = _watched(_settings(config, confirm_split, overrides), log, baseline, output, history, dask)
-    result = watched.result
-    for alert in result.alerts:
-        say(str(alert))
-    if per_query or not result.changes:
-        _print_metrics(watched, per_query)
-        if result.parity is not None:
-            say(result.parity.verdict)
-    if result.arms is not None and not quiet:
-        say(result.arms.verdict)
-    if not quiet and (result.alerts or sys.stderr.isatty()):
-        say(result.verdict.text, err=True)
-        if output is not None:
-            say(f"report: {output / 'report.html'}", err=True)
-    return ALERT if result.alerts and not exit_zero else 0
-
-
-def _settings(config: Path, confirm_split: bool, overrides: tuple[str, ...]) -> MonitorConfig:
+    from ltr_harness.cli.events import EventStream
     from ltr_harness.monitoring.load import load_monitor_config
 
-    halves = ("slices.confirm_split=true",) if confirm_split else ()
-    return load_monitor_config(config, (*overrides, *halves))
+    stream = EventStream("monitor", quiet) if as_json else None
+    with stream or nullcontext():
+        halves = ("slices.confirm_split=true",) if confirm_split else ()
+        settings = load_monitor_config(config, (*overrides, *halves))
+        watched = _watched(settings, log, baseline, output, history, dask)
+        code = ALERT if watched.result.alerts and not exit_zero else 0
+        if stream is not None:
+            _tell(stream, watched, output)
+            stream.exit_code = code
+    if as_json:
+        say(watched.result.to_json(), nl=False)
+    else:
+        _say(watched, output, per_query, quiet)
+    return code
 
 
 def _watched(
@@ -150,6 +135,22 @@ def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
         stream.say(watched.result.arms.verdict)
     if output is not None:
         stream.emit(events.Reported(report=str(output / "report.html")))
+
+
+def _say(watched: Watched, output: Path | None, per_query: bool, quiet: bool) -> None:
+    result = watched.result
+    for alert in result.alerts:
+        say(str(alert))
+    if per_query or not result.changes:
+        _print_metrics(watched, per_query)
+        if result.parity is not None:
+            say(result.parity.verdict)
+    if result.arms is not None and not quiet:
+        say(result.arms.verdict)
+    if not quiet and (result.alerts or sys.stderr.isatty()):
+        say(result.verdict.text, err=True)
+        if output is not None:
+            say(f"report: {output / 'report.html'}", err=True)
 
 
 def _print_metrics(watched: Watched, per_query: bool) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+import ltr_harness
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 from ltr_harness.errors import UsageError
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
-    from ltr_harness.experiment import ExperimentResult
     from ltr_harness.experiment.job import Job
 
 
@@ -144,14 +144,15 @@ def command(
     return code if final is None else max(code, _train_final(job, result, final, accept))
 
 
-def _train_final(job: Job, compared: ExperimentResult, model: str, accept: tuple[str, ...]) -> int:
+def _train_final(
+    job: Job, compared: ltr_harness.ExperimentResult, model: str, accept: tuple[str, ...]
+) -> int:
     """Train it, and say where it is and what it is worth; the exit code."""
-    from ltr_harness.experiment import run_experiment
     from ltr_harness.experiment.experiment import final_experiment
     from ltr_harness.experiment.progress import Progress
 
     config = final_experiment(job.experiment, compared.runs, model)
-    result = run_experiment(
+    result = ltr_harness.run_experiment(
         config, runs=job.folder.parent, accept=accept, workers=1, progress=Progress(), on_failure="keep"
     )
     _say_failures(result)
@@ -163,6 +164,6 @@ def _train_final(job: Job, compared: ExperimentResult, model: str, accept: tuple
     return 1 if result.failures else 0
 
 
-def _say_failures(result: ExperimentResult) -> None:
+def _say_failures(result: ltr_harness.ExperimentResult) -> None:
     for record in (run.record for run in result.failures):
         say(f"failed: {record.model}, {record.fold}, seed {record.seed}: {record.error}", err=True)

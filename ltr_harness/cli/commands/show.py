@@ -5,9 +5,12 @@ from typing import Any
 
 import click
 
+import ltr_harness
+from ltr_harness.catalog import did_you_mean
 from ltr_harness.cli import options
 from ltr_harness.cli.output import print_table, say, say_json, show_page
 from ltr_harness.errors import UsageError
+from ltr_harness.files import write_whole
 from ltr_harness.wording import count_of
 
 
@@ -101,9 +104,7 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> int:
 @options.as_json
 def show_run(run: Path, as_json: bool) -> int:
     """Print what a run's record says."""
-    from ltr_harness.runs import load_run
-
-    record = load_run(run).record
+    record = ltr_harness.load_run(run).record
     if as_json:
         say(record.model_dump_json(indent=2))
         return 0
@@ -137,12 +138,10 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
     A difference is taken only between experiments whose test data's judgments and primary metric are equal. FOLDER
     is `runs` unless given. What in it cannot be read is listed.
     """
-    from ltr_harness.files import write_whole
     from ltr_harness.report import experiments
-    from ltr_harness.report.experiments import read_experiments
 
     page = output / "index.html" if output is not None and output.is_dir() else output
-    report = experiments.report(read_experiments(folder), page)
+    report = experiments.report(experiments.read_experiments(folder), page)
     if page is not None:
         from ltr_harness.report import html
 
@@ -165,10 +164,7 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
 @options.as_json
 def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int:
     """Print the queries that a run ranks worst: where to look first."""
-    from ltr_harness.catalog import did_you_mean
-    from ltr_harness.runs import load_run
-
-    stored = load_run(run)
+    stored = ltr_harness.load_run(run)
     name = metric or stored.record.primary
     if name not in stored.record.metrics:
         raise UsageError(f"the run has no metric {name!r}; {did_you_mean(name, stored.record.metrics)}")
