@@ -11,6 +11,7 @@ from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import CHOICES, RETIRED, Method, method_of
 
 F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=click.Command)
 
 PATH = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -66,6 +67,16 @@ reader_options = click.option(
     metavar="KEY=VALUE",
     help="An option of the reader, such as n_features=136, label=grade or regroup=true; may be given several times.",
 )
+
+
+def examples(text: str) -> Callable[[C], C]:
+    """Examples, and what else stands at the end of a command's help."""
+
+    def add(command: C) -> C:
+        command.epilog = f"\b\nExamples:{text}"
+        return command
+
+    return add
 
 
 def output(text: str | None, kind: click.Path = FOLDER, **more: Any) -> Callable[[F], F]:

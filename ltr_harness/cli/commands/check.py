@@ -9,14 +9,11 @@ from ltr_harness.cli.output import counts, say
 from ltr_harness.wording import count_of, named
 
 
-@click.command(
-    "check",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness check configs/quickstart.yaml
   ltr-harness check configs/mq2008.yaml --set data.root=/data/mq2008
-""",
-)
+""")
+@click.command("check")
 @options.config
 @options.overrides
 @options.runs

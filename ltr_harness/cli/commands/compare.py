@@ -32,10 +32,7 @@ class CheckedGate(NamedTuple):
     cautions: Sequence[str] = ()
 
 
-@click.command(
-    "compare",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness compare runs/mq2008 --metric ndcg@10
   ltr-harness compare 'runs/a/lgbm--*' 'runs/b/xgb--*' -m ndcg@10,mrr@10 --baseline lgbm -o out
   ltr-harness compare old.txt new.txt --data test.txt -m ndcg@10 --fail-if "ndcg@10 < baseline"
@@ -54,8 +51,8 @@ Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER)
   "ndcg@10 < baseline - 0.005"            ... unless it is shown to be no more than 0.005 below (non-inferiority)
   "mrr@10 of new < 0.4"                   one model's mean is below a number
 A gate that fails is exit 3. Exit 2: results that must not be compared, or an invalid gate.
-""",
-)
+""")
+@click.command("compare")
 @click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…")
 @options.metrics
 @options.rankings("scores", "run")

@@ -2,18 +2,16 @@
 
 import click
 
+from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 
 
-@click.command(
-    "completion",
-    epilog="""\b
-Examples:
+@options.examples("""
   eval "$(ltr-harness completion bash)"                                          # in ~/.bashrc
   eval "$(ltr-harness completion zsh)"                                           # in ~/.zshrc, after compinit
   ltr-harness completion fish > ~/.config/fish/completions/ltr-harness.fish
-""",
-)
+""")
+@click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> int:

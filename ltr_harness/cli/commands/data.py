@@ -33,11 +33,7 @@ if TYPE_CHECKING:
     Parts = Mapping[str, NDArray[np.int64]]
 
 
-@click.group(
-    "data",
-    cls=SuggestingGroup,
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness data describe configs/quickstart.yaml
   ltr-harness data describe train.txt test.txt -o card/
   ltr-harness data convert train.txt -o train.parquet
@@ -45,21 +41,18 @@ Examples:
   ltr-harness data list
   ltr-harness data get mslr-web30k -o data/mslr-web30k
   ltr-harness data cache --unused 30
-""",
-)
+""")
+@click.group("data", cls=SuggestingGroup)
 def command() -> None:
     """Look at ranking data, convert, divide and fetch it."""
 
 
-@command.command(
-    "describe",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness data describe configs/quickstart.yaml
   ltr-harness data describe train.txt vali.txt test.txt -o card/
   ltr-harness data describe rows.csv --set query=session --set label=grade --json
-""",
-)
+""")
+@command.command("describe")
 @click.argument("what", nargs=-1, required=True, type=options.PATH)
 @options.reader_name
 @click.option(
@@ -116,15 +109,12 @@ def data_describe(
     return 0
 
 
-@command.command(
-    "convert",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness data convert train.txt -o train.parquet
   ltr-harness data convert rows.csv --set query=session -o rows.txt.gz
   ltr-harness data convert part1.txt part2.txt -o lightgbm/rank.train --to lightgbm
-""",
-)
+""")
+@command.command("convert")
 @options.files
 @options.reader
 @options.output("File to write.", options.PATH, required=True)
@@ -140,17 +130,14 @@ def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **read
     return 0
 
 
-@command.command(
-    "split",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness data split all.txt -o parts/ --valid 0.1 --test 0.2
   ltr-harness data split all.txt -o folds/ --folds 5 --seed 3
   ltr-harness data split log.parquet -o parts/ --test 0.2 --by-time day
   ltr-harness data split log.parquet -o parts/ --test 0.2 --together user
   ltr-harness data split log.parquet -o folds/ --folds 5 --stratify language
-""",
-)
+""")
+@command.command("split")
 @options.files
 @options.reader
 @options.output("Folder to write to.", required=True)
@@ -357,14 +344,11 @@ def data_list() -> int:
     return 0
 
 
-@command.command(
-    "get",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness data get lightgbm-example
   ltr-harness data get mslr-web30k -o /data/mslr --archive ~/Downloads/MSLR-WEB30K.zip
-""",
-)
+""")
+@command.command("get")
 @click.argument("name")
 @options.output("Folder; default: data/NAME.")
 @click.option(
@@ -463,15 +447,12 @@ def _progress(done: int, total: int) -> None:
     click.echo(f"\r{done / total:4.0%} of {total / 1e6:,.1f} MB", err=True, nl=done >= total)
 
 
-@command.command(
-    "cache",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness data cache
   ltr-harness data cache --unused 30
   ltr-harness data cache --clear
-""",
-)
+""")
+@command.command("cache")
 @click.option(
     "--unused", type=click.IntRange(min=0), metavar="DAYS", help="Remove what was not read for so many days."
 )

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 
+from ltr_harness.cli import options
 from ltr_harness.cli.exit_codes import WITHOUT_DOCSTRINGS
 from ltr_harness.cli.output import say
 from ltr_harness.readers.files import in_words
@@ -36,17 +37,14 @@ class Diagnosis:
         return f"{self.status:<6}  {self.what}: {self.found}" + (f"; {self.cure}" if self.cure else "")
 
 
-@click.command(
-    "doctor",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness doctor
   ltr-harness doctor --json > doctor.json     # for a bug report
 
 \b
 Exit codes: 0 experiments can run (notes are about optional things), 1 something failed.
-""",
-)
+""")
+@click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(as_json: bool) -> int:
     """Look at versions, cores, caches and disks; evaluate a metric and train a tiny model with both libraries."""

@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from ltr_harness.report.data import ReportData
 
 
-@click.command(
-    "evaluate",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness evaluate --data test.txt --scores scores.txt
   ltr-harness evaluate --data test.parquet --scores scores.csv -m ndcg@10,mrr@10 -q
   ltr-harness evaluate --qrels qrels.txt --run a.run --run b.run.gz -m ndcg@10 --baseline a
@@ -34,8 +31,8 @@ Examples:
 \b
 Several --run or --scores are compared with the first, or with --baseline.
 With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.10, official.
-""",
-)
+""")
+@click.command("evaluate")
 @options.rankings()
 @options.metrics
 @click.option(

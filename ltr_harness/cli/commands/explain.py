@@ -23,16 +23,13 @@ from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation
 from ltr_harness.wording import count_of, printable
 
 
-@click.command(
-    "explain",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness explain ndcg@10 --query 1234 --data test.txt --scores scores.txt
   ltr-harness explain ndcg@10 --data test.txt --scores scores.txt
   ltr-harness explain map --query 301 --qrels qrels.txt --run a.run
   ltr-harness explain err@10 --query 1234 runs/mq2008/lgbm--fold1--s1--0123456789ab
-""",
-)
+""")
+@click.command("explain")
 @click.argument("metric")
 @click.argument("run_folder", required=False, type=options.PATH)
 @click.option("--query", metavar="ID", help="The query, as the data names it; without it, the whole set.")

@@ -16,16 +16,12 @@ if TYPE_CHECKING:
     from ltr_harness.export.verification import Agreement, Verification
 
 
-@click.group(
-    "export",
-    no_args_is_help=True,
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness export requirements RUN > requirements.txt
   ltr-harness export model RUN --to onnx -o model.onnx
   ltr-harness export mlflow runs/quickstart --to sqlite:///mlflow.db
-""",
-)
+""")
+@click.group("export", no_args_is_help=True)
 def command() -> None:
     """Stored runs for other tools: a model for a search engine, the packages used, or all to MLflow."""
 

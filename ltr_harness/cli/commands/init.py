@@ -40,10 +40,7 @@ _MADE_UP = [
 _THERE = click.Path(path_type=Path, exists=True)
 
 
-@click.command(
-    "init",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness init                                     # on made-up data: runs at once
   ltr-harness init clicks.csv                          # one file: five folds by query
   ltr-harness init train.txt --valid vali.txt --test test.txt -o mine.yaml
@@ -51,8 +48,8 @@ Examples:
 
 \b
 Never overwrites a file. Says what it guessed; then: ltr-harness check FILE, ltr-harness run FILE.
-""",
-)
+""")
+@click.command("init")
 @click.argument("train", nargs=-1, type=_THERE)
 @click.option("--valid", type=_THERE, help="Queries to stop on; else a fifth is held out.")
 @click.option("--test", type=_THERE, help="Queries to compare on; else five folds.")

@@ -4,6 +4,7 @@ import inspect
 
 import click
 
+from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 
 FAMILIES = {
@@ -14,14 +15,11 @@ FAMILIES = {
 }
 
 
-@click.command(
-    "list",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness list metrics
   ltr-harness list rankers
-""",
-)
+""")
+@click.command("list")
 @click.argument("family", type=click.Choice(list(FAMILIES)))
 def command(family: str) -> int:
     """List metrics, rankers, readers or report sections, with a line about each."""

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 ALERT = 4
 
 
-@click.command(
-    "monitor",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness monitor configs/monitor_quickstart.yaml -o monitor_report
   ltr-harness monitor monitor.yaml --log prod.parquet --baseline train_eval.parquet -o report
   ltr-harness monitor monitor.yaml --log today/ --baseline runs/mine --history monitor_history
@@ -33,8 +30,8 @@ Examples:
 For cron and CI: nothing is printed when all is well (but the verdict on the arms of an A/B test), one line per
 alert otherwise.
 Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judged), 1 crash.
-""",
-)
+""")
+@click.command("monitor")
 @options.config
 @click.option(
     "--log",

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from ltr_harness.comparison.power import PowerPlan
 
 
-@click.command(
-    "power",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness power runs/mq2008 --difference 0.005
   ltr-harness power runs/shop --difference 0.005 --unit user_id --power 0.8,0.9 -o plan
   ltr-harness power lastweek/report.json --difference -0.01 --baseline lgbm   # to find a loss
@@ -33,8 +30,8 @@ Examples:
 \b
 A gate "ndcg@10 < baseline - 0.005" takes as many queries as finding a difference of 0.005.
 Exit 2: results that must not be compared, or nothing to plan with.
-""",
-)
+""")
+@click.command("power")
 @click.argument("inputs", nargs=-1, metavar="[RUNS-OR-SCORES…]")
 @click.option(
     "--difference",

@@ -22,16 +22,13 @@ if TYPE_CHECKING:
 _SUFFIXES = (".parquet", ".csv", ".tsv", ".npy", ".txt", ".run")
 
 
-@click.command(
-    "predict",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness predict RUN new.txt -o scores.parquet
   ltr-harness predict RUN rows.csv --set query=session -o scores.csv
   ltr-harness predict RUN rows.parquet -o model.run        (a TREC run; needs document ids)
   ltr-harness evaluate --data new.txt --scores scores.parquet
-""",
-)
+""")
+@click.command("predict")
 @options.run
 @click.argument("data", type=options.PATH)
 @options.output(f"Where to write: {', '.join(_SUFFIXES)}.", options.FILE, required=True, metavar="FILE")

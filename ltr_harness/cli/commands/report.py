@@ -8,15 +8,12 @@ from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 
 
-@click.command(
-    "report",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness report runs/quickstart
   ltr-harness report runs/quickstart -o /tmp/out --format html,md
   ltr-harness report runs/a/lgbm--all--s1--* runs/b/xgb--all--s1--*
-""",
-)
+""")
+@click.command("report")
 @click.argument("runs", nargs=-1, required=True, type=options.PATH)
 @options.output("Folder to write to.")
 @click.option(

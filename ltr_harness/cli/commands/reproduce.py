@@ -15,18 +15,15 @@ if TYPE_CHECKING:
     from ltr_harness.experiment.reproduce import Reproduction
 
 
-@click.command(
-    "reproduce",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness reproduce runs/quickstart/xgb-ndcg--all--s1--0123456789ab
   ltr-harness reproduce RUN --threads 1
   ltr-harness reproduce RUN --data-root /new/place/of/the/data
 
 \b
 Exit codes: 0 identical, 1 not identical or training failed, 2 the run or its data cannot be used.
-""",
-)
+""")
+@click.command("reproduce")
 @options.run
 @click.option("--threads", type=click.IntRange(min=1), help="Another number of threads than the run's.")
 @click.option("--data-root", type=options.PATH, help="Where the data is now, if it has moved.")

@@ -28,10 +28,7 @@ class _Workers(click.ParamType):  # type: ignore[type-arg]  # not generic at run
         return int(value) if str(value).isdecimal() else str(value)
 
 
-@click.command(
-    "run",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness run configs/quickstart.yaml
   ltr-harness run configs/mq2008.yaml --set data.root=/data/mq2008
   ltr-harness run exp.yaml --set models.lgbm.params.num_leaves=63 --workers 2
@@ -42,8 +39,8 @@ Examples:
 \b
 Run again after Ctrl-C, a crash or a change: what exists is reused.
 Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
-""",
-)
+""")
+@click.command("run")
 @options.config
 @options.overrides
 @options.runs

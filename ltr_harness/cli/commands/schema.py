@@ -2,18 +2,16 @@
 
 import click
 
+from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 
 
-@click.command(
-    "schema",
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness schema > schema.json     # for editors: # yaml-language-server: $schema=./schema.json
   ltr-harness schema report            # what report.json holds
   ltr-harness schema events            # one line of what `run --json` writes to stderr
-""",
-)
+""")
+@click.command("schema")
 @click.argument("what", type=click.Choice(["experiment", "report", "events"]), default="experiment")
 def command(what: str) -> int:
     """Print the JSON Schema of experiment files, of report.json, or of the events that --json writes to stderr."""

@@ -14,11 +14,7 @@ from ltr_harness.files import write_whole
 from ltr_harness.wording import count_of
 
 
-@click.group(
-    "show",
-    no_args_is_help=True,
-    epilog="""\b
-Examples:
+@options.examples("""
   ltr-harness show config configs/mq2008.yaml --set seeds=[1]
   ltr-harness show runs runs -o runs/index.html
   ltr-harness show run runs/quickstart/xgb-ndcg--all--s1--0123456789ab
@@ -27,8 +23,8 @@ Examples:
   ltr-harness show why RUN --query 17 --rows 0 3
   ltr-harness show trees RUN -m ndcg@10 -m mrr@10
   ltr-harness show trees runs/quickstart --budget 5ms
-""",
-)
+""")
+@click.group("show", no_args_is_help=True)
 def command() -> None:
     """Show a resolved configuration, all experiments, a run, or what a stored model looks at."""
 
