@@ -56,12 +56,14 @@ class ComparedInputs:
 
     def __init__(
         self,
-        paths: Sequence[Path],
+        inputs: Sequence[str],
         texts: Sequence[str],
         gates: Sequence[Gate],
         given: dict[str, Any],
         cheap_labels: Path | None = None,
     ) -> None:
+        # what was left out or looks odd
+        paths, self.notes = expanded(inputs)
         runs_in = {path: find_runs(path) for path in paths if path.is_dir()}
         by_folder = {path: runs for path, runs in runs_in.items() if runs}
         others = [path for path in paths if path not in by_folder]
@@ -75,7 +77,6 @@ class ComparedInputs:
         self.title = (
             self.runs[0].record.experiment if self.runs else ", ".join(path.name for path in others[:3])
         )
-        self.notes: tuple[str, ...] = ()  # what was left out or looks odd
         self.metrics: list[str] | None = None  # the deciding one first; None for what the inputs have
         # the files' entrants by cheap labels, and how far those agree with the others
         self.cheap: tuple[list[Entrant], Agreement] | None = None
@@ -157,7 +158,7 @@ class ComparedInputs:
         self._rankings = loaded
         typed = asked.names(loaded.on_scale(asked.metrics)[0])
         named = [f"{with_tool(text)} is {name}" for name, text in typed.items()]
-        self.notes = (*loaded.notes, *notes, *named)
+        self.notes += [*loaded.notes, *notes, *named]
         self.metrics = [str(metric) for metric in scaled]
         if wide is not None:
             rows = rows_among(loaded.judgments, wide.judgments)
@@ -192,7 +193,7 @@ class ComparedInputs:
         compared, added = evaluated_by(self.runs, wanted, keep)
         if added:
             computed = "not among the metrics of the runs; computed now from their stored scores"
-            self.notes += (f"{', '.join(added)}: {computed}",)
+            self.notes.append(f"{', '.join(added)}: {computed}")
         left = iter(compared)
         return {path: [next(left) for _ in runs] for path, runs in by_folder.items()}
 
@@ -208,9 +209,7 @@ class ComparedInputs:
             raise UsageError(
                 f"{option} without --data or --qrels; {option} is about files of scores or TREC runs"
             )
-        found, expected = (
-            "is neither a run folder nor a table",
-            "--data FILE for scores, or --qrels FILE for TREC runs",
-        )
+        found = "is neither a run folder nor a table"
+        expected = "--data FILE for scores, or --qrels FILE for TREC runs"
         if unknown := [path for path in files if path.suffix not in TABLES]:
             raise UsageError([Problem(str(path), found, expected) for path in unknown])

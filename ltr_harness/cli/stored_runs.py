@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def with_model(path: Path, trust: bool) -> Run:
 
 
 def loaded(
-    path: Path, trust: bool, data: Path | None, reader_name: str | None, reader_options: Sequence[str]
+    path: Path, trust: bool, data: Path | None, **reader: Any
 ) -> tuple[Run, FittedModel, RankingDataset]:
     """The run, its model, and the rows to look at with the model's columns: its test split, or those of a file."""
     run = with_model(path, trust)
@@ -42,7 +42,7 @@ def loaded(
         from ltr_harness.experiment.reproduce import fold_of
 
         return run, run.model, fold_of(run).test
-    return run, run.model, run.with_its_columns(data_source.read_files([data], reader_name, reader_options))
+    return run, run.model, run.with_its_columns(data_source.read_files([data], **reader))
 
 
 def scored(run: Run) -> Scored:

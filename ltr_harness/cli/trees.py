@@ -133,12 +133,11 @@ def say_best(
     as_json: bool,
     trust: bool,
     data: Path | None,
-    reader_name: str | None,
-    reader_options: Sequence[str],
+    **reader: Any,
 ) -> None:
     """Print the best candidate within the budget, a time and a length of lists, beside the best of all."""
     metrics = [parse_metric(name) for name in names]
-    rows = None if data is None else read_files([data], reader_name, reader_options)
+    rows = None if data is None else read_files([data], **reader)
     budget, documents = insight.parse_budget(limit[0]), limit[1]
     entries = _entries(paths, rows, trust)
     primaries = list(dict.fromkeys(one.run.record.primary for one in entries))

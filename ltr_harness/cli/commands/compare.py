@@ -119,7 +119,7 @@ def command(
     values; with --data score files, with --qrels TREC runs. What must not be compared (another K, definition,
     query set, labels) is refused.
     """
-    from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
+    from ltr_harness.cli.compared_inputs import ComparedInputs
     from ltr_harness.report.data import ReportData
 
     method = options.taken_method(given)
@@ -141,8 +141,7 @@ def command(
     if interleaving:
         return _say_votes(inputs, method, as_json)
     conditions = _parsed(gates, cheap_labels)
-    paths, notes = expanded(inputs)
-    compared = ComparedInputs(paths, metrics, conditions, given, cheap_labels)
+    compared = ComparedInputs(inputs, metrics, conditions, given, cheap_labels)
     comparison = compared.compared(method, baseline, common_queries, convention=convention)
     cheap = {}
     if compared.cheap is not None:
@@ -175,7 +174,7 @@ def command(
 
         say(f"report: {write_report(data, output)}", err=as_json)
     _write_ci_files(junit, summary, data, checked)
-    say_notes([*notes, *compared.notes])
+    say_notes(compared.notes)
     _refuse_failures(checked)
     return 0
 
@@ -199,7 +198,7 @@ def _compare_data_sets(
     labels = [label_of(path if path.is_dir() else path.parent) for path in paths]
     comparisons = {}
     for path, label in zip(paths, labels, strict=True):
-        one = ComparedInputs([path], metrics, (), given)
+        one = ComparedInputs([str(path)], metrics, (), given)
         comparisons[label if labels.count(label) == 1 else str(path)] = compare(one, primary_alone=True)
         notes += one.notes
     across = across_data_sets(comparisons, None if weights is None else _weights(weights))

@@ -4,14 +4,15 @@ import inspect
 
 import click
 
+from ltr_harness.catalog import load_target
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say
 
-FAMILIES = {
-    "metrics": "ltr_harness.metrics",
-    "rankers": "ltr_harness.rankers",
-    "readers": "ltr_harness.readers",
-    "sections": "ltr_harness.report",
+CATALOGS = {
+    "metrics": "ltr_harness.metrics:catalog",
+    "rankers": "ltr_harness.rankers:catalog",
+    "readers": "ltr_harness.readers:catalog",
+    "sections": "ltr_harness.report:catalog",
 }
 
 
@@ -20,12 +21,10 @@ FAMILIES = {
   ltr-harness list rankers
 """)
 @click.command("list")
-@click.argument("family", type=click.Choice(list(FAMILIES)))
+@click.argument("family", type=click.Choice(list(CATALOGS)))
 def command(family: str) -> int:
     """List metrics, rankers, readers or report sections, with a line about each."""
-    import importlib
-
-    catalog = importlib.import_module(FAMILIES[family]).catalog
+    catalog = load_target(CATALOGS[family])
     names = catalog.names()
     width = max(map(len, names))
     for name in names:

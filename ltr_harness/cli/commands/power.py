@@ -109,7 +109,7 @@ def _measured(
     inputs: Sequence[str], difference: float, powers: Sequence[float], method: Method, given: dict[str, Any]
 ) -> PowerPlan:
     """From differences at hand, compared as `compare` would."""
-    from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
+    from ltr_harness.cli.compared_inputs import ComparedInputs
     from ltr_harness.comparison.power import planned
 
     if not inputs:
@@ -117,10 +117,9 @@ def _measured(
     metric, baseline, shared, models = (
         given.pop(name) for name in ("metric", "baseline", "common_queries", "models")
     )
-    paths, notes = expanded(inputs)
-    inputs_found = ComparedInputs(paths, [metric] if metric else [], (), given)
+    inputs_found = ComparedInputs(inputs, [metric] if metric else [], (), given)
     comparison = inputs_found.compared(method, baseline, shared, primary_alone=True)
-    say_notes([*notes, *inputs_found.notes, *comparison.notes])
+    say_notes([*inputs_found.notes, *comparison.notes])
     return planned(comparison, difference, powers, models)
 
 

@@ -10,6 +10,7 @@ import click
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import say
 from ltr_harness.errors import DataError, UsageError
+from ltr_harness.files import whole_files
 from ltr_harness.wording import count_of, csv_cell
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ def command(
     order of the file.
     """
     from ltr_harness.cli.stored_runs import with_model
-    from ltr_harness.files import whole_files
 
     if output.suffix not in _SUFFIXES:
         raise UsageError(f"{output}: unknown kind of file; expected one of {', '.join(_SUFFIXES)}")

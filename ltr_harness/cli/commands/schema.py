@@ -1,9 +1,18 @@
 """`ltr-harness schema`: the JSON Schema of experiment files, of report.json, or of the events of --json."""
 
+import json
+
 import click
 
+from ltr_harness.catalog import load_target
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say
+
+SCHEMAS = {
+    "experiment": "ltr_harness.config.schema:json_schema",
+    "report": "ltr_harness.report.json_document:schema",
+    "events": "ltr_harness.cli.events:schema",
+}
 
 
 @options.examples("""
@@ -12,22 +21,8 @@ from ltr_harness.cli.output import say
   ltr-harness schema events            # one line of what `run --json` writes to stderr
 """)
 @click.command("schema")
-@click.argument("what", type=click.Choice(["experiment", "report", "events"]), default="experiment")
+@click.argument("what", type=click.Choice(list(SCHEMAS)), default="experiment")
 def command(what: str) -> int:
     """Print the JSON Schema of experiment files, of report.json, or of the events that --json writes to stderr."""
-    import json
-
-    if what == "report":
-        from ltr_harness.report.json_document import schema
-
-        document = schema()
-    elif what == "events":
-        from ltr_harness.cli import events
-
-        document = events.schema()
-    else:
-        from ltr_harness.config.schema import json_schema
-
-        document = json_schema()
-    say(json.dumps(document, indent=2, ensure_ascii=False))
+    say(json.dumps(load_target(SCHEMAS[what])(), indent=2, ensure_ascii=False))
     return 0
