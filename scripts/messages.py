@@ -2,15 +2,16 @@
 
     .venv/bin/python scripts/messages.py > messages.txt
 
-Taken from the source: whatever is handed to an error, a Problem, a caution, a lint or a note, or printed by a command.
-What is filled in at run time stands in braces.
+Taken from the source: whatever is handed to an error, a Problem, a caution, a lint or a note, or printed by a command,
+also by way of a variable of the same function. What is filled in at run time stands in braces.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
@@ -32,8 +33,7 @@ def messages(package: Path = PACKAGE) -> Iterator[Message]:
     """Every message of the package, by file and line."""
     for path in sorted(package.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-        for call in sorted(calls, key=lambda node: node.lineno):
+        for call, known in sorted(_calls(tree.body, {}), key=lambda found: found[0].lineno):
             kind = _name(call.func)
             if (
                 kind not in _KINDS
@@ -42,10 +42,40 @@ def messages(package: Path = PACKAGE) -> Iterator[Message]:
             ):
                 continue
             arguments = [*call.args, *(word.value for word in call.keywords)]
-            texts = [text for argument in arguments if " " in (text := _text(argument))]
+            texts = [text for argument in arguments if " " in (text := _text(argument, known))]
             if texts:
                 place = path.relative_to(package.parent).as_posix()
                 yield Message(place, call.lineno, kind, "; ".join(texts))
+
+
+def _calls(block: Sequence[ast.stmt], known: dict[str, str]) -> Iterator[tuple[ast.Call, dict[str, str]]]:
+    """Each call of a block, with the texts that variables have there: ``one | another`` after a branch."""
+    for statement in block:
+        parts = list(ast.iter_child_nodes(statement))
+        inner = [part for part in parts if isinstance(part, ast.ExceptHandler | ast.match_case)]
+        blocks = [getattr(statement, name, []) for name in ("body", "orelse", "finalbody")]
+        blocks += [part.body for part in inner]
+        for part in parts:
+            if not isinstance(part, ast.stmt | ast.ExceptHandler | ast.match_case):
+                yield from ((node, dict(known)) for node in ast.walk(part) if isinstance(node, ast.Call))
+        if isinstance(statement, ast.Assign):
+            for target, value in zip(_parts(statement.targets[0]), _parts(statement.value), strict=False):
+                if isinstance(target, ast.Name):
+                    known[target.id] = _text(value, known)
+        branches = [dict(known) for _ in blocks]
+        for branch, statements in zip(branches, blocks, strict=True):
+            yield from _calls(statements, branch)
+        if not isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            for name in {name for branch in branches for name in branch}:
+                known[name] = _either([branch.get(name, "") for branch in branches])
+
+
+def _either(texts: Sequence[str]) -> str:
+    return " | ".join(text for text in dict.fromkeys(texts) if text)
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    return node.elts if isinstance(node, ast.Tuple) else [node]
 
 
 def _is_note(function: ast.expr) -> bool:
@@ -62,10 +92,12 @@ def _name(function: ast.expr) -> str:
     return function.id if isinstance(function, ast.Name) else ""
 
 
-def _text(node: ast.expr) -> str:
+def _text(node: ast.expr, known: Mapping[str, str] = MappingProxyType({})) -> str:
     """A text as it will look, as far as the source says."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
+    if isinstance(node, ast.Name):
+        return known.get(node.id, "")
     if isinstance(node, ast.JoinedStr):
         return "".join(
             part.value
@@ -74,9 +106,9 @@ def _text(node: ast.expr) -> str:
             for part in node.values
         )
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _text(node.left) + _text(node.right)
+        return _text(node.left, known) + _text(node.right, known)
     if isinstance(node, ast.IfExp):
-        return f"{_text(node.body)} | {_text(node.orelse)}"
+        return _either([_text(node.body, known), _text(node.orelse, known)])
     return ""
 
 

@@ -34,6 +34,29 @@ def test_messages_are_collected_into_one_file_for_reading(collector: ModuleType,
     assert found == [(1, "label {label} is below 0; grades >= 0; map them"), (2, "both given")]
 
 
+def test_texts_of_variables_belong_to_the_message(collector: ModuleType, tmp_path: Path) -> None:
+    """The last before the call, or those of each branch; never those of another function."""
+    (tmp_path / "one.py").write_text(
+        "def check(label, path):\n"
+        "    found, expected = f'label {label} is below 0', 'grades >= 0'\n"
+        "    cure = ''\n"
+        "    if path:\n"
+        "        cure = 'map them'\n"
+        "    elif label:\n"
+        "        cure = 'remove them'\n"
+        "    problem = Problem(path, found, expected, cure)\n"
+        "    found = 'is not a grade'\n"
+        "    raise DataError.at(path, found)\n"
+        "def other(path):\n"
+        "    return Problem(path, found, 'a number or nothing')\n"
+    )
+    assert [(message.line, message.text) for message in collector.messages(tmp_path)] == [
+        (8, "label {label} is below 0; grades >= 0; map them | remove them"),
+        (10, "is not a grade"),
+        (12, "a number or nothing"),
+    ]
+
+
 @pytest.mark.long
 def test_all_messages_speak_with_one_voice(messages: list[Any]) -> None:
     assert len(messages) > 400
@@ -85,7 +108,9 @@ def test_counts_go_with_their_noun(messages: list[Any]) -> None:
         "n",
         "facts.largest_query",
         "rows",
+        "n_points",
         "_ROWS_AT_MOST",
+        "_MOST_VALUES",
         "unit.max() + 1",
         "_FORMATS[sep]",
     }

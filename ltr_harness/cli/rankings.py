@@ -19,7 +19,7 @@ from ltr_harness.files import bare_name
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.binding import BoundOnce
-from ltr_harness.wording import plain_number
+from ltr_harness.wording import count_of, plain_number
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.pairs import Entrant
@@ -148,8 +148,8 @@ def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
     if lacking.size:
         queries = np.unique(np.searchsorted(judgments.groups.boundaries, lacking, side="right") - 1)
         found = (
-            f"{queries.size:,} of {judgments.groups.ids.size:,} queries are not there, or have other rows, such as "
-            f"{str(judgments.groups.ids[queries[0]])!r}"
+            f"{queries.size:,} of {count_of(judgments.groups.ids.size, 'query')} are not there, or have other rows, "
+            f"such as {str(judgments.groups.ids[queries[0]])!r}"
         )
         expected = f"the rows of {source.data} and those of more queries, with cheap labels"
         raise DataError.at(cheap, found, expected)

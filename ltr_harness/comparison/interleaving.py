@@ -95,7 +95,7 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
     bad = (session.codes < 0) | ~(clicks >= 0)
     problems = []
     if bad.any():
-        what = f"{bad.sum():,} of {bad.size:,} rows without a session, or without a count of clicks >= 0"
+        what = f"{bad.sum():,} of {count_of(bad.size, 'row')} without a session, or without a count of clicks >= 0"
         problems.append(Problem(opened.name, what))
     if team.categories.size != 2:
         names = ", ".join(team.categories[:5]) or "none"

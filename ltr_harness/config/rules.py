@@ -153,9 +153,7 @@ def estimate_rules(
         for metric in wanted:
             k = "" if metric.k is None else f"@{metric.k}"
             if metric.adds_up and metric.empty != "zero":
-                found = (
-                    f"{metric} leaves out queries without an event, so its mean is no estimate of relevance"
-                )
+                found = f"{metric} leaves out queries without an event, so its mean is not an estimate of relevance"
                 yield Violation(where, found, cure=f"use {metric.name}(gain=linear,empty=zero){k}")
             elif not metric.graded:
                 found = f"{metric} asks only whether a label is above 0: it counts what happened, whatever its rank"

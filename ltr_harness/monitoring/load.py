@@ -238,9 +238,7 @@ def _about_estimates(config: MonitorConfig, place: str) -> Iterator[Problem]:
         found = f"{', '.join(binary)} with relevance.mode {rule.chosen}: it counts what happened, whatever its rank"
         yield Problem(place, found, "metrics of graded labels", "use dcg(gain=linear)@10")
     if config.empty != "zero":
-        found = (
-            f"empty: {config.empty} with relevance.mode {rule.chosen}: the mean is no estimate of relevance"
-        )
+        found = f"empty: {config.empty} with relevance.mode {rule.chosen}: the mean is not an estimate of relevance"
         yield Problem(place, found, "empty: zero: queries without an event count 0")
 
 

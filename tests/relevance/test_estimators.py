@@ -188,7 +188,7 @@ def experiment(folder: Path, rule: dict[str, Any], metric: str, **models: Any) -
     [
         (
             "dcg(gain=linear)",
-            "dcg(gain=linear)@4 leaves out queries without an event, so its mean is no estimate of relevance; use "
+            "dcg(gain=linear)@4 leaves out queries without an event, so its mean is not an estimate of relevance; use "
             "dcg(gain=linear,empty=zero)@4",
         ),
         (
@@ -206,7 +206,7 @@ def test_metrics_that_labels_are_no_estimates_for(tmp_path: Path, metric: str, m
     with pytest.raises(ConfigError) as error:
         monitor(config, log=lists([[1, 0, 0, 0]]))
     assert "mrr@4 with relevance.mode ips: it counts what happened, whatever its rank" in str(error.value)
-    assert "empty: skip with relevance.mode ips: the mean is no estimate of relevance" in str(error.value)
+    assert "empty: skip with relevance.mode ips: the mean is not an estimate of relevance" in str(error.value)
 
 
 @pytest.mark.parametrize(
