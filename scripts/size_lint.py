@@ -31,8 +31,8 @@ def functions(tree: ast.Module) -> Iterator[Function]:
         nodes += (part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr))
 
 
-def decorated(function: Function, name: str) -> bool:
-    return any(ast.unparse(decorator).startswith(name) for decorator in function.decorator_list)
+def decorated(function: Function, *names: str) -> bool:
+    return any(ast.unparse(decorator).startswith(names) for decorator in function.decorator_list)
 
 
 def n_lines(function: Function) -> int:
@@ -44,7 +44,7 @@ def n_lines(function: Function) -> int:
 
 
 def n_parameters(function: Function) -> int:
-    if decorated(function, "click.command"):
+    if decorated(function, "click.command", "command.command"):
         return 0
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
