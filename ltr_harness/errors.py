@@ -14,6 +14,8 @@ HarnessError                what went wrong, in the words of the person who has 
 """
 
 import importlib
+import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -112,8 +114,23 @@ def optional_module(module: str, needed: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        cure = f"pip install 'ltr-harness[{extra}]'"
-        raise MissingExtraError(Problem("", needed, cure=cure)) from None
+        raise MissingExtraError(Problem("", needed, cure=install_line(extra))) from None
+
+
+def install_line(extra: str) -> str:
+    """The command that installs an extra's packages; it needs neither the clone nor the wheel."""
+    return shlex.join(["pip", "install", *(requirements_of(extra) or [f".[{extra}]"])])
+
+
+def requirements_of(extra: str) -> list[str]:
+    """An extra's packages with their versions; none where the harness runs from a folder, uninstalled."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        listed = requires("ltr-harness") or []
+    except PackageNotFoundError:
+        return []
+    return [one.partition(";")[0].strip() for one in listed if re.search(rf"extra == .{extra}\b", one)]
 
 
 class TrainingError(HarnessError):

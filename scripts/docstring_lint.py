@@ -1,6 +1,6 @@
 """Which documented functions do not say what they take?
 
-Documented are the names of ``docs/reference/python.md`` with their public methods, and whatever is public in the
+Documented are the names of ``docs/reference/python-*.md`` with their public methods, and whatever is public in the
 metrics, the testing suites and the extension bases. Such a function, if it takes an array, or three parameters and
 more, describes its parameters under ``Args:``; the line of an array says its shape, such as ``(n_rows,)``. A parameter
 may be described in the class (its ``Attributes:``) where a dataclass or a pydantic model declares it. A method without
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "ltr_harness"
-REFERENCE = PACKAGE.parent / "docs" / "reference" / "python.md"
+REFERENCE = sorted((PACKAGE.parent / "docs" / "reference").glob("python-*.md"))
 EXTENSION_BASES = {"rankers/ranker.py", "readers/reader.py"}
 ARRAY = re.compile(r"\b(NDArray|ArrayLike|ndarray)\b")
 SHAPE = re.compile(r"\([nmkN\d]\w*[^)]*\)|\bany shape\b|\bscalar\b")
@@ -83,9 +83,8 @@ def public_functions(tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
 
 def documented_names() -> set[str]:
     """The functions and classes of the reference's pages, without their modules."""
-    return {
-        name.split(".")[-1] for name in re.findall(r"^::: (\S+)", REFERENCE.read_text(encoding="utf-8"), re.M)
-    }
+    pages = "".join(page.read_text(encoding="utf-8") for page in REFERENCE)
+    return {name.split(".")[-1] for name in re.findall(r"^::: (\S+)", pages, re.M)}
 
 
 def wholly_documented(where: Path) -> bool:

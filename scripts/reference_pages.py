@@ -1,4 +1,4 @@
-"""The documentation pages that the code writes: one per metric, the YAML and the command line's reference.
+"""The documentation pages that the code writes: one per metric, the reference of YAML and commands, the changelog.
 
 A hook of MkDocs (see mkdocs.yml): the pages exist in the built site only, so that nothing is said twice.
 """
@@ -11,12 +11,15 @@ import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import click
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
+CHANGELOG = Path(__file__).resolve().parent.parent / "CHANGELOG.md"
 Schema = Mapping[str, Any]
 HEADINGS = ("Args", "Attributes", "Raises", "Source", "When to use", "When not", "Example")
 
@@ -48,6 +51,7 @@ def pages() -> dict[str, str]:
         "reference/experiment.md": experiment_page(json_schema()),
         "reference/monitor.md": monitor_page(monitor_schema()),
         "reference/cli.md": cli_page(),
+        "changelog.md": CHANGELOG.read_text(encoding="utf-8").replace("](docs/", "]("),
     }
 
 
@@ -251,22 +255,30 @@ def described(schema: Schema) -> list[str]:
 
 
 def cli_page() -> str:
-    """The help of every command and subcommand, as the command prints it."""
+    """Every command and subcommand: what it does, its arguments and options, its examples."""
     import click
 
     from ltr_harness.cli import COMMANDS, cli
 
     parts = [
         "# Command line",
-        "What `--help` prints. Results go to stdout, messages to stderr. Exit codes: 0 good; 1 something failed while "
-        "running (what finished is kept); 2 usage, configuration or data is wrong, nothing was run; 3 a gate failed; "
-        "4 `monitor` raised an alert.",
+        "The same as `--help` prints, which every command has. Results go to stdout, messages to stderr.",
+        table(
+            ("exit code", "meaning"),
+            [
+                ("0", "good"),
+                ("1", "something failed while running; what finished is kept"),
+                ("2", "usage, configuration or data is wrong; nothing was run"),
+                ("3", "a gate failed"),
+                ("4", "`monitor` raised an alert"),
+            ],
+        ),
     ]
 
     def add(command: click.Command, path: str, parent: click.Context | None, level: int) -> None:
         context = click.Context(command, info_name=path.rpartition(" ")[2], parent=parent)
         with context.scope(cleanup=False):
-            parts.append(f"{'#' * level} {path}\n\n```text\n{command.get_help(context).rstrip()}\n```")
+            parts.extend([f"{'#' * level} {path}", *command_parts(command, context)])
         if isinstance(command, click.Group) and parent is not None:
             for name in command.list_commands(context):
                 inner = command.get_command(context, name)
@@ -279,6 +291,45 @@ def cli_page() -> str:
         assert command is not None
         add(command, f"ltr-harness {name}", top, 2)
     return "\n\n".join(parts) + "\n"
+
+
+def command_parts(command: click.Command, context: click.Context) -> Iterator[str]:
+    """A command's help as Markdown: prose, the synopsis, a table of options, examples as code."""
+    yield from help_text(command.help or "")
+    yield f"```text\n{' '.join([context.command_path, *command.collect_usage_pieces(context)])}\n```"
+    records = [one.get_help_record(context) for one in command.get_params(context)]
+    described = [one for one in records if one is not None and one[1] and "--help" not in one[0]]
+    if described:
+        yield table(("option", "meaning"), [(f"`{name}`", prose(text)) for name, text in described])
+    yield from help_text(command.epilog or "")
+
+
+def help_text(text: str) -> Iterator[str]:
+    """Paragraphs of a help text; those that Click is told not to wrap are code below their first line."""
+    for paragraph in re.split(r"\n[ \t]*\n", inspect.cleandoc(text)):
+        first, _, rest = paragraph.lstrip("\b\n").partition("\n")
+        if not paragraph.startswith("\b"):
+            yield prose(paragraph)
+        elif re.match(r" {2,}\S", rest):
+            code, after = indented_and_rest(rest)
+            yield prose(first)
+            yield f"```{'bash' if first == 'Examples:' else 'text'}\n{code}\n```"
+            if after:
+                yield prose(after)
+        else:
+            yield "\n\n".join(prose(line) for line in (first, *rest.splitlines()) if line.strip())
+
+
+def prose(text: str) -> str:
+    """A help text on one line; what stands between brackets is no link."""
+    return markdown(one_line(text)).replace("[", "\\[")
+
+
+def indented_and_rest(text: str) -> tuple[str, str]:
+    """The indented lines that a text begins with, without their indent, and what follows them."""
+    lines = text.splitlines()
+    end = next((at for at, line in enumerate(lines) if not line.startswith(" ")), len(lines))
+    return textwrap.dedent("\n".join(lines[:end])), "\n".join(lines[end:])
 
 
 # ---- Markdown

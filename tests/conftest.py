@@ -73,7 +73,7 @@ def _own_data_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _core_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs that tests start find no scikit-learn, as after ``pip install ltr-harness``.
+    """Programs that tests start find no scikit-learn, as after ``pip install .``.
 
     LightGBM and XGBoost import it where there is one, which takes as long again as they take themselves. Workers of
     this process are no programs: they find what it finds, and Dask's need scikit-learn.

@@ -281,7 +281,7 @@ class DaskWorkerPool(WorkerPool):
             answer = {}
         except ModuleNotFoundError as problem:
             raise UsageError(
-                f"worker {worker} cannot import {problem.name!r}; expected ltr-harness[dask] on every worker"
+                f"worker {worker} cannot import {problem.name!r}; expected the extra `dask` on every worker"
             ) from None
         if worker not in answer:  # it went away while it was asked
             return

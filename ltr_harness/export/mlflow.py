@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import BaseModel
 
-from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem
+from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem, install_line
 from ltr_harness.export import pyfunc
 from ltr_harness.files import errors_naming, unfinished
 from ltr_harness.runs import Record, Run, find_runs
@@ -250,8 +250,8 @@ def _client(uri: str | None) -> tuple[MlflowClient, str]:
     try:
         import mlflow
     except ImportError as problem:
-        found, cure = f"needs MLflow ({problem})", "pip install 'ltr-harness[mlflow]'"
-        raise MissingExtraError.at("export mlflow", found, cure=cure) from None
+        found = f"needs MLflow ({problem})"
+        raise MissingExtraError.at("export mlflow", found, cure=install_line("mlflow")) from None
     logging.getLogger("mlflow").setLevel(logging.WARNING)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     used = uri or mlflow.get_tracking_uri()

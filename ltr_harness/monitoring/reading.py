@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ltr_harness.errors import MAIN_GUARD, DataError, MissingExtraError, Problem, UsageError
+from ltr_harness.errors import MAIN_GUARD, DataError, MissingExtraError, Problem, UsageError, install_line
 from ltr_harness.logs.contract import Contract, LogFinding
 from ltr_harness.logs.log import BATCH_ROWS, Log, first_run, last_run, open_log
 from ltr_harness.logs.ubi import Ubi, impressions_and_events
@@ -176,9 +176,8 @@ def _client(cluster: Any) -> Iterator[Any]:
     try:
         from distributed import Client, LocalCluster
     except ImportError:
-        raise MissingExtraError(
-            Problem("", "a cluster needs the package distributed", cure="pip install 'ltr-harness[dask]'")
-        ) from None
+        needed = Problem("", "a cluster needs the package distributed", cure=install_line("dask"))
+        raise MissingExtraError(needed) from None
     import logging
 
     if isinstance(cluster, Client):

@@ -439,4 +439,4 @@ def test_without_mlflow_the_cure_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)
     assert run_command(cli, ["export", "mlflow", str(runs)]) == 2
-    assert "pip install 'ltr-harness[mlflow]'" in capsys.readouterr().err
+    assert "pip install 'alembic>=1.10' 'mlflow-skinny>=3.1'" in capsys.readouterr().err

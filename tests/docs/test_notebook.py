@@ -33,8 +33,8 @@ result
 @pytest.fixture(scope="module")
 def with_experiment(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The notebook with a cell at its end that runs an experiment, executed."""
-    nbformat = pytest.importorskip("nbformat", reason="needs the extra docs: pip install 'ltr-harness[docs]'")
-    nbclient = pytest.importorskip("nbclient", reason="needs the extra docs: pip install 'ltr-harness[docs]'")
+    nbformat = pytest.importorskip("nbformat", reason="needs the extra docs: pip install '.[docs]'")
+    nbclient = pytest.importorskip("nbclient", reason="needs the extra docs: pip install '.[docs]'")
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell(EXPERIMENT))
     folder = tmp_path_factory.mktemp("notebook")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 import pytest
@@ -45,9 +46,7 @@ def fetched(page: str) -> list[str]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site; any warning of MkDocs ends the build."""
-    pytest.importorskip(
-        "mkdocs", reason="the documentation's tools are missing: pip install 'ltr-harness[docs]'"
-    )
+    pytest.importorskip("mkdocs", reason="the documentation's tools are missing: pip install '.[docs]'")
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 
@@ -75,6 +74,26 @@ def test_pages_fetch_nothing_from_elsewhere(site: Path) -> None:
         assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", style.read_text(encoding="utf-8")), (
             style
         )
+
+
+@pytest.mark.long
+def test_the_page_for_language_models_leads_to_pages(site: Path) -> None:
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(targets) > 15
+    for target in targets:
+        assert (site / target).is_file(), target
+
+
+@pytest.mark.long
+def test_the_search_works_in_a_page_opened_from_the_disk(site: Path, browser: Any) -> None:
+    page = browser.new_page()
+    page.goto((site / "reference" / "cli.html").as_uri())
+    page.fill("input[name=query]", "xendcg")
+    page.wait_for_selector(".md-search-result__item a", timeout=30_000)
+    found = page.eval_on_selector_all(".md-search-result__item a", "links => links.map(link => link.href)")
+    page.close()
+    assert any("/reference/python-training.html" in address for address in found), found
 
 
 def test_such_addresses_would_be_found() -> None:

@@ -202,7 +202,7 @@ def test_without_the_extra_it_says_what_to_install(
     small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(UsageError, match=r"pip install 'ltr-harness\[dask\]'"):
+    with pytest.raises(UsageError, match=r"pip install 'dask\[array,dataframe\]>=2025\.3' 'distributed>="):
         run_experiment(small, runs=tmp_path, workers="dask:2")
 
 

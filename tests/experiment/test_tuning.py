@@ -427,7 +427,7 @@ def test_without_optuna_it_says_what_to_install_and_finished_searches_need_none(
     assert run_experiment(tuned, runs=found_copy).reused == 2
     tuned["tune"]["trials"] = 9
     with pytest.raises(
-        MissingExtraError, match=r"`tune` needs the package optuna; pip install 'ltr-harness\[tune\]'"
+        MissingExtraError, match=r"`tune` needs the package optuna; pip install 'optuna>=4.2'"
     ):
         prepare(read(tuned, runs=found_copy))
 

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import ltr_harness
+from ltr_harness.errors import install_line, requirements_of
 
 TEXTS = [
     *(".github/workflows/check.yml", "CITATION.cff", ".pre-commit-config.yaml", "Dockerfile", "pixi.toml"),
@@ -305,3 +306,22 @@ class TestRelease:
     def released(clone: Path, *words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, str(clone / "scripts" / "release.py"), *words]
         return subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
+
+
+def test_an_extra_is_installed_by_its_packages(project: dict[str, Any]) -> None:
+    for extra in ("catboost", "dask", "onnx", "tune"):
+        assert sorted(requirements_of(extra)) == sorted(project["optional-dependencies"][extra])
+    assert install_line("tune") == "pip install 'optuna>=4.2'"
+    assert install_line("none") == "pip install '.[none]'"
+
+
+def test_nothing_names_an_index_that_does_not_have_the_package(repository: Path) -> None:
+    """Neither a page nor a message tells to install the package by its name: `pip install .`, or the wheel."""
+    texts = [
+        *(repository / "README.md", repository / "CONTRIBUTING.md", repository / "mkdocs.yml"),
+        *(path for folder in ("docs", "configs", "ltr_harness") for path in (repository / folder).rglob("*")),
+    ]
+    by_name = re.compile(r"(pip|uv) (install|add) ['\"]?ltr[-_]harness(?!-)")
+    for path in texts:
+        if path.suffix in (".md", ".py", ".yaml", ".yml", ".ipynb", ".txt", ".html"):
+            assert not by_name.search(path.read_text(encoding="utf-8")), path

@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import requires
 from pathlib import Path
 
 import click
@@ -17,6 +16,7 @@ import click
 from ltr_harness.cli import options
 from ltr_harness.cli.exit_codes import WITHOUT_DOCSTRINGS
 from ltr_harness.cli.output import say
+from ltr_harness.errors import install_line, requirements_of
 from ltr_harness.readers.files import in_words
 from ltr_harness.runs.identity import package_versions
 
@@ -181,16 +181,12 @@ def _writable(what: str, folder: Path, more: str) -> Diagnosis:
 
 def _extras() -> Iterator[Diagnosis]:
     """Optional packages, from what the distribution itself says it can use."""
-    optional: dict[str, list[str]] = {}
-    for line in requires("ltr-harness") or ():
-        if match := re.search(r"^([\w.-]+).*extra == ['\"](\w+)['\"]", line):
-            optional.setdefault(match[2], []).append(match[1])
     for extra in ("catboost", "tune", "dask", "mlflow", "onnx", "treelite"):
-        packages = optional.get(extra, [])
+        packages = [re.split(r"[^\w.-]", one)[0] for one in requirements_of(extra)]
         missing = [name for name in packages if _version(name) == "not installed"]
         if missing:
-            found, cure = f"not installed ({', '.join(missing)})", f"pip install 'ltr-harness[{extra}]'"
-            yield Diagnosis("note", f"extra {extra}", found, cure)
+            found = f"not installed ({', '.join(missing)})"
+            yield Diagnosis("note", f"extra {extra}", found, install_line(extra))
         elif packages:
             yield Diagnosis(
                 "ok", f"extra {extra}", ", ".join(f"{name} {_version(name)}" for name in packages)
