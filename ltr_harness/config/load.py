@@ -37,7 +37,6 @@ from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.config.tree import Node, Place, from_plain, plain_scalar, shown
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.files import stored_file
-from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.stats.method import successors
 
 Kind = TypeVar("Kind", bound=BaseModel)
@@ -231,7 +230,8 @@ class _Loading:
             raise self.error()
         header = self.validated(Header, self.tree.without(*_SECTIONS), (), also_known=(*_SECTIONS, "extends"))
         data = self.data()
-        metrics = self.metrics()
+        unknown = self.unknown(("metrics",), "preset", PRESETS)
+        metrics = None if unknown else self.section(MetricsConfig, "metrics", also_known=["preset"])
         stopping = self.section(StoppingConfig, "stopping", required=False)
         models = self.models()
         # one that is sound is spelt out by now
@@ -339,11 +339,6 @@ class _Loading:
                 sound[fold] = _strict(SplitConfig, node)
         return sound
 
-    def metrics(self) -> MetricsConfig | None:
-        if self.unknown(("metrics",), "preset", PRESETS):
-            return None
-        return self.section(MetricsConfig, "metrics", also_known=["preset"])
-
     def models(self) -> dict[str, ModelConfig]:
         """The sound ones."""
         node = self.mapping("models")
@@ -371,33 +366,32 @@ class _Loading:
         options = self.validated(ModelOptions, node.only(ModelOptions.model_fields), path)
         if kind is None:
             return None
-        own = node.without("ranker", *ModelOptions.model_fields)
-        ranker = self.validated(
-            kind, _with_paths(own, kind), path, also_known=("ranker", *ModelOptions.model_fields)
-        )
+        own = _with_paths(node.without("ranker", *ModelOptions.model_fields), kind)
+        ranker = self.validated(kind, own, path, also_known=("ranker", *ModelOptions.model_fields))
         if ranker is None or options is None:
             return None
-        if self.check_rankers:
-            self.limits(ranker, path)
-        return ModelConfig(**dict(options), ranker_name=name, ranker=ranker)
-
-    def limits(self, ranker: Ranker, path: KeyPath) -> None:
-        """What the library behind the ranker would reject, ignore or misread, as far as needs no data."""
-        for problem in ranker.check():
+        for problem in ranker.check() if self.check_rankers else ():
             steps = (*path, *problem.place.split("."))
             called = dotted(steps if self.tree.at(steps) else path)
             while (key := self.tree.at(steps[:-1])) is None or steps[-1] not in key.key_places:
                 steps = steps[:-1]
             place = key.key_places[str(steps[-1])]
             self.add(place, f"{called}: {problem.found}", problem.expected, problem.cure)
+        return ModelConfig(**dict(options), ranker_name=name, ranker=ranker)
 
     def compare(self) -> CompareConfig | None:
         node, compare = self.mapping("compare"), None
         if node is not None:
-            node, outdated = _of_today(node)
+            said = []
+            for name, successor in successors(node.plain()).items():
+                old = node.mapping[name]
+                renamed = replace(old, value=successor)
+                node = node.with_entry(name, renamed) if successor else node.without(name)
+                now = f"is {successor!r} now" if successor else "is a part of the test now"
+                said.append(f"{name} {old.value!r} {now}")
             compare = self.validated(CompareConfig, node, ("compare",))
-            if compare is not None:
-                compare._outdated = outdated
+            if compare is not None and said:
+                compare._outdated = f"compare: {', '.join(said)}"
         baseline, models = self.tree.at(("compare", "baseline")), self.tree.at(("models",))
         if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
             self.check(rules.baseline_rule(baseline.value, models.mapping, expand.origins(self.tree)))
@@ -478,19 +472,6 @@ class _Loading:
 def _strict(kind: type[Kind], node: Node) -> Kind:
     """Strict JSON rules: a list may become a tuple and text a path, but "5" and true are no numbers."""
     return kind.model_validate_json(json.dumps(node.plain()), strict=True)
-
-
-def _of_today(compare: Node) -> tuple[Node, str]:
-    """The section with the successors of retired options, and the line that says so; "" where there are none."""
-    said = []
-    for name, successor in successors(compare.plain()).items():
-        old = compare.mapping[name]
-        compare = (
-            compare.with_entry(name, replace(old, value=successor)) if successor else compare.without(name)
-        )
-        now = f"is {successor!r} now" if successor else "is a part of the test now"
-        said.append(f"{name} {old.value!r} {now}")
-    return compare, f"compare: {', '.join(said)}" if said else ""
 
 
 def _with_paths(node: Node, kind: type[BaseModel]) -> Node:

@@ -161,6 +161,7 @@ def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dic
 
 def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
     """What a record says that scoring again may change."""
+    used = [*job.metrics, *([job.stopping.metric] if job.stopping else [])]
     return {
         "evaluation_identity": task.evaluation_identity,
         "reading": reading_of(job.experiment.data, fold.name),
@@ -168,7 +169,11 @@ def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
         "data": dict(fold.facts),
         "findings": list(job.findings.get(fold.name, ())),
         "primary": str(job.primary),
-        "own_metrics": _own_metrics(job),
+        "own_metrics": {
+            str(metric): OwnMetric(spelling=metric.spelling, sha256=metric.digest)
+            for metric in used
+            if metric.digest is not None and metric.spelling != str(metric)
+        },
     }
 
 
@@ -273,15 +278,6 @@ def _summaries(evaluation: Evaluation) -> dict[str, MetricSummary]:
             higher_is_better=evaluation[name].metric.higher_is_better,
         )
         for name in evaluation.metrics
-    }
-
-
-def _own_metrics(job: Job) -> dict[str, OwnMetric]:
-    used = [*job.metrics, *([job.stopping.metric] if job.stopping else [])]
-    return {
-        str(metric): OwnMetric(spelling=metric.spelling, sha256=metric.digest)
-        for metric in used
-        if metric.digest is not None and metric.spelling != str(metric)
     }
 
 

@@ -270,11 +270,12 @@ class BoostedRanker(Ranker):
     def field_problems(self, facts: Facts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
         problems = self.objective_problems(facts)
-        if self.loss in CLASSES:
-            asked = {name: bool(getattr(self, name, False)) for name in type(self).model_fields}
-            asked["monotone"] |= "monotone_constraints" in map(self.canonical_name, self.params)
-            return [*problems, *class_problems(self.loss, asked, facts), *self._wrong(not problems, facts)]
-        return [*problems, *self._wrong(not problems, facts)]
+        wrong = self._wrong(not problems, facts)
+        if self.loss not in CLASSES:
+            return [*problems, *wrong]
+        asked = {name: bool(getattr(self, name, False)) for name in type(self).model_fields}
+        asked["monotone"] |= "monotone_constraints" in map(self.canonical_name, self.params)
+        return [*problems, *class_problems(self.loss, asked, facts), *wrong]
 
     def _wrong(self, is_known: bool, facts: Facts | None) -> Iterator[Problem]:
         """What depends on an objective that is none is not judged."""
@@ -297,28 +298,25 @@ class BoostedRanker(Ranker):
         if self.monotone and "monotone_constraints" in map(self.canonical_name, self.params):
             yield Problem("monotone", "cannot be combined with params.monotone_constraints", "one of them")
         if facts is not None:
-            yield from self._unknown_features(facts.feature_names)
+            names = facts.feature_names
+            wanted: dict[str, Iterable[Name]] = {
+                "features": self.features or (),
+                "exclude": self.exclude,
+                "categorical": self.categorical,
+                "monotone": self.monotone,
+            }
+            asked = [(field, str(name)) for field, some in wanted.items() for name in some]
+            unknown = [(field, name) for field, name in asked if name not in names]
+            for field, name in unknown:
+                yield Problem(field, f"the data has no feature {name!r}", cure=did_you_mean(name, names))
+            if not unknown and len(self.left_out(names)) == len(names):
+                yield Problem("features" if self.features is not None else "exclude", "no feature is left")
             if self.position_bias and not facts.has_positions:
                 cure = "`position:` among the reader's options, or a .position file"
                 yield Problem("position_bias", "the training data has no display positions", cure)
         if self.init_model is not None and not (path := self.init_model_file()).is_file():
             expected = f"a run folder with a {self.trained.FILE}, or such a file"
             yield Problem("init_model", f"{path}: no such file", expected)
-
-    def _unknown_features(self, names: Sequence[str]) -> Iterator[Problem]:
-        wanted: dict[str, Iterable[Name]] = {
-            "features": self.features or (),
-            "exclude": self.exclude,
-            "categorical": self.categorical,
-            "monotone": self.monotone,
-        }
-        unknown = [
-            (field, str(name)) for field, some in wanted.items() for name in some if str(name) not in names
-        ]
-        for field, name in unknown:
-            yield Problem(field, f"the data has no feature {name!r}", cure=did_you_mean(name, names))
-        if not unknown and len(self.left_out(names)) == len(names):
-            yield Problem("features" if self.features is not None else "exclude", "no feature is left")
 
 
 class DataParallelRanker(BoostedRanker):

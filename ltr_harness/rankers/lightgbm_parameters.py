@@ -229,22 +229,12 @@ def problems(
             params, "LightGBM", names, OWNED, lambda name, _: without_effect(name, objective, given)
         )
     ]
-    refused += _values(objective, params, given, facts, {problem.place for problem in refused})
-    if facts is not None:
-        refused += _limits(objective, given, facts)
-    return refused
-
-
-def _values(
-    objective: str, params: Mapping[str, Any], given: Mapping[str, Any], facts: Facts | None, wrong: set[str]
-) -> list[Problem]:
-    """Values of the wrong kind or out of range: LightGBM itself is asked, on a handful of rows."""
-    refused = []
+    wrong = {problem.place for problem in refused}
     method = given.get("monotone_constraints_method", "basic")
     if method not in _MONOTONE_METHODS:
         cure = did_you_mean(str(method), _MONOTONE_METHODS)
         refused.append(Problem("params.monotone_constraints_method", f"unknown method {method!r}", cure=cure))
-    names = canonical_names()
+    # values of the wrong kind or out of range: LightGBM itself is asked, on a handful of rows
     askable = {
         name: value
         for name, value in params.items()
@@ -252,9 +242,10 @@ def _values(
     }
     always = {name for name in askable if names[name] in _FRAME}
     features = adapters.safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
-    return refused + adapters.rejected_parameters(
-        askable, always, lambda some: _refusal(objective, some, features)
-    )
+    refused += adapters.rejected_parameters(askable, always, lambda some: _refusal(objective, some, features))
+    if facts is not None:
+        refused += _limits(objective, given, facts)
+    return refused
 
 
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:
@@ -267,8 +258,22 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[
             "integer labels",
             "make grades of them, as data.grades: {bins: [2, 4]} does, or use objective: regression",
         )
-    if objective == "lambdarank":
-        yield from _lambdarank_limits(given, facts)
+    gains, size = given.get("label_gain"), _DEFAULT_GAINS
+    if gains is not None:
+        size = len(gains.split(",")) if isinstance(gains, str) else len(np.atleast_1d(gains))
+    if objective == "lambdarank" and facts.max_label > size - 1:
+        yield Problem(
+            "objective",
+            f"the largest training label is {facts.max_label:g}, and lambdarank has gains for 0 to {size - 1}",
+            cure=f"give params.label_gain with {count_of(int(facts.max_label) + 1, 'value')}, map the "
+            "labels to fewer with data.grades, or use objective: rank_xendcg",
+        )
+    if objective == "lambdarank" and facts.largest_query > _LARGEST_QUERY:
+        yield Problem(
+            "objective",
+            f"a training query has {facts.largest_query} rows, and lambdarank takes at most {_LARGEST_QUERY}",
+            cure="cut such queries, or use objective: rank_xendcg or XGBoost, which have no limit",
+        )
     leaf = as_number(given.get("min_data_in_leaf"), 20)
     if facts.n_rows < 2 * leaf:
         yield Problem(
@@ -284,26 +289,6 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[
         )
     if given.get("boosting") == "dart":
         yield from adapters.dart_limits("boosting", "another boosting", facts)
-
-
-def _lambdarank_limits(given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:
-    gains = given.get("label_gain")
-    size = _DEFAULT_GAINS
-    if gains is not None:
-        size = len(gains.split(",")) if isinstance(gains, str) else len(np.atleast_1d(gains))
-    if facts.max_label > size - 1:
-        yield Problem(
-            "objective",
-            f"the largest training label is {facts.max_label:g}, and lambdarank has gains for 0 to {size - 1}",
-            cure=f"give params.label_gain with {count_of(int(facts.max_label) + 1, 'value')}, map the "
-            "labels to fewer with data.grades, or use objective: rank_xendcg",
-        )
-    if facts.largest_query > _LARGEST_QUERY:
-        yield Problem(
-            "objective",
-            f"a training query has {facts.largest_query} rows, and lambdarank takes at most {_LARGEST_QUERY}",
-            cure="cut such queries, or use objective: rank_xendcg or XGBoost, which have no limit",
-        )
 
 
 def plain_message(message: str) -> str:

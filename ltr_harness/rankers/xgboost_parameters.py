@@ -179,7 +179,22 @@ def problems(
             params, "XGBoost", names, OWNED, lambda name, _: without_effect(name, objective, given)
         )
     ]
-    refused += _values(objective, params, facts, {problem.place for problem in refused})
+    wrong = {problem.place for problem in refused}
+    askable = {
+        name: value
+        for name, value in params.items()
+        if f"params.{name}" not in wrong and (facts is not None or name not in _PER_FEATURE)
+    }
+    features = adapters.safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
+    # values of the wrong kind or out of range: XGBoost itself is asked, on a handful of rows
+    rejected = adapters.rejected_parameters(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
+    unused = set() if rejected else _ask(objective, askable, features)[1]
+    found = "is not used by this objective and tree method"
+    refused += rejected or [
+        Problem(f"params.{name}", f"{name} {found}", cure="leave it out")
+        for name in askable
+        if name in unused
+    ]
     if given.get("booster") == "gblinear":
         found = "gblinear has no trees, so no round can be kept"
         refused.append(Problem("params.booster", found, "gbtree, or dart with `rounds:`"))
@@ -187,26 +202,6 @@ def problems(
     if facts is not None:
         refused += _limits(objective, given, facts)
     return refused
-
-
-def _values(objective: str, params: Mapping[str, Any], facts: Facts | None, wrong: set[str]) -> list[Problem]:
-    """Values of the wrong kind or out of range: XGBoost itself is asked, on a handful of rows."""
-    askable = {
-        name: value
-        for name, value in params.items()
-        if f"params.{name}" not in wrong and (facts is not None or name not in _PER_FEATURE)
-    }
-    features = adapters.safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
-    refused = adapters.rejected_parameters(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
-    if refused:
-        return refused
-    _, unused = _ask(objective, askable, features)
-    found = "is not used by this objective and tree method"
-    return [
-        Problem(f"params.{name}", f"{name} {found}", cure="leave it out")
-        for name in askable
-        if name in unused
-    ]
 
 
 @adapters.remembered
