@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.pairs import Entrant, Verdict, differences_of
+from ltr_harness.comparison.pairs import Difference, Entrant, Verdict, differences_of
 from ltr_harness.errors import NotComparableError
 from ltr_harness.groups import Judgments
 from ltr_harness.stats.contributions import Contributions, WeightedSum
@@ -115,16 +115,14 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class CheapPair:
-    """One model against the baseline by human and cheap labels together; fields as in `Paired`."""
-
+class _OfModel:
     model: str
-    difference: float
-    ci_low: float
-    ci_high: float
-    p: float
-    p_corrected: float
-    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class CheapPair(Difference, _OfModel):
+    """One model against the baseline by human and cheap labels together."""
+
     weight: float  # how much the cheap labels count: lambda
     queries_saved: float  # how many more human-labelled queries would have said as much
     human_difference: float  # by the human labels alone

@@ -29,15 +29,28 @@ def differences(entrants: Sequence[Entrant], metrics: Iterable[str] | None = Non
         b: ndcg@5 against ndcg@10 of a: never comparable: a different K is a different question; evaluate both at one K
     """
     problems = []
-    if metrics is not None:
-        asked = list(metrics)
-        for entrant in entrants:
-            problems += _missing_metrics(entrant, asked)
+    asked = [] if metrics is None else list(metrics)
+    for entrant in entrants:
+        for metric in asked:
+            if metric in entrant.values:
+                continue
+            near, cure = _nearest(metric, list(entrant.values)), ""
+            if near is None:
+                found = f"has no {metric}; it has {', '.join(entrant.values) or 'no metric'}"
+            else:
+                why, cure = _why_never(near, metric)
+                found = f"has no {metric}, and its {near} is never comparable with that: {why}"
+            problems.append(Problem(entrant.name, found, cure=cure))
+    first = entrants[0]
+    words = {True: "higher", False: "lower"}
     for entrant in entrants[1:]:
-        first = entrants[0]
         if metrics is None:
             problems += _metric_differences(first, entrant)
-        problems += _direction_differences(first, entrant)
+        for metric, higher in first.higher_is_better.items():
+            own = entrant.higher_is_better.get(metric, higher)
+            if own != higher:
+                found = f"{metric}: {words[own]} is better here, {words[higher]} in {first.name}"
+                problems.append(Problem(entrant.name, found, "one definition"))
         problems += _query_differences(first, entrant) or _label_differences(first, entrant)
     return problems
 
@@ -121,21 +134,6 @@ def aligned(entrants: Sequence[Entrant]) -> list[Entrant]:
     return [entrant.take(np.argsort(entrant.query_ids, kind="stable")) for entrant in entrants]
 
 
-def _missing_metrics(entrant: Entrant, asked: Sequence[str]) -> list[Problem]:
-    problems = []
-    for metric in asked:
-        if metric in entrant.values:
-            continue
-        near, cure = _nearest(metric, list(entrant.values)), ""
-        if near is None:
-            found = f"has no {metric}; it has {', '.join(entrant.values) or 'no metric'}"
-        else:
-            why, cure = _why_never(near, metric)
-            found = f"has no {metric}, and its {near} is never comparable with that: {why}"
-        problems.append(Problem(entrant.name, found, cure=cure))
-    return problems
-
-
 def _metric_differences(first: Entrant, other: Entrant) -> list[Problem]:
     lacking = [metric for metric in first.values if metric not in other.values]
     extra = [metric for metric in other.values if metric not in first.values]
@@ -183,20 +181,6 @@ def _why_never(one: str, other: str) -> tuple[str, str]:
         "another definition, so another number for the same ranking",
         "evaluate both by one definition; stored scores are enough, nothing is trained again",
     )
-
-
-def _direction_differences(first: Entrant, other: Entrant) -> list[Problem]:
-    words = {True: "higher", False: "lower"}
-    return [
-        Problem(
-            other.name,
-            f"{metric}: {words[other.higher_is_better[metric]]} is better here, "
-            f"{words[first.higher_is_better[metric]]} in {first.name}",
-            "one definition",
-        )
-        for metric in first.values
-        if metric in other.values and first.higher_is_better[metric] != other.higher_is_better[metric]
-    ]
 
 
 def _query_differences(first: Entrant, other: Entrant) -> list[Problem]:

@@ -175,7 +175,12 @@ def entrants_from_runs(runs: Sequence[RunLike]) -> tuple[list[Entrant], list[str
             seeds[record.experiment].add(record.seed)
     tests = _test_sets(runs)
     called = {experiment: names_of_queries(own) for experiment, own in tests.items()}
-    prefix = any(_ids_clash(own, called[experiment]) for experiment, own in tests.items())
+    prefix = False  # whether some id names different queries in several folds of an experiment
+    for experiment, own_tests in tests.items():
+        named = {
+            (called[experiment][fold], query) for fold, test in own_tests.items() for query in test.facts
+        }
+        prefix = prefix or len({query for _, query in named}) < len(named)
     entrants, notes, problems = [], [note for own in tests.values() if (note := repetition_note(own))], []
     for key, own in by_model.items():
         experiment = key[0]
@@ -397,12 +402,6 @@ def _test_sets(runs: Sequence[RunLike]) -> dict[str, dict[str, TestSet]]:
 def _facts(run: RunLike) -> list[str]:
     """Columns that are about the query and not about the model."""
     return [name for name in map(str, run.per_query) if name != "query_id" and name not in run.record.metrics]
-
-
-def _ids_clash(tests: Mapping[str, TestSet], called: Mapping[str, str]) -> bool:
-    """Whether some id names different queries in several folds of an experiment."""
-    named = {(called[fold], query) for fold, test in tests.items() for query in test.facts}
-    return len({query for _, query in named}) < len(named)
 
 
 def _ids(frame: Any) -> NDArray[np.str_]:

@@ -62,11 +62,12 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
             for label, item in value.items():
                 named = replace(item, name=str(label)) if isinstance(item, Entrant) else item
                 add(named, str(label), given=True)
-        elif _is_run(value):
+        # asked of the class: the attribute of a run would be read from its file
+        elif hasattr(value, "record") and hasattr(type(value), "per_query"):
             if not runs:
                 position.append(("", pooled))
             runs.append(value)
-        elif _is_table(value):
+        elif hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "__arrow_c_stream__")):
             tables.append(name)
             position.append(("", lambda: [from_table(value, name, convention, gathered.notes, unit)]))
         elif _is_evaluation(value):
@@ -160,15 +161,6 @@ def name_among(available: Sequence[str], metric: Any) -> str | None:
         and MetricName.of(other).parameters >= wanted.parameters
     ]
     return fuller[0] if len(fuller) == 1 else None
-
-
-def _is_run(value: Any) -> bool:
-    # asked of the class: the attribute of a run would be read from its file
-    return hasattr(value, "record") and hasattr(type(value), "per_query")
-
-
-def _is_table(value: Any) -> bool:
-    return hasattr(value, "columns") and (hasattr(value, "iloc") or hasattr(value, "__arrow_c_stream__"))
 
 
 def _is_evaluation(value: Any) -> bool:

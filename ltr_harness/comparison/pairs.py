@@ -136,19 +136,35 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """A difference in the metric's own sign, its interval and p-values, and the word for it; fields as in `Paired`."""
+class Estimated:
+    """A difference in the metric's own sign, with its interval and p-value."""
 
     difference: float
     ci_low: float
     ci_high: float
-    p: float
+    p: float  # by the chosen test
+
+
+@dataclass(frozen=True)
+class Difference(Estimated):
+    """A difference, its p-value corrected for the family, and the word for it."""
+
     p_corrected: float
     verdict: Verdict
 
 
 @dataclass(frozen=True)
-class Paired:
+class Compared:
+    """What a difference is of; the last base of a record, whose fields come first in tables and in JSON."""
+
+    model: str
+    other: str
+    metric: str
+    n: int  # queries defined for both
+
+
+@dataclass(frozen=True)
+class Paired(Estimated, Compared):
     """One model against another at one metric, on paired per-query differences `model - other`.
 
     Differences keep the metric's own sign; wins, losses and the verdict follow the metric's direction, so a
@@ -158,14 +174,6 @@ class Paired:
     methods: of other queries and other seeds together. Else they are of these two models on other queries.
     """
 
-    model: str
-    other: str
-    metric: str
-    n: int  # queries defined for both
-    difference: float
-    ci_low: float
-    ci_high: float
-    p: float  # by the chosen test
     p_corrected: float
     p_t: float
     effect_size: float  # d_z

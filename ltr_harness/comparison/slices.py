@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.pairs import Verdict, differences_of
+from ltr_harness.comparison.pairs import Estimated, Verdict, differences_of
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
 
@@ -40,8 +40,8 @@ class QuerySlice:
 
 
 @dataclass(frozen=True)
-class SliceResult:
-    """One model against the baseline on one part, at the primary metric."""
+class Part:
+    """One model and the baseline on one part of the queries."""
 
     attribute: str
     label: str
@@ -49,10 +49,13 @@ class SliceResult:
     n: int  # queries of the part that both models have a value for
     baseline_mean: float  # over those, as the model's
     model_mean: float
-    difference: float
-    ci_low: float  # of all models and parts together, as p; NaN where n is too small
-    ci_high: float
-    p: float
+
+
+@dataclass(frozen=True)
+class SliceResult(Estimated, Part):
+    """One model against the baseline on one part, at the primary metric."""
+
+    # interval and p are of all models and parts together, NaN where n is too small
     verdict: Verdict
 
 

@@ -78,7 +78,7 @@ def _print(data: ReportData, console: Console) -> None:
     if against:
         table.add_column("change", justify="right", no_wrap=True)
         table.add_column(label, no_wrap=True)
-        table.add_column(corrected_label(data.comparison.correction), justify="right", no_wrap=True)
+        table.add_column(corrected_label(data.comparison.method.correction), justify="right", no_wrap=True)
         table.add_column("", no_wrap=True, min_width=1)
     for place, name in enumerate(data.models):
         summary, pair = data.summary(name, data.primary), data.paired(name, data.primary)

@@ -72,7 +72,7 @@ def marks_note(data: ReportData) -> tuple[Text, ...]:
     if not data.rivals:
         return ()
     comparison = data.comparison
-    corrected = corrected_label(comparison.correction)
+    corrected = corrected_label(comparison.method.correction)
     family = f" Corrected together: {comparison.families[1]}." if len(comparison.families) > 1 else ""
     return (
         f"▲ better, ▼ worse than {data.baseline}: {corrected} below {comparison.method.alpha:g} and an interval "

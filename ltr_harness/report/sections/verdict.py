@@ -43,7 +43,7 @@ def p_column(data: ReportData) -> Column:
 
 
 def corrected_column(data: ReportData) -> Column:
-    label = corrected_label(data.comparison.correction)
+    label = corrected_label(data.comparison.method.correction)
     return Column(label, "p", hint="Corrected for testing several models.")
 
 
