@@ -310,7 +310,7 @@ def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bo
                 with suppress(FileNotFoundError):  # another process was faster
                     os.rename(entry.folder, aside / str(number))
     if everything:
-        for kept in ("files", "facts", "charts"):
+        for kept in ("files", "facts", "charts", "answers"):
             shutil.rmtree(folder / kept, ignore_errors=True)
 
 

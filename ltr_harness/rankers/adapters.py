@@ -1,5 +1,9 @@
 """Adapters of boosting libraries: their models of trees, notes, checks of parameters, names, positions, threads."""
 
+import hashlib
+import importlib.util
+import json
+import multiprocessing
 import os
 import pickle
 import re
@@ -7,9 +11,10 @@ import weakref
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import wraps
+from pathlib import Path
 from typing import Any, ClassVar, Literal, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -20,6 +25,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, TrainingError
+from ltr_harness.files import cache_folder, sources_digest, write_whole
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.rankers.ranker import Facts, FittedModel, Training, as_matrix
 from ltr_harness.wording import count_of
@@ -220,6 +226,41 @@ def remembered(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
         return answers[question]
 
     return answer
+
+
+def kept(library: str) -> Callable[[Callable[Question, Answer]], Callable[Question, Answer]]:
+    """Keep an installed library's answers beside the caches of data: who asks the same again need not import it.
+
+    Not a refusal, which is a text: it may have had another reason. Nor what is asked of a device, which another
+    machine may have, or by a worker, which has the library and tries values that nobody tries again.
+    """
+
+    def keep(ask: Callable[Question, Answer]) -> Callable[Question, Answer]:
+        @wraps(ask)
+        def answer(*args: Question.args, **kwargs: Question.kwargs) -> Answer:
+            folder = cache_folder()
+            if folder is None or multiprocessing.parent_process() is not None:
+                return ask(*args, **kwargs)
+            try:
+                first = Path(str(getattr(importlib.util.find_spec(library), "origin", None)))
+                installed = [str(first), first.stat().st_mtime_ns]
+                code = sources_digest(Path(ask.__code__.co_filename))
+                question = json.dumps([ask.__name__, code, installed, args, kwargs])
+            except (TypeError, ValueError, OSError):
+                return ask(*args, **kwargs)
+            page = folder / "answers" / f"{hashlib.sha256(question.encode()).hexdigest()}.json"
+            with suppress(OSError, ValueError):
+                known: Answer = json.loads(page.read_bytes())
+                return known
+            value = ask(*args, **kwargs)
+            if not isinstance(value, str) and '"device' not in question:
+                with suppress(OSError):
+                    write_whole(page, json.dumps(value).encode())
+            return value
+
+        return answer
+
+    return keep
 
 
 def rejected_parameters(

@@ -58,6 +58,7 @@ OWNED = adapters.set_elsewhere(
 
 
 @cache
+@adapters.kept("lightgbm")
 def canonical_names() -> dict[str, str]:
     """Every name the installed LightGBM accepts, aliases included, to the name it stands for."""
     from lightgbm.basic import _ConfigAliases
@@ -307,6 +308,7 @@ def plain_message(message: str) -> str:
 
 
 @adapters.remembered
+@adapters.kept("lightgbm")
 def _refusal(objective: str, params: Mapping[str, Any], features: list[str]) -> str | None:
     import lightgbm
 

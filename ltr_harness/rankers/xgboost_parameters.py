@@ -171,8 +171,8 @@ def problems(
     names = canonical_names()
     for name in params:
         if name not in names:
-            refusal, unused = _ask(objective, {name: params[name]}, ["a", "b"])
-            if refusal is None and name not in unused:
+            refused_or_unused = _ask(objective, {name: params[name]}, ["a", "b"])
+            if isinstance(refused_or_unused, list) and name not in refused_or_unused:
                 names[name] = name  # newer than our table
     refused = [
         *adapters.name_problems(
@@ -187,8 +187,12 @@ def problems(
     }
     features = adapters.safe_feature_names(facts.feature_names) if facts is not None else ["a", "b"]
     # values of the wrong kind or out of range: XGBoost itself is asked, on a handful of rows
-    rejected = adapters.rejected_parameters(askable, _FRAME, lambda some: _ask(objective, some, features)[0])
-    unused = set() if rejected else _ask(objective, askable, features)[1]
+    rejected = adapters.rejected_parameters(
+        askable,
+        _FRAME,
+        lambda some: said if isinstance(said := _ask(objective, some, features), str) else None,
+    )
+    unused = [] if rejected else _ask(objective, askable, features)
     found = "is not used by this objective and tree method"
     refused += rejected or [
         Problem(f"params.{name}", f"{name} {found}", cure="leave it out")
@@ -205,8 +209,9 @@ def problems(
 
 
 @adapters.remembered
-def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> tuple[str | None, set[str]]:
-    """XGBoost's refusal of a definition, if any, and the parameters it says it does not use."""
+@adapters.kept("xgboost")
+def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> str | list[str]:
+    """XGBoost's refusal of a definition, or the parameters that it says it does not use."""
     import xgboost
 
     rows = np.tile(np.arange(4.0, dtype=np.float32)[:, None], len(features))
@@ -218,15 +223,15 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> tupl
             data = xgboost.DMatrix(rows, label=[0, 1, 0, 1], group=[2, 2], feature_names=features, nthread=1)
             xgboost.Booster(handed, [data]).update(data, 0)
         except (xgboost.core.XGBoostError, AttributeError, TypeError, ValueError) as problem:
-            return plain_message(str(problem)), set()
-    unused: set[str] = set()
+            return plain_message(str(problem))
+    unused: list[str] = []
     for one in caught:
         remark = plain_message(str(one.message).replace("WARNING: ", ""))
         if "GPU" in remark:  # XGBoost would go on without it
-            return remark, set()
+            return remark
         if "are not used" in remark:
-            unused.update(re.findall(r'"([^"]+)"', remark))
-    return None, unused
+            unused += re.findall(r'"([^"]+)"', remark)
+    return unused
 
 
 def _threshold(objective: str, relevant: int | None, facts: Facts | None) -> Iterator[Problem]:

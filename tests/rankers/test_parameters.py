@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ltr_harness.rankers.adapters import remembered
+from ltr_harness.rankers.adapters import kept, remembered
 from ltr_harness.rankers.lightgbm import LightGBMRanker
 from ltr_harness.rankers.xgboost import XGBoostRanker
 
@@ -74,3 +77,59 @@ def test_folds_and_trainings_do_not_ask_a_library_again(ranker: Any, facts: Any,
     other = ranker.model_copy(update={"params": {**ranker.params, "max_bin": -1}})
     assert str(other.check(facts())) == str(other.check(facts(n_rows=900))) != "[]"
     assert len(made) > 1
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "times"),
+    [
+        ({"num_leaves": 7}, None, 1),
+        ({"num_leaves": 7.0}, ["num_leaves"], 1),
+        ({"num_leaves": "seven"}, "a refusal", 2),
+        ({"device": "gpu"}, None, 2),
+        ({"num_leaves": 7 + 1j}, None, 2),
+    ],
+    ids=lambda value: str(value),
+)
+def test_what_a_library_accepts_is_kept_for_the_next_process(
+    question: dict[str, Any], answer: Any, times: int, tmp_path: Any, monkeypatch: Any
+) -> None:
+    asked: list[Any] = []
+
+    def ask(params: dict[str, Any]) -> Any:
+        asked.append(params)
+        return answer
+
+    monkeypatch.setenv("LTR_HARNESS_CACHE", str(tmp_path))
+    assert [kept("lightgbm")(ask)(question) for _ in range(2)] == [answer, answer]
+    assert len(asked) == times
+
+
+def test_nothing_is_kept_without_a_cache_nor_for_another_library(tmp_path: Any, monkeypatch: Any) -> None:
+    asked: list[str] = []
+
+    def ask(params: dict[str, Any]) -> None:
+        asked.append(str(params))
+
+    monkeypatch.setenv("LTR_HARNESS_CACHE", "off")
+    kept("lightgbm")(ask)({})
+    monkeypatch.setenv("LTR_HARNESS_CACHE", str(tmp_path))
+    for library in ("lightgbm", "xgboost", "not_installed", "not_installed"):
+        kept(library)(ask)({})
+    assert len(asked) == 5
+
+
+@pytest.mark.long
+def test_a_second_check_imports_no_booster(tmp_path: Any) -> None:
+    checked = (
+        "import sys; from ltr_harness.rankers.lightgbm import LightGBMRanker as L; "
+        "from ltr_harness.rankers.xgboost import XGBoostRanker as X; "
+        "assert L(params={'num_leaves': 7}).check() == X(params={'max_depth': 3}).check() == []; "
+        "print(*({'lightgbm', 'xgboost', 'sklearn'} & sys.modules.keys()))"
+    )
+    environment = {**os.environ, "LTR_HARNESS_CACHE": str(tmp_path)}
+    first, second = (
+        subprocess.run([sys.executable, "-c", checked], env=environment, capture_output=True, text=True)
+        for _ in range(2)
+    )
+    assert {"lightgbm", "xgboost"} <= set(first.stdout.split()), first.stderr
+    assert (second.returncode, second.stdout.strip()) == (0, ""), second.stderr
