@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from ltr_harness import readers
 from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import DataError
 from ltr_harness.files import (
     CACHE_VARIABLE,
     UNFINISHED,
@@ -91,7 +91,7 @@ class FileDigests:
                     with suppress(OSError):
                         write_whole(note, text)
         except OSError as problem:
-            raise DataError(Problem(str(path), f"cannot be read: {problem.strerror or problem}")) from None
+            raise DataError.at(path, f"cannot be read: {problem.strerror or problem}") from None
         self._seen[path] = before, digest
         return digest
 
@@ -115,7 +115,7 @@ def _remembered(note: Path, path: Path, now: Stamp) -> str | None:
 
 def _changed(path: Path) -> DataError:
     found, cure = "changed while it was being read", "run again when it is written"
-    return DataError(Problem(str(path), found, cure=cure))
+    return DataError.at(path, found, cure=cure)
 
 
 FACTS = "facts.json"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.wording import count_of, named
 
@@ -84,13 +84,12 @@ class RankingDataset:
             return self
         rows = np.flatnonzero(judgments.judged)
         if not rows.size:
-            raise DataError(
-                Problem(self.source, "nobody judged any document", "judged documents to learn from")
-            )
+            expected = "judged documents to learn from"
+            raise DataError.at(self.source, "nobody judged any document", expected)
         sizes = groups.sum(judgments.judged, np.int64)
         queries = np.flatnonzero(sizes)
         weights, ids = judgments.query_weights, judgments.document_ids
-        n_left_out = self.n_rows - rows.size
+        left_out = count_of(self.n_rows - rows.size, "document")
         return replace(
             self,
             features=self.features[rows],
@@ -103,10 +102,7 @@ class RankingDataset:
             ),
             positions=None if self.positions is None else self.positions[rows],
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
-            notes=(
-                *self.notes,
-                f"nothing is learned from {count_of(n_left_out, 'document')} that nobody judged",
-            ),
+            notes=(*self.notes, f"nothing is learned from {left_out} that nobody judged"),
             file_rows=rows if self.file_rows is None else self.file_rows[rows],
         )
 

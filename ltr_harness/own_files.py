@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from ltr_harness.errors import Problem, UsageError
+from ltr_harness.errors import UsageError
 from ltr_harness.files import file_digest
 
 _PREFIX = "ltr_harness_own_"
@@ -123,13 +123,8 @@ def admitted(name: str, folder: Path, trust: bool) -> str:
         known = _named.get(file_digest(Path(path).expanduser()))
         if known is not None:
             return f"{known}:{attribute}"
-    raise UsageError(
-        Problem(
-            str(folder),
-            f"needs code from {path}, which is executed only if you trust it",
-            cure="read that file, then add --trust (in Python: trust=True)",
-        )
-    )
+    found = f"needs code from {path}, which is executed only if you trust it"
+    raise UsageError.at(folder, found, cure="read that file, then add --trust (in Python: trust=True)")
 
 
 def own_module(path: Path) -> ModuleType:

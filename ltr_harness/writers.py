@@ -14,15 +14,9 @@ from ltr_harness.wording import count_of, csv_cell, printable
 
 FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow")
 _SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".txt": "letor",
-    ".letor": "letor",
-    ".svm": "letor",
-}
+    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".txt":
+    "letor", ".letor": "letor", ".svm": "letor",
+}  # fmt: skip
 _UNJUDGED = -1
 _BLOCK = 1 << 20  # values written together
 

@@ -57,7 +57,7 @@ def log_model(client: MlflowClient, run: Run, run_id: str) -> str:
     from mlflow.models import Model
 
     code = Path(pyfunc.__file__)
-    with tempfile.TemporaryDirectory() as folder, _same_path():
+    with tempfile.TemporaryDirectory() as folder:
         # of another content under another name: models of several versions can be loaded beside each other
         digest = hashlib.sha256(code.read_bytes()).hexdigest()[:8]
         loader = Path(folder) / f"ltr_harness_model_{digest}.py"
@@ -135,16 +135,6 @@ def _signature(record: Record) -> Any:
     return ModelSignature(Schema(columns), Schema([ColSpec(DataType.double, "score")]))
 
 
-@contextmanager
-def _same_path() -> Iterator[None]:
-    """`sys.path` as it was: MLflow loads what it has logged, from a folder that is gone afterwards."""
-    before = list(sys.path)
-    try:
-        yield
-    finally:
-        sys.path[:] = before
-
-
 _AT_ONCE = {"params": 100, "metrics": 1000}  # what MLflow takes in one call
 _LONGEST_VALUE = 6000
 _SPELT = str.maketrans({"@": "_at_", "=": "-", "(": ".", ",": ".", ")": ""})
@@ -202,12 +192,13 @@ def _model(client: MlflowClient, uri: str, run: Run, run_id: str) -> str:
     stored = client.get_run(run_id).data.tags.get(_MODEL)
     if stored is not None:
         return str(stored)
-    before = mlflow.get_tracking_uri()
+    before, path = mlflow.get_tracking_uri(), list(sys.path)
     mlflow.set_tracking_uri(uri)  # models are logged to no other
     try:
         model = log_model(client, run, run_id)
     finally:
         mlflow.set_tracking_uri(before)
+        sys.path[:] = path  # MLflow loads what it has logged, from a folder that is gone afterwards
     client.set_tag(run_id, _MODEL, model)
     return model
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from ltr_harness.errors import DataError, FetchError, HarnessError, Problem
+from ltr_harness.errors import DataError, FetchError, HarnessError
 from ltr_harness.files import file_digest, unfinished
 from ltr_harness.known_sets import Download
 from ltr_harness.wording import count_of
@@ -137,7 +137,7 @@ def _received(
 
 
 def _failed(download: Download, found: str, expected: str = "", cure: str = "") -> FetchError:
-    return FetchError(Problem(download.url, found, expected, cure))
+    return FetchError.at(download.url, found, expected, cure)
 
 
 def _size(path: Path) -> int:
@@ -164,7 +164,7 @@ def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "")
                 if name is None or any(part.startswith("__MACOSX") for part in parts):
                     continue
                 if name in written:
-                    raise DataError(Problem(f"{archive}: {path}", f"is a second {name}", "one of each file"))
+                    raise DataError.at(f"{archive}: {path}", f"is a second {name}", "one of each file")
                 written[name] = scratch / str(len(written))
                 allowed = _copy(stream, written[name], allowed, f"{archive}: {path}")
         paths = []
@@ -188,7 +188,7 @@ def _damage_told(archive: Path) -> Iterator[None]:
             raise
         reason = str(problem) or type(problem).__name__
         found = f"the archive is damaged or locked ({reason})"
-        raise DataError(Problem(str(archive), found, cure="fetch it again")) from None
+        raise DataError.at(archive, found, cure="fetch it again") from None
 
 
 class _Header(tarfile.TarInfo):
@@ -214,7 +214,7 @@ def _regular(packed: tarfile.TarFile, archive: Path, allowed: int) -> Iterator[M
 def _members(archive: Path, allowed: int) -> Iterator[Iterator[Member]]:
     """The regular files of an archive, one after the other."""
     if not archive.is_file():
-        raise DataError(Problem(str(archive), "no such file", "an archive"))
+        raise DataError.at(archive, "no such file", "an archive")
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as packed:
             yield (
@@ -234,10 +234,9 @@ def _tar(archive: Path) -> tarfile.TarFile:
         with open(archive, "rb") as start:
             if start.read(4) == b"Rar!":
                 cure = "unpack it with unrar, 7z or bsdtar, put the files into the folder and run the command without"
-                problem = Problem(str(archive), "is a RAR archive", "its files", f"{cure} --archive")
-                raise DataError(problem) from None
+                raise DataError.at(archive, "is a RAR archive", "its files", f"{cure} --archive") from None
         expected = "a .zip, .tar, .tar.gz, .tar.bz2 or .tar.xz"
-        raise DataError(Problem(str(archive), "is not an archive", expected)) from None
+        raise DataError.at(archive, "is not an archive", expected) from None
 
 
 def _copy(stream: IO[bytes], target: Path, allowed: int, place: str) -> int:
@@ -253,4 +252,4 @@ def _copy(stream: IO[bytes], target: Path, allowed: int, place: str) -> int:
 
 def _bomb(place: str) -> DataError:
     found = f"unpacks to more than {_MOST_GROWTH} times the archive's size"
-    return DataError(Problem(place, found, "a ranking set", "nothing was kept"))
+    return DataError.at(place, found, "a ranking set", "nothing was kept")

@@ -266,15 +266,13 @@ def _first_three(texts: Iterable[str]) -> list[str]:
     return examples
 
 
-def alerting(
-    production: tuple[LogFinding, ...], baseline: tuple[LogFinding, ...], margin: float = 0.01
-) -> list[LogFinding]:
-    """Warnings that are more frequent in production than in the baseline by more than the margin."""
+def alerting(production: tuple[LogFinding, ...], baseline: tuple[LogFinding, ...]) -> list[LogFinding]:
+    """Warnings that are more frequent in production than in the baseline by more than a hundredth."""
     before = {finding.check: finding.share for finding in baseline}
     return [
         finding
         for finding in production
-        if finding.severity == "warning" and finding.share > before.get(finding.check, 0.0) + margin
+        if finding.severity == "warning" and finding.share > before.get(finding.check, 0.0) + 0.01
     ]
 
 

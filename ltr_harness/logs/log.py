@@ -241,20 +241,17 @@ class Log:
 
 def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
     """A log from a path, or from a pandas or Arrow table in memory."""
-    if isinstance(source, pa.Table):
-        return Log(name or "log", tuple(source.column_names), source)
-    if hasattr(source, "to_arrow"):  # Polars
-        return open_log(source.to_arrow(), name)
-    if hasattr(source, "columns") and not isinstance(source, str | Path):
+    table = source.to_arrow() if hasattr(source, "to_arrow") else source  # Polars
+    if hasattr(table, "columns") and not isinstance(table, str | Path | pa.Table):
         try:
-            table = pa.Table.from_pandas(source, preserve_index=False)
+            table = pa.Table.from_pandas(table, preserve_index=False)
         except (pa.ArrowException, TypeError, ValueError) as problem:
             raise DataError.at(name or "log", f"cannot be read as a table: {problem}") from None
+    if isinstance(table, pa.Table):
         return Log(name or "log", tuple(table.column_names), table)
-    if not isinstance(source, str | Path):
-        raise DataError.at(
-            name or "log", f"is a {type(source).__name__}", "a path, or a pandas, Polars or Arrow table"
-        )
+    if not isinstance(table, str | Path):
+        expected = "a path, or a pandas, Polars or Arrow table"
+        raise DataError.at(name or "log", f"is a {type(table).__name__}", expected)
     path = Path(source)
     return open_files(files_of(path), name, text_columns, path)
 

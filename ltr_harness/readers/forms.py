@@ -123,7 +123,7 @@ def _unfit(column: str, texts: Any, row: int) -> str:
     )
 
 
-def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listing:
+def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
     """The rows of a table, its columns told by their names."""
     named = {
         "query": column_among(QUERY, table.columns),
@@ -158,7 +158,7 @@ def of_table(table: OpenedTable, role: Role, form: str, name: str = "") -> Listi
     subtopics: Any = ids[2] if about else None
     subtopics = subtopics if about and len(subtopics.unique()) > 1 else None
     values = -values if by_rank else values
-    return Listing(str(table.path), form, ids[0], ids[1], values, table.place, name, subtopics)
+    return Listing(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
 
 
 def of_rows(rows: Iterable[tuple[Any, Any, Any]], source: str, form: str) -> Listing:

@@ -84,7 +84,7 @@ def surveyed(paths: Sequence[Path]) -> list[Chunk]:
     pieces: list[tuple[int, NDArray[np.uint8]]] = []
     for file, path in enumerate(paths):
         try:
-            pieces += [(file, piece) for piece in _cut(_with_newlines(text_bytes(path), path))]
+            pieces += [(file, piece) for piece in _cut(path)]
         except DataError as problem:
             problems += problem.problems
 
@@ -109,17 +109,13 @@ def surveyed(paths: Sequence[Path]) -> list[Chunk]:
     return chunks
 
 
-def _with_newlines(data: NDArray[np.uint8], path: Path) -> NDArray[np.uint8]:
-    """The text; refused if its lines end with carriage returns alone."""
+def _cut(path: Path) -> Iterator[NDArray[np.uint8]]:
+    """Pieces of about `CHUNK` bytes that end with a line."""
+    data = text_bytes(path)
     first = data[:CHUNK]
     if (first == 13).any() and not (first == 10).any() and np.argmax(first == 13) < len(data) - 1:
         expected = "lines that end with LF or CRLF"
         raise DataError.at(path, "its lines end with CR alone", expected, LINE_ENDS)
-    return data
-
-
-def _cut(data: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
-    """Pieces of about `CHUNK` bytes that end with a line."""
     start = 3 if data[:3].tobytes() == b"\xef\xbb\xbf" else 0  # a byte order mark
     while True:
         end = start + CHUNK
@@ -154,52 +150,35 @@ _WORDS = {
     kernels.LABEL_MISSING: ("the label is {0}", _GRADE, "leave out rows that nobody judged"),
     kernels.LABEL_INFINITE: ("the label is {0}", _GRADE, ""),
     kernels.LABEL_NEGATIVE: (
-        "the label is {0}",
-        _GRADE,
+        "the label is {0}", _GRADE,
         "set `unjudged: -1` if nobody judged such rows, or map them with `grades: {-1: 0, 0: 0, …}`",
     ),
     kernels.QID_MISSING: (
-        "{0} where the query id should be",
-        "qid:… as the second entry of the row",
+        "{0} where the query id should be", "qid:… as the second entry of the row",
         "use `reader: lightgbm` if group sizes are in a .query file, or `--qrels` if these are TREC judgments",
     ),
     kernels.QID_EMPTY: ("the query id is empty", "qid: and an id, such as qid:10", ""),
-    kernels.QID_UNEXPECTED: (
-        "{0} in a file whose queries are given by sizes",
-        "no query id",
-        "use `reader: letor`",
-    ),
-    kernels.ID_WITH_NUL: (
-        "the id {0} has a NUL byte",
-        "text",
-        "was the file cut off, or is it no text file?",
-    ),
+    kernels.QID_UNEXPECTED: ("{0} in a file whose queries are given by sizes", "no query id", "use `reader: letor`"),
+    kernels.ID_WITH_NUL: ("the id {0} has a NUL byte", "text", "was the file cut off, or is it no text file?"),
     kernels.ID_TOO_LONG: (
-        "the id {0} is too long",
-        f"at most {LONGEST_ID:,} bytes",
-        "is there a line break missing?",
+        "the id {0} is too long", f"at most {LONGEST_ID:,} bytes", "is there a line break missing?",
     ),
     kernels.INDEX_NOT_A_NUMBER: ("{0} where a feature should be", INDEX, ""),
     kernels.INDEX_NEGATIVE: ("the feature index of {0} is negative", "an index of 0 or more", ""),
     kernels.INDEX_TOO_SMALL: (
-        "the feature index of {0} is 0",
-        "an index of 1 or more",
-        "set `first_index: 0` if features count from 0",
+        "the feature index of {0} is 0", "an index of 1 or more", "set `first_index: 0` if features count from 0",
     ),
     kernels.INDEX_TOO_LARGE: ("the feature index of {0} is too large", "", ""),
     kernels.VALUE_NOT_A_NUMBER: ("the value of {0} is not a number", _NUMBER, ""),
     kernels.VALUE_INFINITE: (
-        "the value of {0} is infinite or beyond the range of float32",
-        "a finite number",
+        "the value of {0} is infinite or beyond the range of float32", "a finite number",
         "write NULL where a value is missing, or set `beyond_float32: clip` or `missing`",
     ),
     kernels.RETURN_IN_COMMENT: (
-        "{0} after a carriage return in a comment, which hides it",
-        "lines that end with LF or CRLF",
-        LINE_ENDS,
+        "{0} after a carriage return in a comment, which hides it", "lines that end with LF or CRLF", LINE_ENDS,
     ),
     kernels.WEIGHT_WRONG: ("the weight of {0} is not a number >= 0", "label:weight, such as 1:0.5", ""),
-}
+}  # fmt: skip
 
 
 def problem_in(chunk: Chunk, line: int, code: int, at: int, last: int) -> Problem:
@@ -234,6 +213,7 @@ class _Counts(NamedTuple):
 
 
 class _Parsed(NamedTuple):
+    chunk: Chunk
     block_starts: NDArray[np.int64]
     block_ids: NDArray[np.str_]
     documents: NDArray[np.str_] | None
@@ -288,9 +268,9 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
 
     documents, words, said = _documents(parsed, n_rows)
     n_beyond = _total(parsed, "beyond")
-    block_starts, block_ids = _blocks(chunks, parsed)
+    block_starts, block_ids = _blocks(parsed)
     values: dict[str, NDArray[Any]] = {"labels": labels}
-    if _weighted(chunks, parsed, weights):
+    if _weighted(parsed, weights):
         values["weights"] = weights
     if documents is not None:
         values["document_ids"] = documents
@@ -302,7 +282,7 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
         query_ids(block_ids),
         place,
         sparse=True,
-        notes=(*_repeats(chunks, parsed), *said, *beyond_notes(n_beyond, options.beyond_float32)),
+        notes=(*_repeats(parsed), *said, *beyond_notes(n_beyond, options.beyond_float32)),
         file_starts=file_starts,
     )
     rows = _graded(rows, options).labelled(options)
@@ -349,10 +329,7 @@ def _with_words(rows: Rows, words: NDArray[np.str_]) -> Rows:
 
 
 def _filled(
-    chunks: Sequence[Chunk],
-    *,
-    with_qid: bool,
-    options: IndexOptions,
+    chunks: Sequence[Chunk], *, with_qid: bool, options: IndexOptions
 ) -> tuple[_Arrays, list[_Parsed], int]:
     """Arrays filled from the text, allocated once, as large as the survey says; and the first index."""
     first = options.first_index
@@ -391,43 +368,39 @@ def _graded(rows: Rows, options: ValueOptions) -> Rows:
     return rows.with_values(rows.notes, labels=labels)
 
 
-def _weighted(chunks: Sequence[Chunk], parsed: Sequence[_Parsed], weights: NDArray[np.float64]) -> bool:
+def _weighted(parsed: Sequence[_Parsed], weights: NDArray[np.float64]) -> bool:
     """Whether rows have weights. Raises DataError: some have, some have not."""
     n_weights = _total(parsed, "weights")
     if n_weights in (0, len(weights)):
         return n_weights > 0
     without = int(np.flatnonzero(np.isnan(weights))[0])
-    chunk = next(chunk for chunk in chunks if chunk.rows.start <= without < chunk.rows.stop)
-    raise DataError.at(
-        chunk.path,
-        f"only {n_weights:,} of {count_of(len(weights), 'row')} have a weight",
-        "label:weight in every row or in none",
-    )
+    path = next(part.chunk.path for part in parsed if without < part.chunk.rows.stop)
+    found = f"only {n_weights:,} of {count_of(len(weights), 'row')} have a weight"
+    raise DataError.at(path, found, "label:weight in every row or in none")
 
 
-def _blocks(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
+def _blocks(parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
     """The runs of equal query ids, those that a cut went through joined again."""
     starts: list[NDArray[np.int64]] = []
     ids: list[NDArray[np.str_]] = []
     last: tuple[int, str] | None = None
-    for chunk, part in zip(chunks, parsed, strict=True):
+    for part in parsed:
         if not len(part.block_ids):
             continue
-        continues = int(last == (chunk.file, str(part.block_ids[0])))
-        starts.append(part.block_starts[continues:] + chunk.first_row)
+        continues = int(last == (part.chunk.file, str(part.block_ids[0])))
+        starts.append(part.block_starts[continues:] + part.chunk.first_row)
         ids.append(part.block_ids[continues:])
-        last = chunk.file, str(part.block_ids[-1])
+        last = part.chunk.file, str(part.block_ids[-1])
     if not ids:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
     return np.concatenate(starts), np.concatenate(ids)
 
 
-def _repeats(chunks: Sequence[Chunk], parsed: Sequence[_Parsed]) -> list[str]:
+def _repeats(parsed: Sequence[_Parsed]) -> list[str]:
     notes = []
-    for file in dict.fromkeys(chunk.file for chunk in chunks):
-        parts = [part for chunk, part in zip(chunks, parsed, strict=True) if chunk.file == file]
+    for path in dict.fromkeys(part.chunk.path for part in parsed):
+        parts = [part for part in parsed if part.chunk.path == path]
         if n_repeats := _total(parts, "repeats"):
-            path = next(chunk.path for chunk in chunks if chunk.file == file)
             first = next(part.counts.first_repeat for part in parts if part.counts.repeats)
             notes.append(
                 f"{count_of(n_repeats, 'row')} of {path.name} give a feature more than once (first in line "
@@ -496,6 +469,7 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     into.lines[:] += chunk.first_line
     complete = counts.problems == 0 and chunk.n_rows in (counts.documents, counts.words)
     parsed = _Parsed(
+        chunk,
         block_rows[: counts.blocks].copy(),
         _texts(chunk, block_spans[: counts.blocks]),
         _texts(chunk, document_spans) if complete else None,

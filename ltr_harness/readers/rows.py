@@ -136,9 +136,9 @@ def bad_rows(
     noun: str = "such row",
 ) -> list[Problem]:
     """A problem for each bad row (n_rows,), the first of them listed and the others counted."""
-    rows = np.flatnonzero(bad)
-    listed = [Problem(place(row), found(row), expected) for row in rows[:SHOWN].tolist()]
-    return limited(listed, rows.size, noun, where)
+    problems = RowProblems()
+    problems.report(bad, place, found, expected)
+    return limited([problem for _, problem in problems.listed], problems.total, noun, where)
 
 
 def repeated(names: Iterable[str]) -> list[str]:
@@ -319,25 +319,23 @@ def with_categories(dataset: RankingDataset, categories: Categories) -> RankingD
     return replace(dataset, features=features, categories=dict(categories), notes=tuple(notes))
 
 
-def check_alignment(datasets: Mapping[str, RankingDataset], reference: str = "train") -> None:
-    """That `align` can be done, and that there are features at all."""
-    names = datasets[reference].feature_names
-    problems = [
-        problem
-        for split, dataset in datasets.items()
-        for problem in _misfits(split, dataset, reference, datasets[reference])
-    ]
-    if not names:
-        problems = [_featureless(reference, datasets[reference])]
+def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
+    """That all splits can be given the columns of train, and that there are features at all."""
+    train = datasets["train"]
+    problems = [problem for split in datasets for problem in _misfits(split, datasets[split], train)]
+    if not train.feature_names:
+        ignored = "".join(f"; {note}" for note in train.notes)
+        cure = "models that only have scores are compared by `ltr-harness compare SCORES --data FILE`"
+        expected = "a numeric column, or index:value"
+        problems = [Problem(_place("train", train), f"has no feature{ignored}", expected, cure)]
     if problems:
         raise DataError(problems)
 
 
-def _misfits(split: str, dataset: RankingDataset, reference: str, wanted: RankingDataset) -> list[Problem]:
-    names, categories = wanted.feature_names, wanted.categories
-    place = _place(split, dataset)
+def _misfits(split: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:
+    names, place = train.feature_names, _place(split, dataset)
     if dataset.feature_names == names:
-        return _other_kinds(place, dataset, reference, categories)
+        return _other_kinds(place, dataset, train)
     unknown = [name for name in dataset.feature_names if name not in set(names)]
     absent = [name for name in names if name not in set(dataset.feature_names)]
     problems = []
@@ -350,48 +348,30 @@ def _misfits(split: str, dataset: RankingDataset, reference: str, wanted: Rankin
             )
             if "0" in unknown:
                 cure = "set `first_index: 0` if features count from 0 in all files"
-        problems.append(
-            Problem(
-                place,
-                f"has {_named(unknown)} that the {reference} split does not have "
-                f"({count_of(dataset.n_features, 'feature')} against {len(names)})",
-                f"the features of the {reference} split",
-                cure,
-            )
-        )
+        size = f"{count_of(dataset.n_features, 'feature')} against {len(names)}"
+        found = f"has {_named(unknown)} that the train split does not have ({size})"
+        problems.append(Problem(place, found, "the features of the train split", cure))
     if absent and not dataset.sparse:
-        problems.append(Problem(place, f"lacks {_named(absent)}", f"every feature of the {reference} split"))
-    return problems or _other_kinds(place, dataset, reference, categories)
+        problems.append(Problem(place, f"lacks {_named(absent)}", "every feature of the train split"))
+    return problems or _other_kinds(place, dataset, train)
 
 
-def _other_kinds(
-    place: str, dataset: RankingDataset, reference: str, categories: Mapping[str, object]
-) -> list[Problem]:
+def _other_kinds(place: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:
     """Features that are categories here and numbers there."""
     return [
         Problem(
             place,
-            f"feature {name!r} is {here} and in the {reference} split {there}",
+            f"feature {name!r} is {here} and in the train split {there}",
             "one kind in all splits",
             "name it under `categorical:` of the reader",
         )
-        for names, others, here, there in (
-            (dataset.categories, categories, "a category", "a number"),
-            (categories, dataset.categories, "a number", "a category"),
+        for one, other, here, there in (
+            (dataset, train, "a category", "a number"),
+            (train, dataset, "a number", "a category"),
         )
-        for name in names
-        if name not in others
+        for name in one.categories
+        if name not in other.categories
     ]
-
-
-def _featureless(split: str, dataset: RankingDataset) -> Problem:
-    ignored = "".join(f"; {note}" for note in dataset.notes)
-    return Problem(
-        _place(split, dataset),
-        f"has no feature{ignored}",
-        "a numeric column, or index:value",
-        "models that only have scores are compared by `ltr-harness compare SCORES --data FILE`",
-    )
 
 
 def _place(split: str, dataset: RankingDataset) -> str:

@@ -19,26 +19,12 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import LONGEST_ID
 
-# What `parse` reports; the words are in svmlight.py.
+# What `parse` reports; the words are in letor.py.
 (
-    LABEL_NOT_A_NUMBER,
-    LABEL_MISSING,
-    LABEL_INFINITE,
-    LABEL_NEGATIVE,
-    QID_MISSING,
-    QID_EMPTY,
-    QID_UNEXPECTED,
-    ID_WITH_NUL,
-    ID_TOO_LONG,
-    INDEX_NOT_A_NUMBER,
-    INDEX_NEGATIVE,
-    INDEX_TOO_SMALL,
-    INDEX_TOO_LARGE,
-    VALUE_NOT_A_NUMBER,
-    VALUE_INFINITE,
-    RETURN_IN_COMMENT,
-    WEIGHT_WRONG,
-) = range(17)
+    LABEL_NOT_A_NUMBER, LABEL_MISSING, LABEL_INFINITE, LABEL_NEGATIVE, QID_MISSING, QID_EMPTY, QID_UNEXPECTED,
+    ID_WITH_NUL, ID_TOO_LONG, INDEX_NOT_A_NUMBER, INDEX_NEGATIVE, INDEX_TOO_SMALL, INDEX_TOO_LARGE,
+    VALUE_NOT_A_NUMBER, VALUE_INFINITE, RETURN_IN_COMMENT, WEIGHT_WRONG,
+) = range(17)  # fmt: skip
 
 # What becomes of values beyond float32.
 BEYOND_IS_AN_ERROR, BEYOND_IS_CLIPPED, BEYOND_IS_MISSING = range(3)

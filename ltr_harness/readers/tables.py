@@ -31,57 +31,20 @@ if TYPE_CHECKING:
 # plural, except of ids, of which it is a count.
 ROLES = {
     "query": (
-        "query_id",
-        "qid",
-        "query",
-        "srch_id",
-        "search_id",
-        "search_group_id",
-        "search_group",
-        "query_group_id",
-        "query_group",
-        "request_id",
-        "session_id",
-        "session",
-        "clickout_id",
-        "race_id",
-        "group_id",
-        "group",
+        "query_id", "qid", "query", "srch_id", "search_id", "search_group_id", "search_group",
+        "query_group_id", "query_group", "request_id", "session_id", "session", "clickout_id", "race_id",
+        "group_id", "group",
     ),
     "label": (
-        "label",
-        "relevance",
-        "rel",
-        "grade",
-        "judgment",
-        "rating",
-        "relevance_label",
-        "relevance_grade",
-        "relevance_score",
-        "relevance_judgment",
-        "relevancy",
-        "target",
-        "y",
-        "gain",
-        "click",
-        "clicked",
+        "label", "relevance", "rel", "grade", "judgment", "rating", "relevance_label", "relevance_grade",
+        "relevance_score", "relevance_judgment", "relevancy", "target", "y", "gain", "click", "clicked",
     ),
     "document_id": (
-        "document_id",
-        "doc_id",
-        "docno",
-        "doc",
-        "document",
-        "corpus_id",
-        "product_id",
-        "item_id",
-        "prop_id",
-        "aid",
-        "asin",
-        "sku",
+        "document_id", "doc_id", "docno", "doc", "document", "corpus_id", "product_id", "item_id", "prop_id",
+        "aid", "asin", "sku",
     ),
     "position": ("position", "pos", "rank"),
-}
+}  # fmt: skip
 
 
 # Beside the queries and documents: who searched, in which visit, and when.
@@ -116,21 +79,10 @@ _EVENTS = {
     2: ("favorite", "favorited", "favourite", "favourited", "like", "liked", "add_to_wishlist"),
     3: ("cart", "add_to_cart", "added_to_cart", "atc", "add_to_basket", "added_to_basket"),
     4: (
-        *(
-            "buy",
-            "bought",
-            "purchase",
-            "purchased",
-            "order",
-            "ordered",
-            "transaction",
-            "checkout",
-            "sale",
-            "sold",
-        ),
-        *("conversion", "converted", "booking", "booked"),
+        "buy", "bought", "purchase", "purchased", "order", "ordered", "transaction", "checkout", "sale",
+        "sold", "conversion", "converted", "booking", "booked",
     ),
-}
+}  # fmt: skip
 """What a first rule of relevance makes of events."""
 
 _OUTCOMES = (

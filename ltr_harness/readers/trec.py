@@ -322,10 +322,7 @@ def join(
     notes = (*run.notes, *_query_notes(qrels, run, in_qrels, kept, complete))
     if complete:
         kept[:] = True
-    return _joined(_Arrangement.of(qrels, run, in_qrels, kept, judged_only, depth), qrels, run, notes)
-
-
-def _joined(arrangement: _Arrangement, qrels: Qrels, run: TrecRun, notes: tuple[str, ...]) -> Joined:
+    arrangement = _Arrangement.of(qrels, run, in_qrels, kept, judged_only, depth)
     most = run.scores.size + qrels.grades.size
     dtype = np.uint8 if np.isin(qrels.grades, np.arange(-1, 256)).all() else np.float64
     labels: NDArray[Any] = np.zeros(most, dtype)
