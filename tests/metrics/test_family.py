@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,14 @@ def test_every_docstring_says_what_a_search_engineer_asks(name: str) -> None:
     own = {field.name for field in dataclasses.fields(kind)} & set(vars(kind).get("__annotations__", {}))
     for field in own:
         assert f"{field}:" in text, f"{name}: no word about {field}"
+
+
+def test_editors_and_type_checkers_are_given_the_same_names() -> None:
+    stub = Path(ltr_harness.metrics.__file__).with_suffix(".pyi").read_text()
+    given = re.findall(r"^from (\S+) import (\w+) as \2$", stub, re.M)
+    assert len(given) == len(stub.splitlines())
+    assert sorted(name for _, name in given) == sorted(ltr_harness.metrics.__all__)
+    assert {f"{module}:{name}" for module, name in given} >= set(METRICS.values())
 
 
 def test_names_can_be_imported() -> None:
