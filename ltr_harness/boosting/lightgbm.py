@@ -18,6 +18,7 @@ from typing import Any
 import lightgbm
 from lightgbm.callback import EarlyStopException
 
+from ltr_harness.boosting import stopping
 from ltr_harness.boosting.lightgbm_metrics import (
     EvalMetric,
     Feval,
@@ -28,16 +29,6 @@ from ltr_harness.boosting.lightgbm_metrics import (
 )
 from ltr_harness.boosting.lightgbm_metrics import LightGBMObjective as LightGBMObjective
 from ltr_harness.boosting.lightgbm_metrics import objective as objective
-from ltr_harness.boosting.stopping import (
-    Stopper,
-    StoppingCallback,
-    StoppingRule,
-    arguments_of_training,
-    callbacks_of_training,
-    refuse_rule_of_library,
-    refuse_second_rule_of_ours,
-    set_to_stop_on,
-)
 from ltr_harness.boosting.watching import Watching, distinct_metrics
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
@@ -48,13 +39,13 @@ _AFTER_RECORDING = 29
 _LIGHTGBMS_RULE = type(lightgbm.early_stopping(1, verbose=False))
 
 
-class AfterRound(StoppingCallback):
+class AfterRound(stopping.StoppingCallback):
     """A callback after each round of LightGBM that evaluates or stops."""
 
     @property
     def before_iteration(self) -> bool:
         """False; LightGBM asks before it trains, and before it waits for other machines."""
-        n_machines = arguments_of_training("lightgbm").get("params", {}).get("num_machines", 1)
+        n_machines = stopping.arguments_of_training("lightgbm").get("params", {}).get("num_machines", 1)
         if n_machines > 1:
             raise UsageError(
                 f"{type(self).__name__}: this training is divided among {n_machines} machines, of which each sees its "
@@ -71,11 +62,11 @@ class StopEarly(AfterRound):
     def order(self) -> int:  # LightGBM would put a place of its own before an attribute of the class
         return _AFTER_RECORDING
 
-    def __init__(self, rule: StoppingRule, data: str | None) -> None:
+    def __init__(self, rule: stopping.StoppingRule, data: str | None) -> None:
         self._rule = rule
         self._data = data
         self._set = ""
-        self._stopper = Stopper(rule)
+        self._stopper = stopping.Stopper(rule)
         self._best_results: list[Any] = []
         self.best_round = 0
 
@@ -86,7 +77,7 @@ class StopEarly(AfterRound):
     def __call__(self, env: Any) -> None:
         if env.iteration == env.begin_iteration:
             refuse_what_undoes_stopping(self, env)
-            self._stopper = Stopper(self._rule)
+            self._stopper = stopping.Stopper(self._rule)
             self._set = self._choose_set(env)
             self._check_reported(env)
         attempt = env.iteration + 1
@@ -115,7 +106,7 @@ class StopEarly(AfterRound):
             if len(names) > 1:
                 raise UsageError(
                     f"stop_early: there are several validation sets ({', '.join(names)}); "
-                    f"{set_to_stop_on('data', names)}"
+                    f"{stopping.set_to_stop_on('data', names)}"
                 )
             return names[0]
         if self._data not in names:
@@ -160,20 +151,20 @@ def rounds_of(env: Any) -> int:
     return int(env.iteration) + 1
 
 
-def refuse_what_undoes_stopping(own: StoppingCallback, env: Any) -> None:
+def refuse_what_undoes_stopping(own: stopping.StoppingCallback, env: Any) -> None:
     if any(env.params.get(alias) == "dart" for alias in ("boosting", "boosting_type", "boost")):
         raise UsageError(
             "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
             "expected another `boosting`, or a fixed number of rounds without early stopping"
         )
-    callbacks = callbacks_of_training("lightgbm")
-    refuse_second_rule_of_ours(own, callbacks)
+    callbacks = stopping.callbacks_of_training("lightgbm")
+    stopping.refuse_second_rule_of_ours(own, callbacks)
     theirs = env.params.get("early_stopping_round")  # lightgbm.train has put every alias under this name
     if isinstance(theirs, int) and theirs > 0:
-        refuse_rule_of_library("LightGBM", f"early_stopping_round={theirs}")
+        stopping.refuse_rule_of_library("LightGBM", f"early_stopping_round={theirs}")
     for callback in callbacks:
         if isinstance(callback, _LIGHTGBMS_RULE) and callback.stopping_rounds > 0:
-            refuse_rule_of_library("LightGBM", f"early_stopping({callback.stopping_rounds})")
+            stopping.refuse_rule_of_library("LightGBM", f"early_stopping({callback.stopping_rounds})")
 
 
 def refuse_collision(reported: Iterable[str]) -> None:
@@ -282,7 +273,7 @@ def stop_early(
         raise UsageError(
             f"stop_early: data is a {type(data).__name__}; expected the name of a validation set, as in valid_names"
         )
-    return StopEarly(StoppingRule(parse_metric(metric), patience, min_delta, every), data)
+    return StopEarly(stopping.StoppingRule(parse_metric(metric), patience, min_delta, every), data)
 
 
 class Watch(Watching, AfterRound):
@@ -365,7 +356,8 @@ class Watch(Watching, AfterRound):
         self._max_rounds = env.end_iteration
         if self.stops:
             refuse_what_undoes_stopping(self, env)
-        if self._every > 1 and any(isinstance(one, _RECORDING) for one in callbacks_of_training("lightgbm")):
+        callbacks = stopping.callbacks_of_training("lightgbm")
+        if self._every > 1 and any(isinstance(one, _RECORDING) for one in callbacks):
             raise UsageError(
                 f"record_evaluation keeps the results of every round, and Watch(…, every={self._every}) has some; "
                 "expected every=1, or the values from Watch.history"
@@ -380,7 +372,7 @@ class Watch(Watching, AfterRound):
         """Run them here: LightGBM runs none in the round that ends training."""
         later = [
             one
-            for one in callbacks_of_training("lightgbm")
+            for one in stopping.callbacks_of_training("lightgbm")
             if not getattr(one, "before_iteration", False) and one.order > self.order
         ]
         for callback in sorted(later, key=lambda one: int(one.order)):

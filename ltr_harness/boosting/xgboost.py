@@ -14,19 +14,8 @@ from typing import Any
 import xgboost
 from xgboost import collective
 
-from ltr_harness.boosting.stopping import (
-    arguments_of_training,
-    callbacks_of_training,
-    refuse_rule_of_library,
-    refuse_second_rule_of_ours,
-)
-from ltr_harness.boosting.watching import (
-    BoundMetrics,
-    Measured,
-    Watching,
-    distinct_metrics,
-    one_per_row,
-)
+from ltr_harness.boosting import stopping
+from ltr_harness.boosting.watching import BoundMetrics, Measured, Watching, distinct_metrics, one_per_row
 from ltr_harness.boosting.xgboost_metrics import XENDCG as XENDCG
 from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, CustomMetric, judgments_of, packed_matrix
 from ltr_harness.boosting.xgboost_metrics import XGBoostObjective as XGBoostObjective
@@ -118,12 +107,12 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         if not isinstance(model, xgboost.Booster):
             raise UsageError("Watch is for xgboost.train; expected custom_metric(…) in xgboost.cv")
         if self.stops:
-            callbacks = callbacks_of_training("xgboost")
-            refuse_second_rule_of_ours(self, callbacks)
+            callbacks = stopping.callbacks_of_training("xgboost")
+            stopping.refuse_second_rule_of_ours(self, callbacks)
             for callback in callbacks:
                 if isinstance(callback, xgboost.callback.EarlyStopping):
-                    refuse_rule_of_library("XGBoost", f"EarlyStopping, {callback.rounds} rounds")
-        arguments = arguments_of_training("xgboost")
+                    stopping.refuse_rule_of_library("XGBoost", f"EarlyStopping, {callback.rounds} rounds")
+        arguments = stopping.arguments_of_training("xgboost")
         evals = arguments.get("evals") or ()
         self._choose_offered("XGBoost", {name: one for one, name in evals}, arguments.get("dtrain"))
         self._max_rounds = arguments.get("num_boost_round")
@@ -160,7 +149,7 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         rounds = int(model.num_boosted_rounds())
         stop = self._is_due(rounds) and self._evaluate(model, rounds)
         if stop:  # XGBoost runs no other callback then
-            callbacks = callbacks_of_training("xgboost")
+            callbacks = stopping.callbacks_of_training("xgboost")
             for later in callbacks[callbacks.index(self) + 1 :]:
                 later.after_iteration(model, epoch, evals_log)
         return stop
@@ -183,16 +172,21 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         # Booster.predict keeps each matrix's running sum and adds only the new rounds' trees. Feature names are
         # compared in the first round alone: on small data that costs more than the new tree.
         first = not self.history
-        values = {
-            name: self.means(name, _scores(model, matrix, first)) for name, matrix in self._data.items()
-        }
+        values = {}
+        for name, matrix in self._data.items():
+            scores = model.predict(matrix, output_margin=True, validate_features=first)
+            if (
+                scores.ndim > 1
+            ):  # of several margins for each row the expected grade, which its probabilities say
+                scores = one_per_row(model.predict(matrix, validate_features=False))
+            values[name] = self.means(name, scores)
         return self.record(rounds, rounds, values)
 
     def _refuse_what_cannot_be_cut(self, model: Any) -> None:
         if not self.stops:
             return
         booster = json.loads(model.save_config())["learner"]["gradient_booster"]
-        asked = dict(arguments_of_training("xgboost").get("params") or {})
+        asked = dict(stopping.arguments_of_training("xgboost").get("params") or {})
         dropping = booster.get(
             "dart_train_param", {}
         )  # from 3.4 on of gbtree, which DART is a choice of there
@@ -235,9 +229,3 @@ class AfterEachRound(xgboost.callback.TrainingCallback):  # type: ignore[misc]  
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
         return self._ends(model, epoch + 1)
-
-
-def _scores(model: Any, matrix: Any, validate_features: bool) -> Any:
-    """Margins; of a model with several for each row the expected grade, which its probabilities say."""
-    margins = model.predict(matrix, output_margin=True, validate_features=validate_features)
-    return margins if margins.ndim == 1 else one_per_row(model.predict(matrix, validate_features=False))

@@ -13,21 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
+from ltr_harness.stats import reference
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions, WeightedSum, student_p
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import SMALLEST_P, Floats
-from ltr_harness.stats.reference import (
-    EXACT_UP_TO,
-    Flips,
-    Resamples,
-    criticals,
-    hall,
-    normal_of_t,
-    t_of_normal,
-    tail,
-    unhall,
-)
 from ltr_harness.stats.seeds import MethodDifference
 
 _POWER = float(ndtri(0.8))
@@ -127,7 +117,7 @@ def mean_intervals(
     else:
         skewness = method.test == "skew-adjusted"
         critical = _criticals(WeightedSum((own.centred(),)), method, skewness)
-        reach, lean = t_of_normal(critical, own.freedom_of_sizes), own.lean * skewness
+        reach, lean = reference.t_of_normal(critical, own.freedom_of_sizes), own.lean * skewness
     low[tested], high[tested] = _ends(own.mean, own.error, lean, reach)
     for at, j in enumerate(tested.tolist()):
         if own.error[at] == 0 and bounds and np.isfinite(bounds[j]).all():
@@ -198,8 +188,8 @@ def rare_training(seeds: int, room: float, width: float, method: Method) -> str:
 
 def _ends(mean: Floats, error: Floats, lean: Floats, reach: Floats) -> tuple[Floats, Floats]:
     """Interval ends `reach` standard errors off before skewness counts; infinite where no reach is enough."""
-    above = np.where(reach < _ENDLESS, unhall(reach, lean), np.inf)
-    below = np.where(reach < _ENDLESS, unhall(-reach, lean), -np.inf)
+    above = np.where(reach < _ENDLESS, reference.unhall(reach, lean), np.inf)
+    below = np.where(reach < _ENDLESS, reference.unhall(-reach, lean), -np.inf)
     with np.errstate(invalid="ignore"):
         return mean - np.where(error > 0, above * error, 0.0), mean - np.where(error > 0, below * error, 0.0)
 
@@ -208,8 +198,12 @@ def _by_draws(estimate: WeightedSum, method: Method) -> Outcome:
     """All columns as one family, by flips or resamples."""
     mean, error, m = estimate.mean, estimate.error, estimate.mean.size
     skewness = method.test == "skew-adjusted"
-    drawn = Resamples(estimate.parts[0]) if method.test == "bootstrap" else Flips(estimate, skewness=skewness)
-    found = tail(drawn, method.draws, method.seed)
+    drawn = (
+        reference.Resamples(estimate.parts[0])
+        if method.test == "bootstrap"
+        else reference.Flips(estimate, skewness=skewness)
+    )
+    found = reference.tail(drawn, method.draws, method.seed)
     critical = found.critical(method.alpha)
     share: Callable[[Floats], Floats] = found.together
     if np.isinf(critical):  # too few units differ for any p-value below the level
@@ -218,17 +212,18 @@ def _by_draws(estimate: WeightedSum, method: Method) -> Outcome:
         share = _of_few(critical, method.alpha, m)
     p_corrected = found.together(drawn.observed)
     lean = estimate.lean * skewness
-    reach = t_of_normal(np.full(m, critical), estimate.freedom_of_sizes)
+    reach = reference.t_of_normal(np.full(m, critical), estimate.freedom_of_sizes)
     low, high = _ends(mean, error, lean, reach)
     open_ = p_corrected >= method.alpha
     low, high = np.where(open_, np.minimum(low, 0.0), low), np.where(open_, np.maximum(high, 0.0), high)
     p_equivalence = np.full(m, np.nan)
     if method.margin is not None:
         with np.errstate(invalid="ignore", divide="ignore"):
-            above = hall((mean + method.margin) / error, lean)
-            below = -hall((mean - method.margin) / error, lean)
+            above = reference.hall((mean + method.margin) / error, lean)
+            below = -reference.hall((mean - method.margin) / error, lean)
         nearest = np.fmin(above, below)
-        statistic = normal_of_t(np.clip(np.nan_to_num(nearest), 0.0, 1e100), estimate.freedom_of_sizes)
+        capped = np.clip(np.nan_to_num(nearest), 0.0, 1e100)
+        statistic = reference.normal_of_t(capped, estimate.freedom_of_sizes)
         p_equivalence = np.where(nearest > 0, share(statistic), 1.0)
         p_equivalence = _of_constants(p_equivalence, mean, error, method.margin)
     detectable = (reach + _POWER) * np.where(error > 0, error, np.nan)
@@ -249,11 +244,11 @@ def _criticals(estimate: WeightedSum, method: Method, skewness: bool) -> Floats:
     """(m,) critical values of columns looked at one by one, finite always."""
     critical = np.zeros(estimate.mean.size)
     differing = sum(np.count_nonzero(part.sums, axis=0) for part in estimate.parts)
-    few = np.flatnonzero(differing <= EXACT_UP_TO)
-    many = np.flatnonzero(differing > EXACT_UP_TO)
+    few = np.flatnonzero(differing <= reference.EXACT_UP_TO)
+    many = np.flatnonzero(differing > reference.EXACT_UP_TO)
     for block in (*few[:, None], *(many[at : at + _AT_ONCE] for at in range(0, many.size, _AT_ONCE))):
-        drawn = Flips(estimate.columns(block), skewness=skewness)
-        critical[block] = criticals(drawn, method.draws, method.seed, method.alpha)
+        drawn = reference.Flips(estimate.columns(block), skewness=skewness)
+        critical[block] = reference.criticals(drawn, method.draws, method.seed, method.alpha)
     least = float(ndtri(1 - method.alpha / 2))
     return np.where(np.isinf(critical) | (differing == 0), least, critical)
 

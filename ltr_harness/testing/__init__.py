@@ -1,7 +1,77 @@
 """For the tests of others: conformance suites to inherit, and `assert_not_worse` for a ranker's quality."""
 
-from ltr_harness.testing.metric_suite import MetricSuite as MetricSuite
-from ltr_harness.testing.not_worse import assert_not_worse as assert_not_worse
-from ltr_harness.testing.ranker_suite import RankerSuite as RankerSuite
+import dataclasses
+import warnings
+from typing import Any
+
+from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.evaluated_runs import evaluate_runs
+from ltr_harness.comparison.gates import parse_gate
+from ltr_harness.comparison.inputs import gather
+from ltr_harness.errors import UsageError
+from ltr_harness.metrics import Metric
+from ltr_harness.testing.metric_suite import MetricSuite
+from ltr_harness.testing.ranker_suite import RankerSuite
+from ltr_harness.wording import count_of
 
 __all__ = ["MetricSuite", "RankerSuite", "assert_not_worse"]
+
+
+def assert_not_worse(
+    candidate: Any,
+    baseline: Any,
+    metric: str | Metric = "ndcg@10",
+    *,
+    by: float | None = None,
+    qrels: Any = None,
+    **options: Any,
+) -> Comparison:
+    """Fail if the candidate is shown to be worse than the baseline or, with `by`, if it is not shown to be no worse.
+
+    Args:
+        candidate: an evaluation, a run folder, a table of per-query values or whatever else `compare` takes, of one
+            model; with `qrels` a ranking in any form that `evaluate_runs` takes.
+        baseline: likewise.
+        metric: what decides.
+        by: how much worse is accepted, in the metric's unit: then the burden of proof is on the candidate
+            (non-inferiority). Without it, only what is significantly worse fails.
+        qrels: judgments, where the two are rankings.
+        **options: of `compare`, such as ``unit="user_id"``, or ``test="bounded"``, which holds in every world.
+
+    Returns:
+        The comparison, where it passes. With `by`, a kind of query so rare that these may hold none, and that could
+        make it fail, is a `UserWarning`; pytest shows it and passes.
+
+    Raises:
+        AssertionError: it is worse, or its mean is undefined; the message has both means.
+        UsageError: the two cannot be compared.
+
+    Example:
+        >>> qrels = {str(q): {"right": 1, "wrong": 0} for q in range(8)}
+        >>> good = {str(q): {"right": 2.0, "wrong": 1.0} for q in range(8)}
+        >>> assert_not_worse(good, good, "mrr", qrels=qrels).paired("candidate").difference
+        0.0
+    """
+    if by is not None and not by >= 0:
+        raise UsageError(f"by={by!r}; expected a number of at least 0, in the unit of the metric")
+    sides: dict[str, Any] = {"candidate": candidate, "baseline": baseline}
+    if qrels is not None:
+        evaluated = evaluate_runs(qrels, sides, [metric])
+        sides = {name: evaluated[name] for name in sides}
+    entrants = []
+    for name, value in sides.items():
+        found = gather([value]).entrants
+        if len(found) != 1:
+            models = ", ".join(entrant.name for entrant in found)
+            raise UsageError(f"{name} holds {count_of(len(found), 'model')} ({models}); expected one")
+        entrants.append(dataclasses.replace(found[0], name=name))
+    result = compare(*entrants, metrics=[metric], baseline="baseline", **options)
+    worse, sign = ("<", "-") if result.higher_is_better[result.primary] else (">", "+")
+    condition = "baseline and significant" if by is None else f"baseline {sign} {by!r}"
+    gate = parse_gate(f"{result.primary} of candidate {worse} {condition}")
+    failures = gate.failures(result)
+    if failures:
+        raise AssertionError("\n".join(failures))
+    for line in gate.cautions(result):
+        warnings.warn(line, stacklevel=2)
+    return result
