@@ -90,7 +90,13 @@ def write_report(
     Returns the path of ``report.html``, or of the first file written when HTML is not asked for. If the folder cannot
     be written, an earlier report is still there.
     """
-    chosen = _checked_formats(formats)
+    asked = [formats] if isinstance(formats, str) else list(formats)
+    if not asked:
+        raise UsageError(f"no report format given; known: {', '.join(FORMATS)}")
+    for name in asked:
+        if name not in FORMATS:
+            raise UsageError(f"unknown report format {name!r}; {did_you_mean(name, FORMATS)}")
+    chosen = [name for name in FORMATS if name in asked]
     folder = Path(folder).expanduser()
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: the report cannot be written: a file has the name of its folder")
@@ -170,16 +176,6 @@ def _given_up_together(pool: ThreadPoolExecutor) -> Iterator[None]:
 def _only_numbers(formats: Collection[str]) -> bool:
     """No section is asked for its blocks: JSON has the numbers themselves."""
     return set(formats) == {"json"}
-
-
-def _checked_formats(formats: Collection[str]) -> Sequence[str]:
-    asked = [formats] if isinstance(formats, str) else list(formats)
-    if not asked:
-        raise UsageError(f"no report format given; known: {', '.join(FORMATS)}")
-    for name in asked:
-        if name not in FORMATS:
-            raise UsageError(f"unknown report format {name!r}; {did_you_mean(name, FORMATS)}")
-    return [name for name in FORMATS if name in asked]
 
 
 def _clear(folder: Path, suffix: str, keep: Collection[str]) -> None:

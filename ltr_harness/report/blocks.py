@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from operator import is_
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from ltr_harness.wording import none_if_undefined, printable
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison.pairs import Estimated
 
 OURS = "written by ltr-harness report"
 """Stands in every table and picture, so that a later report may replace it."""
@@ -72,17 +75,6 @@ def strong(text: str) -> Span:
 # ---- cells ----------------------------------------------------------------------------------------------
 
 
-class Compared(Protocol):
-    """Two models on the same queries, or two means: whatever has a difference and its interval."""
-
-    @property
-    def difference(self) -> float: ...
-    @property
-    def ci_low(self) -> float: ...
-    @property
-    def ci_high(self) -> float: ...
-
-
 @dataclass(frozen=True)
 class Estimate:
     """A number with its interval, and a mark that the table's notes explain."""
@@ -93,9 +85,9 @@ class Estimate:
     mark: Mark = ""
 
     @classmethod
-    def of(cls, compared: Compared) -> Estimate:
+    def of(cls, one: Estimated) -> Estimate:
         """A difference with its interval."""
-        return cls(compared.difference, compared.ci_low, compared.ci_high)
+        return cls(one.difference, one.ci_low, one.ci_high)
 
 
 @dataclass(frozen=True)
@@ -209,19 +201,16 @@ class Table:
         rows = tuple(tuple(cell(item) for cell in columns.values()) for item in items)
         return cls(name, caption, tuple(columns), rows, notes=notes, sortable=sortable)
 
+    @property
     def groups(self) -> list[tuple[str, int]]:
-        """Neighbouring columns of one group: (group, number of columns)."""
+        """Neighbouring columns of one group, each with its number of columns; empty where no column has a group."""
         runs: list[tuple[str, int]] = []
         for column in self.columns:
             if runs and column.group and runs[-1][0] == column.group:
                 runs[-1] = (column.group, runs[-1][1] + 1)
             else:
                 runs.append((column.group, 1))
-        return runs
-
-    @property
-    def grouped(self) -> bool:
-        return any(column.group for column in self.columns)
+        return runs if any(group for group, _ in runs) else []
 
     @cached_property
     def best_cells(self) -> frozenset[tuple[int, int]]:

@@ -19,21 +19,8 @@ from pydantic import BaseModel
 
 from ltr_harness.errors import DataError
 from ltr_harness.files import UNFINISHED
-from ltr_harness.report import charts, formats
-from ltr_harness.report.blocks import (
-    Block,
-    Bullets,
-    Cell,
-    Chart,
-    Column,
-    Estimate,
-    Heading,
-    Link,
-    Report,
-    Section,
-    Table,
-    code,
-)
+from ltr_harness.report import blocks, charts, formats
+from ltr_harness.report.blocks import Block, Cell, Column, Heading, Report, Section, Table
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import RECORD, encoded
 from ltr_harness.runs.record import Record
@@ -276,8 +263,8 @@ def report(listed: Experiments, page: Path | None = None) -> Report:
     if charts:
         sections.append(Section("over_time", (Heading("Over time"), *charts)))
     if listed.left_out:
-        blocks: tuple[Block, ...] = (Heading("Not read"), Bullets(listed.left_out))
-        sections.append(Section("not_read", blocks))
+        shown: tuple[Block, ...] = (Heading("Not read"), blocks.Bullets(listed.left_out))
+        sections.append(Section("not_read", shown))
     runs = sum(one.complete + one.failed for one in listed.experiments)
     facts = (count_of(len(listed.experiments), "experiment"), count_of(runs, "run"))
     return Report(f"Experiments of {listed.folder}", facts, tuple(sections), lambda: json_text(listed))
@@ -292,7 +279,9 @@ def _table(listed: Experiments, page: Path | None) -> Table:
             return one.title
         target = Path(listed.folder) / one.folder / "report" / "report.html"
         address = os.path.relpath(target, page.parent).replace(os.sep, "/")
-        return Link(one.title, quote(os.fsencode(address)))  # bytes of a name that are no text are kept
+        return blocks.Link(
+            one.title, quote(os.fsencode(address))
+        )  # bytes of a name that are no text are kept
 
     def runs(one: Experiment) -> str:
         counts = ((one.complete, "complete"), (one.failed, "failed"), (one.missing, "missing"))
@@ -308,7 +297,7 @@ def _table(listed: Experiments, page: Path | None) -> Table:
             Column("Metric"): lambda one: one.metric,
             Column("Best model"): lambda one: one.best or "none with a value",
             Column("Mean", "metric"): lambda one: (
-                None if one.mean is None else Estimate(one.mean, one.low, one.high)
+                None if one.mean is None else blocks.Estimate(one.mean, one.low, one.high)
             ),
             Column("Difference", "difference"): lambda one: one.change,
             Column("From"): lambda one: "first of its kind" if one.previous is None else titles[one.previous],
@@ -326,7 +315,7 @@ def _table(listed: Experiments, page: Path | None) -> Table:
     )
 
 
-def _chart(group: list[Experiment], at: int) -> Chart:
+def _chart(group: list[Experiment], at: int) -> blocks.Chart:
     """One metric on one set of judgments; names stand in data alone, as in every chart."""
     rows = [
         {
@@ -364,9 +353,14 @@ def _chart(group: list[Experiment], at: int) -> Chart:
         f"{formats.interval(one.low, one.high)}".rstrip()
         for one in group
     )
-    return Chart(
+    return blocks.Chart(
         name=f"over_time_{at + 1}",
-        title=("Best mean ", code(first.metric), f" on {first.data}, digest ", code(first.test[:SHORT])),
+        title=(
+            "Best mean ",
+            blocks.code(first.metric),
+            f" on {first.data}, digest ",
+            blocks.code(first.test[:SHORT]),
+        ),
         spec=charts.spec({"width": "container", "height": 200, "data": {"values": rows}, "layer": layers}),
         text=". ".join(words) + ".",
     )

@@ -81,10 +81,10 @@ def render(table: blocks.Table) -> str:
 
 def _headings(table: blocks.Table) -> list[str]:
     heads = " & ".join(escape(column.label) for column in table.columns) + r" \\"
-    if not table.grouped:
+    if not table.groups:
         return [heads]
     cells, rules, at = [], [], 1
-    for group, width in table.groups():
+    for group, width in table.groups:
         if group:
             cells.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(group)}}}")
             rules.append(rf"\cmidrule(lr){{{at}-{at + width - 1}}}")

@@ -1,5 +1,6 @@
 """What data is this about?"""
 
+from operator import itemgetter
 from typing import NamedTuple
 
 from ltr_harness.metrics.core.cautions import cautions
@@ -57,7 +58,24 @@ def section(data: ReportData) -> list[Block]:
     if len({(one.fold, one.name) for one in splits}) < len(splits):
         said = "Some splits appear more than once: models were trained on different versions of them."
         blocks.append(Paragraph(said, "warning"))
-    blocks.append(Details("Fingerprints and files", (_fingerprints(splits), _files(splits))))
+    fingerprints = Table.of(
+        "fingerprints",
+        "Digests of what the models saw: equal digests mean equal arrays.",
+        splits,
+        {
+            Column("Fold"): lambda one: one.fold,
+            Column("Split"): lambda one: one.name,
+            Column("Features, labels and queries", "code"): lambda one: one.facts.fingerprint,
+            Column("Labels and queries", "code"): lambda one: one.facts.judgments_fingerprint,
+        },
+    )
+    files = Table.of(
+        "files",
+        "Files and their SHA-256.",
+        sorted({pair for one in splits for pair in one.facts.files.items()}),
+        {Column("File", "code"): itemgetter(0), Column("SHA-256", "code"): itemgetter(1)},
+    )
+    blocks.append(Details("Fingerprints and files", (fingerprints, files)))
     return blocks
 
 
@@ -71,30 +89,6 @@ def _splits(data: ReportData) -> list[_Split]:
                 if facts is not None:
                     found.setdefault((fold, name, facts.fingerprint), _Split(fold, name, facts))
     return list(found.values())
-
-
-def _fingerprints(splits: list[_Split]) -> Table:
-    return Table.of(
-        "fingerprints",
-        "Digests of what the models saw: equal digests mean equal arrays.",
-        splits,
-        {
-            Column("Fold"): lambda one: one.fold,
-            Column("Split"): lambda one: one.name,
-            Column("Features, labels and queries", "code"): lambda one: one.facts.fingerprint,
-            Column("Labels and queries", "code"): lambda one: one.facts.judgments_fingerprint,
-        },
-    )
-
-
-def _files(splits: list[_Split]) -> Table:
-    files = {(path, digest) for one in splits for path, digest in one.facts.files.items()}
-    return Table(
-        name="files",
-        caption="Files and their SHA-256.",
-        columns=(Column("File", "code"), Column("SHA-256", "code")),
-        rows=tuple(sorted(files)),
-    )
 
 
 def cautions_section(data: ReportData) -> list[Block]:

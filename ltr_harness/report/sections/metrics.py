@@ -4,19 +4,8 @@ import math
 from typing import Any
 
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.report import charts, formats
-from ltr_harness.report.blocks import (
-    Block,
-    Chart,
-    Column,
-    Details,
-    Estimate,
-    Heading,
-    Mark,
-    Paragraph,
-    Table,
-    Text,
-)
+from ltr_harness.report import blocks, charts, formats
+from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table, Text
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import corrected_label
 from ltr_harness.wording import none_if_undefined
@@ -33,7 +22,7 @@ def section(data: ReportData) -> list[Block]:
             "different questions and are never comparable across K."
         ),
         _table(data, "metrics", intervals=False),
-        Details("The same with intervals", (with_intervals,)),
+        blocks.Details("The same with intervals", (with_intervals,)),
     ]
 
 
@@ -46,7 +35,7 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
 
     def mean(model: str, metric: str) -> Estimate:
         summary, pair = data.summary(model, metric), data.paired(model, metric)
-        mark: Mark = ""
+        mark: blocks.Mark = ""
         if pair is not None and (pair.verdict == "better" or pair.verdict == "worse"):
             mark = pair.verdict
         low, high = (summary.ci_low, summary.ci_high) if intervals else (None, None)

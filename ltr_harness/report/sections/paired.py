@@ -6,18 +6,8 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.comparison.pairs import Paired
-from ltr_harness.report import charts, formats
-from ltr_harness.report.blocks import (
-    Block,
-    Chart,
-    Column,
-    Details,
-    Estimate,
-    Heading,
-    Paragraph,
-    Table,
-    code,
-)
+from ltr_harness.report import blocks, charts, formats
+from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import corrected_column, p_column, verdict_badge
 from ltr_harness.wording import count_of, none_if_undefined
@@ -29,7 +19,7 @@ FAR = 4
 def section(data: ReportData) -> list[Block]:
     if not data.rivals:
         return []
-    blocks: list[Block] = [
+    shown: list[Block] = [
         Heading("Paired differences"),
         Paragraph(
             "Every query is scored by both models; what counts is the difference on that query, model minus "
@@ -39,15 +29,15 @@ def section(data: ReportData) -> list[Block]:
     table = _table(data, data.primary, "paired")
     compared = [name for name in data.rivals if not math.isnan(data.comparison.paired(name).difference)]
     if compared:
-        blocks += [_interval_chart(data, compared), table, _distribution(data, compared)]
+        shown += [_interval_chart(data, compared), table, _distribution(data, compared)]
     else:
-        blocks.append(table)
+        shown.append(table)
     others = [metric for metric in data.metrics if metric != data.primary]
     if others:
         files = formats.file_names(others)
         tables = tuple(_table(data, metric, f"paired_{files[metric]}") for metric in others)
-        blocks.append(Details(f"The other {count_of(len(others), 'metric')}", tables))
-    return blocks
+        shown.append(blocks.Details(f"The other {count_of(len(others), 'metric')}", tables))
+    return shown
 
 
 def _table(data: ReportData, metric: str, name: str) -> Table:
@@ -60,7 +50,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
     detectable = "Smallest difference these queries show with 80 % probability."
     return Table.of(
         name,
-        ("Against ", code(data.baseline), " at ", code(metric), "."),
+        ("Against ", blocks.code(data.baseline), " at ", blocks.code(metric), "."),
         [data.comparison.paired(model, metric) for model in data.rivals],
         {
             Column("Model"): lambda pair: data.model_name(pair.model),

@@ -27,11 +27,33 @@ def section(data: ReportData) -> list[Block]:
             Details("Resolved configuration", (Code(data.experiment_yaml, "yaml"),)),
         ]
     if data.runs:
+        versions_of: dict[str, set[str]] = {}
+        for record in data.records:
+            for name, version in record.environment.items():
+                versions_of.setdefault(name, set()).add(version)
+        versions = [(name, ", ".join(sorted(found))) for name, found in sorted(versions_of.items())]
+        threads = ", ".join(map(str, sorted({record.threads for record in data.records})))
+        identities = Table.of(
+            "identities",
+            "A run's identity covers data, ranker, parameters, stopping rule, seed and library versions.",
+            data.ordered_runs,
+            {
+                Column("Folder", "code"): lambda run: run.path.name,
+                Column("Identity", "code"): lambda run: run.record.identity,
+                Column("Evaluation", "code"): lambda run: run.record.evaluation_identity,
+            },
+        )
         blocks += [
             Paragraph("To repeat all of this, in the folder that holds experiment.yaml:"),
             Code(COMMANDS, "sh"),
-            _versions(data),
-            Details("Runs and their identities", (_identities(data),)),
+            Table(
+                name="versions",
+                caption="What can move a tree.",
+                columns=(Column("Name"), Column("Version", "code")),
+                rows=(*versions, ("threads per run", threads)),
+                sortable=False,
+            ),
+            Details("Runs and their identities", (identities,)),
         ]
     elif data.experiment_yaml is None:
         blocks.append(Paragraph("The scores were handed in; how they were made is not recorded."))
@@ -53,34 +75,3 @@ def config_digest(data: ReportData) -> str | None:
     if data.experiment_yaml is None:
         return None
     return hashlib.sha256(_ROOT.sub(r"\1", data.experiment_yaml).encode()).hexdigest()
-
-
-def _versions(data: ReportData) -> Table:
-    versions_of: dict[str, set[str]] = {}
-    for record in data.records:
-        for name, version in record.environment.items():
-            versions_of.setdefault(name, set()).add(version)
-    threads = sorted({record.threads for record in data.records})
-    return Table(
-        name="versions",
-        caption="What can move a tree.",
-        columns=(Column("Name"), Column("Version", "code")),
-        rows=(
-            *((name, ", ".join(sorted(versions))) for name, versions in sorted(versions_of.items())),
-            ("threads per run", ", ".join(map(str, threads))),
-        ),
-        sortable=False,
-    )
-
-
-def _identities(data: ReportData) -> Table:
-    return Table.of(
-        "identities",
-        "A run's identity covers data, ranker, parameters, stopping rule, seed and library versions.",
-        data.ordered_runs,
-        {
-            Column("Folder", "code"): lambda run: run.path.name,
-            Column("Identity", "code"): lambda run: run.record.identity,
-            Column("Evaluation", "code"): lambda run: run.record.evaluation_identity,
-        },
-    )

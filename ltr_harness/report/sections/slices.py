@@ -5,18 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from ltr_harness.comparison.slices import SMALLEST, SliceResult
-from ltr_harness.report import charts, formats
-from ltr_harness.report.blocks import (
-    Badge,
-    Block,
-    Chart,
-    Column,
-    Details,
-    Estimate,
-    Heading,
-    Paragraph,
-    Table,
-)
+from ltr_harness.report import blocks, charts, formats
+from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import verdict_badge
 from ltr_harness.stats.families import rare_kind
@@ -33,7 +23,7 @@ def section(data: ReportData) -> list[Block]:
     files = formats.file_names(attributes)
     tables = tuple(_table(data, name, files[name], results) for name in attributes)
     n = sum(1 for result in results if result.n >= SMALLEST)
-    blocks: list[Block] = [
+    shown: list[Block] = [
         Heading("Slices"),
         Paragraph(
             f"The same paired differences at {data.primary} within parts of the query set. The {n} intervals hold "
@@ -44,8 +34,8 @@ def section(data: ReportData) -> list[Block]:
         *_shaky(data, results),
     ]
     if len(tables) == 1:
-        return [*blocks, *tables]
-    return [*blocks, Details("The numbers, attribute by attribute", tables)]
+        return [*shown, *tables]
+    return [*shown, blocks.Details("The numbers, attribute by attribute", tables)]
 
 
 def _shaky(data: ReportData, results: Sequence[SliceResult]) -> list[Block]:
@@ -54,7 +44,7 @@ def _shaky(data: ReportData, results: Sequence[SliceResult]) -> list[Block]:
     width, method = comparison.value_range(), replace(comparison.method, correction="joint")
     family = sum(result.n >= SMALLEST for result in results)
     names = [
-        f"{result.model} on {label_of(result.attribute)} {result.label}"
+        f"{result.model} on {LABELS.get(result.attribute, result.attribute)} {result.label}"
         for result in results
         if result.verdict in ("better", "worse")
         and rare_kind(result.n, abs(result.difference), width, method, family=family)
@@ -70,21 +60,21 @@ def _shaky(data: ReportData, results: Sequence[SliceResult]) -> list[Block]:
     ]
 
 
-def label_of(attribute: str) -> str:
-    return LABELS.get(attribute, attribute)
-
-
 def _table(data: ReportData, attribute: str, file: str, results: Sequence[SliceResult]) -> Table:
-    def verdict(result: SliceResult) -> Badge:
-        return verdict_badge(result.verdict) if result.n >= SMALLEST else Badge("too few queries", "muted")
+    def verdict(result: SliceResult) -> blocks.Badge:
+        return (
+            verdict_badge(result.verdict)
+            if result.n >= SMALLEST
+            else blocks.Badge("too few queries", "muted")
+        )
 
     return Table.of(
         f"slices_{file}",
-        f"By {label_of(attribute)}, at {data.primary} against {data.baseline}.",
+        f"By {LABELS.get(attribute, attribute)}, at {data.primary} against {data.baseline}.",
         [result for result in results if result.attribute == attribute],
         {
             Column("Model"): lambda result: data.model_name(result.model),
-            Column(label_of(attribute)): lambda result: result.label,
+            Column(LABELS.get(attribute, attribute)): lambda result: result.label,
             Column("Queries", "count", hint="Queries of this part with a value."): lambda result: result.n,
             Column("Baseline", "metric"): lambda result: result.baseline_mean,
             Column("Mean", "metric"): lambda result: result.model_mean,
@@ -100,7 +90,7 @@ def _chart(data: ReportData, results: Sequence[SliceResult]) -> Chart:
     rows: list[dict[str, Any]] = []
     sure: dict[str, list[str]] = {result.model: [] for result in results}
     for result in results:
-        part = f"{label_of(result.attribute)}: {result.label}"
+        part = f"{LABELS.get(result.attribute, result.attribute)}: {result.label}"
         order.setdefault(part, len(order))
         if result.n < SMALLEST:
             continue

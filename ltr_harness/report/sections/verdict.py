@@ -3,24 +3,13 @@
 from collections.abc import Callable
 
 from ltr_harness.comparison.pairs import Paired
-from ltr_harness.report.blocks import (
-    Badge,
-    Block,
-    Bullets,
-    Cell,
-    Column,
-    Estimate,
-    Heading,
-    Paragraph,
-    Table,
-    Tone,
-    code,
-)
+from ltr_harness.report import blocks
+from ltr_harness.report.blocks import Block, Cell, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.stats.method import CORRECTIONS, Correction
 from ltr_harness.wording import count_of
 
-TONES: dict[str, Tone] = {
+TONES: dict[str, blocks.Tone] = {
     "better": "good",
     "worse": "bad",
     "equivalent": "neutral",
@@ -29,8 +18,8 @@ TONES: dict[str, Tone] = {
 }
 
 
-def verdict_badge(verdict: str) -> Badge:
-    return Badge(verdict, TONES[verdict])
+def verdict_badge(verdict: str) -> blocks.Badge:
+    return blocks.Badge(verdict, TONES[verdict])
 
 
 def corrected_label(correction: Correction) -> str:
@@ -48,13 +37,13 @@ def corrected_column(data: ReportData) -> Column:
 
 
 def section(data: ReportData) -> list[Block]:
-    blocks: list[Block] = [Heading("Verdict"), Paragraph(data.comparison.verdict, "lead")]
+    shown: list[Block] = [Heading("Verdict"), Paragraph(data.comparison.verdict, "lead")]
     if data.failures:
-        blocks.append(Paragraph(failures_sentence(data), "warning"))
-    blocks += [fixed_k_table(data), Paragraph(queries_sentence(data), "note")]
+        shown.append(Paragraph(failures_sentence(data), "warning"))
+    shown += [fixed_k_table(data), Paragraph(queries_sentence(data), "note")]
     if data.comparison.notes:
-        blocks.append(Bullets(tuple(data.comparison.notes)))
-    return blocks
+        shown.append(blocks.Bullets(tuple(data.comparison.notes)))
+    return shown
 
 
 def fixed_k_table(data: ReportData) -> Table:
@@ -104,7 +93,7 @@ def fixed_k_table(data: ReportData) -> Table:
         "fixed_k",
         (
             "Models at ",
-            code(primary),
+            blocks.code(primary),
             f" over {count_of(data.n_defined, 'query')}; differences against {data.baseline}.",
         ),
         data.models,
