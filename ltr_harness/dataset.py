@@ -150,15 +150,20 @@ def fingerprint_arrays(*arrays: NDArray[Any] | None) -> str:
         if array is None:
             digest.update(b"absent;")
         elif array.dtype.kind in "OUT":
-            _update_text(digest, array)
+            values = [
+                str(value).encode("utf-8", "surrogatepass") for value in array.ravel(order="C").tolist()
+            ]
+            digest.update(f"text{array.shape};".encode("ascii"))
+            # Lengths first: the same letters cut at other places are other values.
+            digest.update(np.fromiter(map(len, values), dtype="<i8", count=len(values)).tobytes())
+            digest.update(b"".join(values))
         else:
             _update_values(digest, array)
     return digest.hexdigest()
 
 
 def fingerprint_judgments(judgments: Judgments) -> str:
-    """Digest of what a test set asks: labels, query boundaries, query ids, query weights and which rows
-    were judged, and subtopics.
+    """Digest of what a test set asks: labels, queries' boundaries, ids and weights, judged rows and subtopics.
 
     Equal for every model that is measured on the same judged queries, whatever features it sees.
     """
@@ -190,14 +195,6 @@ def fingerprint_dataset(dataset: RankingDataset) -> str:
 
 def _as_text(ids: NDArray[Any]) -> NDArray[Any]:
     return ids if ids.dtype.kind == "U" else np.array([str(value) for value in ids.tolist()], dtype=object)
-
-
-def _update_text(digest: hashlib._Hash, array: NDArray[Any]) -> None:
-    values = [str(value).encode("utf-8", "surrogatepass") for value in array.ravel(order="C").tolist()]
-    digest.update(f"text{array.shape};".encode("ascii"))
-    # Lengths first: the same letters cut at other places are other values.
-    digest.update(np.fromiter(map(len, values), dtype="<i8", count=len(values)).tobytes())
-    digest.update(b"".join(values))
 
 
 def _update_values(digest: hashlib._Hash, array: NDArray[Any]) -> None:

@@ -257,18 +257,15 @@ def opened_for_writing(path: Path, name: str) -> Iterator[Any]:
 def _blocks(opened: Callable[[Path], Any]) -> Callable[[Path], Iterator[bytes]]:
     def blocks(path: Path) -> Iterator[bytes]:
         with opened(path) as stream:
-            while True:
-                try:
-                    block = stream.read(_BLOCK)
-                except lzma.LZMAError as problem:
-                    raise zlib.error(str(problem)) from None
-                except OSError as problem:
-                    if problem.errno is not None:
-                        raise
-                    raise zlib.error(str(problem)) from None  # how gzip and bz2 say that a file is damaged
-                if not block:
-                    return
-                yield block
+            try:
+                while block := stream.read(_BLOCK):
+                    yield block
+            except lzma.LZMAError as problem:
+                raise zlib.error(str(problem)) from None
+            except OSError as problem:
+                if problem.errno is not None:
+                    raise
+                raise zlib.error(str(problem)) from None  # how gzip and bz2 say that a file is damaged
 
     return blocks
 
@@ -281,17 +278,14 @@ def arrow_blocks(path: Path, codec: str, times: int = 1) -> Iterator[bytes]:
         stream: NativeFile = opened.enter_context(OSFile(str(path)))
         for _ in range(times):
             stream = opened.enter_context(CompressedInputStream(stream, codec))
-        while True:
-            try:
-                block = stream.read(_BLOCK)
-            except (ArrowException, OSError) as problem:
-                # pyarrow says of a file that stops in the middle of a frame that it is truncated
-                if "truncated" in str(problem).lower():
-                    raise EOFError from None
-                raise zlib.error(str(problem)) from None
-            if not block:
-                return
-            yield block
+        try:
+            while block := stream.read(_BLOCK):
+                yield block
+        except (ArrowException, OSError) as problem:
+            # pyarrow says of a file that stops in the middle of a frame that it is truncated
+            if "truncated" in str(problem).lower():
+                raise EOFError from None
+            raise zlib.error(str(problem)) from None
 
 
 @contextmanager

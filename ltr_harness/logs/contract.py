@@ -51,26 +51,19 @@ class _Check(NamedTuple):
 
 CHECKS = {
     "query_missing": _Check("error", "rows", "rows without a query id", "every row belongs to a query"),
-    "item_missing": _Check(
-        "error", "rows", "rows without an item id",
-        "name the item, or leave out columns.item_id",
-    ),
+    "item_missing": _Check("error", "rows", "rows without an item id", "name the item, or leave out columns.item_id"),
     "duplicate_item": _Check(
         "error", "rows", "rows repeat an item of the same query",
         "one row per query and item: remove the repetition, or give each list its own query id",
     ),
-    "rank_invalid": _Check(
-        "error", "rows", f"ranks are missing or not {A_RANK}",
-        "positions count from 1",
-    ),
+    "rank_invalid": _Check("error", "rows", f"ranks are missing or not {A_RANK}", "positions count from 1"),
     "never_shown": _Check(
         "error", "rows", "rows have no rank: nothing says what users would have made of items that were never shown",
         "leave them out: candidates can be compared on what was shown",
     ),
     "score_invalid": _Check("error", "rows", "scores are missing or NaN", "a score per row: NaN has no rank"),
     "grade_invalid": _Check(
-        "error", "rows", "grades are missing, negative or not finite in 32 bits",
-        "grades are numbers >= 0",
+        "error", "rows", "grades are missing, negative or not finite in 32 bits", "grades are numbers >= 0",
     ),
     "grade_fractional": _Check(
         "error", "rows", "grades are not integers, and a metric has exponential gain",
@@ -81,8 +74,7 @@ CHECKS = {
         "with each", "use ndcg(gain=linear)@K, or fewer grades",
     ),
     "grade_off_scale": _Check(
-        "error", "rows", "grades are above the top of the scale",
-        "raise relevance.max_grade, or mend the labels",
+        "error", "rows", "grades are above the top of the scale", "raise relevance.max_grade, or mend the labels",
     ),
     "grade_missing": _Check(
         "warning", "rows", "rows have no label, which is seldom by chance: what stood low was looked at less",
@@ -95,8 +87,7 @@ CHECKS = {
     "event_invalid": _Check("error", "rows", "event counts are negative or no numbers", "0, 1, 2 … per row"),
     "time_missing": _Check("error", "rows", "timestamps are missing", "every row has a time"),
     "time_out_of_range": _Check(
-        "error", "rows", "timestamps lie before 1990 or after 2100",
-        "seconds taken for milliseconds?",
+        "error", "rows", "timestamps lie before 1990 or after 2100", "seconds taken for milliseconds?",
     ),
     "time_stray": _Check(
         "warning", "queries", "queries lie apart from the rest of the log in time; they are not tested",
@@ -107,8 +98,7 @@ CHECKS = {
         "sort the log by query id",
     ),
     "propensity_invalid": _Check(
-        "error", "rows", "propensities are missing or outside 0 … 1",
-        "a probability above 0",
+        "error", "rows", "propensities are missing or outside 0 … 1", "a probability above 0",
     ),
     "arm_varies": _Check(
         "error", "queries", "queries change arm from row to row",
@@ -124,15 +114,14 @@ CHECKS = {
         "is something else reordering the list? the rank counts here",
     ),
     "constant_score": _Check(
-        "warning", "queries", "queries have one score for all their items",
-        "is the model answering at all?",
+        "warning", "queries", "queries have one score for all their items", "is the model answering at all?",
     ),
     "segment_varies": _Check(
         "warning", "queries", "queries change segment from row to row; the first row counts",
         "segments describe the query, not the item",
     ),
     "feature_infinite": _Check(
-        "warning", "rows", "values of a feature are infinite; they count as missing", "a finite number, or nothing"
+        "warning", "rows", "values of a feature are infinite; they count as missing", "a finite number, or nothing",
     ),
     "unknown_event": _Check(
         "warning", "events", "events have names that the rule does not know",
@@ -142,12 +131,9 @@ CHECKS = {
         "warning", "events", "events belong to no impression in the log",
         "is the log complete, and the window long enough?",
     ),
-    "score_tied": _Check(
-        "note", "queries", "queries have tied scores; ties count as the mean over their orders",
-        "",
-    ),
+    "score_tied": _Check("note", "queries", "queries have tied scores; ties count as the mean over their orders", ""),
     "no_event": _Check(
-        "note", "rows", "rows have no event; they count as not relevant, whether users looked at them or not", ""
+        "note", "rows", "rows have no event; they count as not relevant, whether users looked at them or not", "",
     ),
     "not_judged": _Check(
         "note", "rows", "rows lie below the last one of their list that users did anything with; nobody judged them",

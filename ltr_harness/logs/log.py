@@ -100,10 +100,8 @@ def _leaves(document: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 def _column(name: str, at: list[int], values: list[Any], n: int) -> Any:
     kinds = {type(value) for value in values}
     if kinds == {list}:
-        values, kind = (
-            [[_text(part) for part in value if part is not None] for value in values],
-            pa.list_(pa.string()),
-        )
+        values = [[_text(part) for part in value if part is not None] for value in values]
+        kind = pa.list_(pa.string())
     elif kinds == {bool}:
         kind = pa.bool_()
     elif kinds == {int} and all(abs(value) < 2**63 for value in values):

@@ -13,7 +13,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.letor import IndexOptions, read_svmlight
-from ltr_harness.readers.reader import Reader, ValueOptions
+from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import Rows, assembled, bad_rows, limited, query_ids
 from ltr_harness.wording import count_of, shortened
 
@@ -68,41 +68,35 @@ class LightGbm(Reader, IndexOptions):
             )
         separator = separators[paths[0]]
         if separator is not None:
-            return _table_rows(paths, separator, self, header=self.header)
+            return self._table_rows(paths, separator)
         return read_svmlight(paths, self, with_qid=False)
+
+    def _table_rows(self, paths: Sequence[Path], separator: str) -> Rows:
+        from ltr_harness.readers.csv import Delimited
+        from ltr_harness.readers.table_part import TableColumns, joined
+
+        parts: list[TableColumns] = []
+        problems: list[Problem] = []
+        names: tuple[str, ...] | None = None
+        for path in paths:
+            try:
+                table = Delimited(path, separator, header=self.header)
+                if not self.header:
+                    table.columns = ["label", *table.columns[:-1]]  # features count from 0 after the label
+                label, *features = table.columns
+                names = names or tuple(features)
+                if tuple(features) != names:
+                    found = f"has the {count_of(len(features), 'feature')} {shortened(features, 5)}"
+                    expected = f"the {len(names)} of {paths[0]}: {shortened(names, 5)}"
+                    raise DataError.at(path, found, expected)
+                parts.append(TableColumns(table, names, {"labels": label}, self))
+            except DataError as problem:
+                problems += problem.problems
+        rows = joined(parts, names or (), problems)
+        return rows.labelled(self, sum(part.n_beyond for part in parts))
 
 
 _FORMATS = {None: "LibSVM", ",": "comma-separated", "\t": "tab-separated"}
-
-
-def _table_rows(paths: Sequence[Path], separator: str, options: ValueOptions, *, header: bool) -> Rows:
-    from ltr_harness.readers.csv import Delimited
-    from ltr_harness.readers.table_part import TableColumns, joined
-
-    parts: list[TableColumns] = []
-    problems: list[Problem] = []
-    names: tuple[str, ...] | None = None
-    for path in paths:
-        try:
-            table = Delimited(path, separator, header=header)
-            if not header:
-                table.columns = ["label", *table.columns[:-1]]  # features count from 0 after the label
-            label, *features = table.columns
-            names = names or tuple(features)
-            if tuple(features) != names:
-                problems.append(
-                    Problem(
-                        str(path),
-                        f"has the {count_of(len(features), 'feature')} {shortened(features, 5)}",
-                        f"the {len(names)} of {paths[0]}: {shortened(names, 5)}",
-                    )
-                )
-                continue
-            parts.append(TableColumns(table, names, {"labels": label}, options))
-        except DataError as problem:
-            problems += problem.problems
-    rows = joined(parts, names or (), problems)
-    return rows.labelled(options, sum(part.n_beyond for part in parts))
 
 
 class _Companions:

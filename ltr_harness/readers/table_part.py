@@ -32,9 +32,8 @@ class OpenedTable(ABC):
 
     path: Path
     columns: list[str]
-    schema: (
-        Any  # types of the columns, where they are stored one by one and so can be read one by one; else None
-    )
+    # types of the columns, where they are stored one by one and so can be read one by one; else None
+    schema: Any
     size: int  # bytes of the file
     n_rows: int | None  # where it is known before the rows are read
     streams = False  # whether `ltr_harness.logs` reads the file as it lies there, batch by batch
