@@ -484,12 +484,7 @@ def _fill(
 
 @compiled_vectorized
 def _add_apart(
-    i: int,
-    n: int,
-    x: NDArray[np.float64],
-    apart: NDArray[np.float64],
-    share: float,
-    w: NDArray[np.float64],
+    i: int, n: int, x: NDArray[np.float64], apart: NDArray[np.float64], share: float, w: NDArray[np.float64]
 ) -> None:
     """NDCG-Loss2: what two rows that stand so far apart would lose if they stood at ranks 1 and 1 + that."""
     xs, out = x[i + 1 : n], w[i + 1 : n]

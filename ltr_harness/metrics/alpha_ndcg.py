@@ -88,11 +88,7 @@ class AlphaNDCG(BinaryMetric):
         return np.asarray(labels >= self.relevant, dtype=np.float64)
 
     def _gained(
-        self,
-        ranking: Ranking,
-        relevant: NDArray[np.float64],
-        cutoffs: Cutoffs,
-        worth: NDArray[np.float64],
+        self, ranking: Ranking, relevant: NDArray[np.float64], cutoffs: Cutoffs, worth: NDArray[np.float64]
     ) -> Values:
         """alpha-DCG: a cascade for each subtopic, whose user is satisfied by a relevant document with chance alpha."""
         each = [

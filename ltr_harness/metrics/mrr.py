@@ -63,10 +63,7 @@ class MRR(BinaryMetric):
 
 
 def first_hit(
-    ranking: Ranking,
-    cutoffs: Cutoffs,
-    is_relevant: NDArray[np.bool_],
-    worth: NDArray[np.float64],
+    ranking: Ranking, cutoffs: Cutoffs, is_relevant: NDArray[np.bool_], worth: NDArray[np.float64]
 ) -> Values:
     """Expected worth of the rank at which the first relevant document stands; 0 where it is beyond the cutoff.
 

@@ -172,10 +172,7 @@ RELEVANT, LABELLED = "relevant", "labelled"
 
 
 def grades_of_rows(
-    rows: LogRows,
-    rule: Relevance,
-    contract: Contract,
-    segments: Mapping[str, pd.Categorical],
+    rows: LogRows, rule: Relevance, contract: Contract, segments: Mapping[str, pd.Categorical]
 ) -> tuple[dict[str, NDArray[np.int32]], Floats | None]:
     """Counts of every event per row, or of ready labels, and the rows' grades (None where they cannot be had)."""
     if rule.chosen == "match":

@@ -79,7 +79,7 @@ class PropensityLog(Part):
 
     path: str = Field(description="Parquet, CSV, Arrow or JSON lines, file or folder.")
     design: Literal["swaps", "random_order"] = Field(
-        description="swaps: rank 1 exchanged with another rank, or not; random_order: the top shuffled.",
+        description="swaps: rank 1 exchanged with another rank, or not; random_order: the top shuffled."
     )
     baseline_path: str | None = Field(
         default=None, description="The experiment on the baseline's page, where it differs."

@@ -34,14 +34,7 @@ class LabelOrder:
         n_grades = np.empty(groups.n_queries, dtype=np.int64)
         n_better = np.empty(groups.n_rows, dtype=np.int64)
         query_of_row = np.repeat(np.arange(groups.n_queries), groups.sizes)
-        _label_order(
-            labels,
-            groups.boundaries,
-            np.lexsort((labels, query_of_row)),
-            grade,
-            n_grades,
-            n_better,
-        )
+        _label_order(labels, groups.boundaries, np.lexsort((labels, query_of_row)), grade, n_grades, n_better)
         return cls(grade, n_grades, n_better)
 
     def pairs(self, boundaries: NDArray[np.int64]) -> NDArray[np.int64]:

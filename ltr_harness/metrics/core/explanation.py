@@ -77,11 +77,7 @@ class Explanation:
         parts = [f"{self.metric} = {self.text_of(self.value)}", "", *_lines(self.columns, self.texts)]
         if self.n_hidden:
             parts.append(f"({count_of(self.n_hidden, 'more document')} below the cutoff)")
-        parts += [
-            "",
-            self.ideal_text(),
-            *self.remarks,
-        ]
+        parts += ["", self.ideal_text(), *self.remarks]
         if self.presets:
             parts += ["", *_lines(PRESET_COLUMNS, self.preset_texts)]
         return "\n".join(parts)

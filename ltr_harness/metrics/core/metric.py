@@ -368,9 +368,7 @@ class BinaryMetric(Metric):
     def relevant_rows(self, judgments: Judgments) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
         """Which documents are relevant, and how many of them each query has."""
         is_relevant = judgments.labels >= self.relevant
-        boundaries = judgments.groups.boundaries
-        counts = np.add.reduceat(is_relevant, boundaries[:-1], dtype=np.int64)
-        return is_relevant, counts
+        return is_relevant, judgments.groups.sum(is_relevant, np.int64)
 
 
 REFUSED: Any = object()

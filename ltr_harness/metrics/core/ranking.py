@@ -91,10 +91,11 @@ class RowRanker:
         rows = np.empty(offsets[-1], dtype=np.int64)
         last = np.empty(offsets.size - 1, dtype=np.float64)
         beyond = np.empty(offsets.size - 1, dtype=np.int64)
+        lists = rows, last, beyond
         workspace = _workspace(lanes_for(self._depth), self._longest)
         found = select(scores, boundaries, offsets, rows, last, beyond, *workspace)
         if found & CROWDS:
-            found |= sort_crowds(scores, boundaries, offsets, self._longest, rows, last, beyond)
+            found |= sort_crowds(scores, boundaries, offsets, self._longest, *lists)
         if not found & TIES:
             return Ranking(offsets, rows, self._no_ties, scores, self._judgments)
         self._order_ties(beyond >= 0)
@@ -104,19 +105,8 @@ class RowRanker:
             longer[1:] += np.cumsum(np.maximum(beyond, 0))
         listed = np.empty(longer[-1], dtype=np.int64)
         tie_end = np.empty(longer[-1], dtype=np.int64)
-        list_ties(
-            scores,
-            boundaries,
-            offsets,
-            rows,
-            last,
-            beyond,
-            self._tie_order,
-            longer,
-            self._longest,
-            listed,
-            tie_end,
-        )
+        ordered = self._tie_order
+        list_ties(scores, boundaries, offsets, *lists, ordered, longer, self._longest, listed, tie_end)
         if self._ties != "expected":
             tie_end = self._no_ties
         return Ranking(longer, listed, tie_end, scores, self._judgments)
