@@ -27,7 +27,6 @@ from ltr_harness.boosting.lightgbm_metrics import (
     packed_dataset,
     rows,
 )
-from ltr_harness.boosting.lightgbm_metrics import LightGBMObjective as LightGBMObjective
 from ltr_harness.boosting.lightgbm_metrics import objective as objective
 from ltr_harness.boosting.watching import Watching, distinct_metrics
 from ltr_harness.catalog import did_you_mean

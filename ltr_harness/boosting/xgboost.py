@@ -18,7 +18,6 @@ from ltr_harness.boosting import stopping
 from ltr_harness.boosting.watching import BoundMetrics, Measured, Watching, distinct_metrics, one_per_row
 from ltr_harness.boosting.xgboost_metrics import XENDCG as XENDCG
 from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, CustomMetric, judgments_of, packed_matrix
-from ltr_harness.boosting.xgboost_metrics import XGBoostObjective as XGBoostObjective
 from ltr_harness.boosting.xgboost_metrics import objective as objective
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.metrics import Metric

@@ -225,7 +225,7 @@ class LightGBMRanker(DataParallelRanker):
 
     def _for_training(self, handed: dict[str, Any], training: Training) -> dict[str, Any]:
         """The parameters with the metric to optimise, whose gradients LightGBM asks for."""
-        from ltr_harness.boosting.lightgbm import LightGBMObjective
+        from ltr_harness.boosting.lightgbm_metrics import LightGBMObjective
 
         objective = self.resolved_objective(training.train)
         return (

@@ -220,7 +220,7 @@ class XGBoostRanker(DataParallelRanker):
 
     def _gradients(self, training: Training) -> Any:
         """What gives XGBoost the gradients of an objective that is not its own; None for those that are."""
-        from ltr_harness.boosting.xgboost import XENDCG, XGBoostObjective
+        from ltr_harness.boosting.xgboost_metrics import XENDCG, XGBoostObjective
 
         if self.objective == parameters.XENDCG:
             return XENDCG(seed=training.seed)
