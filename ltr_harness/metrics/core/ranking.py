@@ -88,14 +88,14 @@ class RowRanker:
     def rank(self, scores: NDArray[np.float64]) -> Ranking:
         """Rank by score, descending; `scores` (n_rows,)."""
         offsets, boundaries = self._offsets, self._judgments.groups.boundaries
+        longest, order = self._longest, self._tie_order
         rows = np.empty(offsets[-1], dtype=np.int64)
         last = np.empty(offsets.size - 1, dtype=np.float64)
         beyond = np.empty(offsets.size - 1, dtype=np.int64)
-        lists = rows, last, beyond
-        workspace = _workspace(lanes_for(self._depth), self._longest)
+        workspace = _workspace(lanes_for(self._depth), longest)
         found = select(scores, boundaries, offsets, rows, last, beyond, *workspace)
         if found & CROWDS:
-            found |= sort_crowds(scores, boundaries, offsets, self._longest, *lists)
+            found |= sort_crowds(scores, boundaries, offsets, longest, rows, last, beyond)
         if not found & TIES:
             return Ranking(offsets, rows, self._no_ties, scores, self._judgments)
         self._order_ties(beyond >= 0)
@@ -105,8 +105,7 @@ class RowRanker:
             longer[1:] += np.cumsum(np.maximum(beyond, 0))
         listed = np.empty(longer[-1], dtype=np.int64)
         tie_end = np.empty(longer[-1], dtype=np.int64)
-        ordered = self._tie_order
-        list_ties(scores, boundaries, offsets, *lists, ordered, longer, self._longest, listed, tie_end)
+        list_ties(scores, boundaries, offsets, rows, last, beyond, order, longer, longest, listed, tie_end)
         if self._ties != "expected":
             tie_end = self._no_ties
         return Ranking(longer, listed, tie_end, scores, self._judgments)
