@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
@@ -98,10 +97,16 @@ def from_table(
     attributes = [*(fact for fact in LABEL_FACTS if fact in frame), *columns.others]
     if unit is not None and unit in frame and unit not in attributes:
         attributes.append(unit)
+    values = {}
+    for metric, column in columns.metrics.items():
+        try:
+            values[metric] = frame[column].to_numpy(np.float64, na_value=np.nan)[None, :]
+        except (TypeError, ValueError):
+            raise DataError.at(name, f"column {column} has a value that is not a number") from None
     return Entrant(
         name=name,
         query_ids=ids,
-        values={metric: _numbers(frame[column], name)[None, :] for metric, column in columns.metrics.items()},
+        values=values,
         replicates=("1",),
         higher_is_better=columns.higher_is_better,
         query_attributes={column: frame[column].to_numpy() for column in attributes},
@@ -120,13 +125,6 @@ def _as_pandas(table: Any, name: str) -> pd.DataFrame:
         return cast("pd.DataFrame", pa.table(table).to_pandas())
     except (TypeError, ValueError, pa.ArrowException) as problem:
         raise DataError.at(name, f"cannot be read as a table: {problem}", _EXPECTED) from None
-
-
-def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
-    try:
-        return column.to_numpy(np.float64, na_value=np.nan)
-    except (TypeError, ValueError):
-        raise DataError.at(name, f"column {column.name} has a value that is not a number") from None
 
 
 @dataclass
@@ -355,29 +353,20 @@ def _table(entrant: Entrant, metrics: Sequence[str], taken: set[str]) -> pa.Tabl
     import pyarrow as pa
 
     n, times = len(entrant.query_ids), len(entrant.replicates)
-
-    def repeated(values: pa.Array) -> pa.ChunkedArray:
-        return pa.chunked_array([values] * times)
-
     columns = {
         "model": pa.array([entrant.name] * (n * times)),
         "replicate": pa.array(np.repeat(np.array(entrant.replicates), n)),
-        "query_id": repeated(pa.array(entrant.query_ids)),
+        "query_id": pa.chunked_array([pa.array(entrant.query_ids)] * times),
     }
     for metric in metrics:
         columns[metric] = pa.array(entrant.values[metric].reshape(-1))
     for name, values in entrant.query_attributes.items():
-        columns[_column(name, taken)] = repeated(_array(values))
+        try:
+            column = pa.array(values)
+        except pa.ArrowException:  # a column of several types: its words are what slices are cut by
+            column = pa.array([None if value is None else str(value) for value in values.tolist()])
+        columns[_column(name, taken)] = pa.chunked_array([column] * times)
     return pa.table(columns)
-
-
-def _array(values: Any) -> pa.Array:
-    import pyarrow as pa
-
-    try:
-        return pa.array(values)
-    except pa.ArrowException:  # a column of several types: its words are what slices are cut by
-        return pa.array([None if value is None else str(value) for value in values.tolist()])
 
 
 def _joined(tables: Sequence[pa.Table]) -> pa.Table:

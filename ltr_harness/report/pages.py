@@ -19,8 +19,8 @@ SHOWN = 5
 """Models whose curves are shown; all are in the JSON."""
 
 
-def _power_sections(planned: PowerPlan) -> tuple[Section, ...]:
-    """The answer, and the curve of the detectable difference."""
+def power_page(planned: PowerPlan) -> Report:
+    """The answer, and the curve of the detectable difference, with everything in the JSON."""
     answer: list[Block] = [
         Heading("What it takes"),
         Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}", "lead"),
@@ -34,17 +34,8 @@ def _power_sections(planned: PowerPlan) -> tuple[Section, ...]:
         _chart(planned, shown),
         *(_curve(planned, plan, at) for at, plan in enumerate(shown)),
     ]
-    return Section("verdict", tuple(answer)), Section("curve", tuple(curve))
-
-
-def power_page(planned: PowerPlan) -> Report:
-    """The page, with everything in its JSON."""
-    return Report(
-        "Power",
-        (f"difference {planned.difference:+g}",),
-        _power_sections(planned),
-        lambda: json_text(planned),
-    )
+    sections = (Section("verdict", tuple(answer)), Section("curve", tuple(curve)))
+    return Report("Power", (f"difference {planned.difference:+g}",), sections, lambda: json_text(planned))
 
 
 def _needs(planned: PowerPlan) -> Table:

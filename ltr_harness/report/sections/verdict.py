@@ -85,8 +85,9 @@ def fixed_k_table(data: ReportData) -> Table:
     if comparison.families:
         several = any(comparison.paired(name, primary).over_seeds for name in data.rivals)
         together = " With several seeds, differences are judged over queries and seeds together."
+        method = comparison.method.describe()
         notes = (
-            f"{sentence(comparison.method.describe())} Corrected together: {comparison.families[0]}."
+            f"{method[:1].upper()}{method[1:]}. Corrected together: {comparison.families[0]}."
             f"{together if several else ''}",
         )
     return Table.of(
@@ -116,11 +117,6 @@ def queries_sentence(data: ReportData) -> str:
     if empty:
         return f"{without} {data.primary} has a value there; they are counted in its mean."
     return f"Every one of the {count_of(data.n_queries, 'query')} has a value of {data.primary}."
-
-
-def sentence(text: str) -> str:
-    """A phrase as a sentence of its own."""
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def failures_sentence(data: ReportData) -> str:
