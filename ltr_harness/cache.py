@@ -9,8 +9,6 @@ mapped, the rest, a few bytes per row, is read. An entry is believed as long as 
 inode) they had when it was written; a copied or touched one only if its content still has the fingerprint.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import inspect
@@ -24,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,7 +130,7 @@ class Fingerprints:
     judgments: str
 
     @classmethod
-    def of(cls, dataset: RankingDataset) -> Fingerprints:
+    def of(cls, dataset: RankingDataset) -> Self:
         return cls(fingerprint_dataset(dataset), fingerprint_judgments(dataset.judgments))
 
 

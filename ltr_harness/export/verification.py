@@ -169,10 +169,10 @@ def _first(scores: Floats, groups: QueryGroups) -> Disagreement | None:
     if not places.size:
         return None
     a, b = (int(order[places[0]]) for order in orders)
-    query = int(np.searchsorted(groups.boundaries, a, side="right")) - 1
+    query = groups.query_of(a)
     start = int(groups.boundaries[query])
     return Disagreement(
-        str(groups.ids[query]),
+        groups.name(query),
         (a - start, b - start),
         (float(here[a]), float(here[b])),
         (float(there[a]), float(there[b])),

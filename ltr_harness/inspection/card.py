@@ -1,12 +1,10 @@
 """Data card: facts of every split, hashes by which equal rows and columns are found, and what splits have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,7 +124,7 @@ class Content:
     columns: NDArray[np.uint64]  # (n_features,), a hash of each column
 
     @classmethod
-    def of(cls, features: NDArray[np.float32]) -> Content:
+    def of(cls, features: NDArray[np.float32]) -> Self:
         """Digests of every row and of every feature. Shapes: `features` (n_rows, n_features)."""
         n_rows, n_features = features.shape
         bits = np.random.PCG64(20)
@@ -167,7 +165,7 @@ class Content:
     def _sorted(self) -> NDArray[np.uint64]:
         return np.sort(self.rows)
 
-    def seen_in(self, known: Content) -> NDArray[np.bool_]:
+    def seen_in(self, known: Self) -> NDArray[np.bool_]:
         """Which rows another matrix has as well; blank ones, which are alike everywhere, left out.
 
         Example:

@@ -3,15 +3,7 @@
 import re
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST, _DIGITS = 36_525 * 86_400, 20
@@ -42,7 +34,7 @@ def one_or_many(value: Any) -> Any:
 
 
 Duration = Annotated[str, AfterValidator(duration)]
-Name = Annotated[str, StringConstraints(min_length=1)]
+Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
 
 

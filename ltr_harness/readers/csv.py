@@ -94,15 +94,9 @@ class Delimited(OpenedTable):
                 (line, fields[at]) for line, fields, _ in first if len(fields) > at and fields[at].strip()
             ]
             if cells and all(_DECIMAL_COMMA.fullmatch(cell) for _, cell in cells):
-                line, cell = cells[0]
-                problems.append(
-                    Problem(
-                        f"{self.path}:{line}",
-                        f"column {name!r} contains {cell!r}",
-                        "a number such as 1234.5",
-                        "write numbers with a decimal point, or list the columns to use under `features:`",
-                    )
-                )
+                place, found = f"{self.path}:{cells[0][0]}", f"column {name!r} contains {cells[0][1]!r}"
+                cure = "write numbers with a decimal point, or list the columns to use under `features:`"
+                problems.append(Problem(place, found, "a number such as 1234.5", cure))
         return problems
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:

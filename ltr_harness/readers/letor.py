@@ -1,7 +1,5 @@
 """LETOR files, also called svmlight or SVM-rank: ``2 qid:10 1:0.03 2:0.5 … #docid = GX008-86``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -210,6 +208,15 @@ class _Counts(NamedTuple):
     first_repeat: int
     weights: int
     beyond: int
+
+
+class _Arrays(NamedTuple):
+    """The rows of a chunk, to be filled."""
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.float64]
+    lines: NDArray[np.int64]
+    weights: NDArray[np.float64]
 
 
 class _Parsed(NamedTuple):
@@ -425,15 +432,6 @@ def _matrix(n_rows: int, n_features: int, chunks: Sequence[Chunk], *, meant: boo
     except MemoryError:
         fits = "a matrix that fits in memory"
         raise DataError.at(place, f"{found} {in_words(needed)}", fits, cure) from None
-
-
-class _Arrays(NamedTuple):
-    """The rows of a chunk, to be filled."""
-
-    features: NDArray[np.float32]
-    labels: NDArray[np.float64]
-    lines: NDArray[np.int64]
-    weights: NDArray[np.float64]
 
 
 def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, options: ValueOptions) -> _Parsed:

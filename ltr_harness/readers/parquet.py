@@ -39,14 +39,9 @@ class Parquet(TableReader):
                 problems.append(Problem(str(path), "the folder has no .parquet file", "at least one"))
             if folders:
                 names = ", ".join(sorted({folder.partition("=")[0] for folder in folders}))
-                problems.append(
-                    Problem(
-                        str(path),
-                        f"the folder is partitioned by {names}, whose values are in no file",
-                        "files that hold all their columns",
-                        f"name one such folder, as {sorted(folders)[0]}, or write without partitions",
-                    )
-                )
+                found = f"the folder is partitioned by {names}, whose values are in no file"
+                cure = f"name one such folder, as {sorted(folders)[0]}, or write without partitions"
+                problems.append(Problem(str(path), found, "files that hold all their columns", cure))
             paths += inside
         if problems:
             raise DataError(problems)

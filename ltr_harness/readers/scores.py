@@ -175,14 +175,12 @@ class ScoreTable:
         if without.size:
             row = int(without[0])
             place = groups.query_of(row)
-            problems.append(
-                Problem(
-                    str(self._table.path),
-                    f"{without.size:,} of {count_of(groups.n_rows, 'row')} have no score, first in query "
-                    f"{groups.name(place)!r}, its row {row - int(groups.boundaries[place])}",
-                    "a score for every row: leaving rows out would change every metric",
-                )
+            found = (
+                f"{without.size:,} of {count_of(groups.n_rows, 'row')} have no score, first in query "
+                f"{groups.name(place)!r}, its row {row - int(groups.boundaries[place])}"
             )
+            expected = "a score for every row: leaving rows out would change every metric"
+            problems.append(Problem(str(self._table.path), found, expected))
         if problems:
             raise DataError(problems)
         return at, source
