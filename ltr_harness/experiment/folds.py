@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +83,9 @@ class FoldReader:
         """What the data lints say of a fold, the worst first; found once, and kept by its content."""
         fold = self.read(name)
         fingerprints = [(split, facts.fingerprint) for split, facts in fold.facts.items()]
+        lints = sources_digest(*sorted(Path(inspection.__file__).parent.glob("*.py")))
         kept = self._cache.remembered(
-            ["findings", _lints_digest(), *fingerprints],
+            ["findings", lints, *fingerprints],
             lambda: [asdict(finding) for finding in lint(data_card(fold.splits))],
         )
         return tuple(Finding(**finding) for finding in kept)
@@ -175,11 +176,6 @@ class FoldReader:
             n_features=part.n_features,
             files=digests,
         )
-
-
-@cache
-def _lints_digest() -> str:
-    return sources_digest(*sorted(Path(inspection.__file__).parent.glob("*.py")))
 
 
 def _held_out(dataset: RankingDataset, held: Mapping[str, Holdout]) -> dict[str, NDArray[np.int64]]:

@@ -367,7 +367,7 @@ def _trials(
                     break
                 search = min(ready, key=lambda one: one.n_running)
                 asked = search.ask()
-                running[pool.submit(_try, search.study, asked)] = (search, asked)
+                running[pool.submit(_run, search.study, asked)] = (search, asked)
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -392,14 +392,12 @@ class _ThisProcess(Executor):
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        future.set_result(_run(self._job, *args))
+        future.set_result(fn(*args, job=self._job))
         return future
 
 
-def _try(study: StudyRecord, asked: AskedTrial) -> Trial:
-    return _run(received_job(), study, asked)
-
-
-def _run(job: Job, study: StudyRecord, asked: AskedTrial) -> Trial:
+def _run(study: StudyRecord, asked: AskedTrial, job: Job | None = None) -> Trial:
+    """One trial, here or, without a job at hand, in a worker."""
+    job = job or received_job()
     fold, should_prune = job.reader.read(study.fold), asked.pruning(job, study)
     return run_trial(job, study.model, asked.number, asked.point, fold, should_prune)

@@ -134,8 +134,13 @@ def requirements(runs: Sequence[Run]) -> str:
     ]
     if problems:
         raise DataError(problems)
+    facts = ("python", "platform", "machine")
+    environments = [run.record.environment for run in runs]
+    made = {", ".join(f"{fact} {one[fact]}" for fact in facts if fact in one) for one in environments}
+    names = ", ".join(run.path.name for run in runs[:3]) + (f" and {len(runs) - 3} more" if runs[3:] else "")
+    heading = [f"# {names}", *(f"# made with {where}" for where in sorted(made))]
     pins = [f"{name}=={version}" for name, [version] in sorted(wanted.items())]
-    return "\n".join([*map(printable, _heading(runs)), *pins]) + "\n"
+    return "\n".join([*map(printable, heading), *pins]) + "\n"
 
 
 def pins(run: Run, names: Iterable[str]) -> list[str]:
@@ -155,14 +160,6 @@ def _check(run: Run, name: str, version: str) -> None:
     except (InvalidName, InvalidVersion) as error:
         listed = f"its record lists {f'{name}=={version}'!r}, which is not a package and its version"
         raise DataError(Problem(str(run.path), listed)) from error
-
-
-def _heading(runs: Sequence[Run]) -> Iterable[str]:
-    facts = ("python", "platform", "machine")
-    environments = [run.record.environment for run in runs]
-    made = {", ".join(f"{fact} {one[fact]}" for fact in facts if fact in one) for one in environments}
-    names = ", ".join(run.path.name for run in runs[:3]) + (f" and {len(runs) - 3} more" if runs[3:] else "")
-    return (f"# {names}", *(f"# made with {where}" for where in sorted(made)))
 
 
 @cache
