@@ -1,6 +1,6 @@
-"""The metrics: one file each, one line in `table.METRICS` each.
+"""The metrics: one file each, one line in `table.METRICS` and `__init__.pyi` each.
 
-A class is imported when its name is first asked for; `__init__.pyi` has their names for editors and type checkers.
+A class is imported when its name is first asked for, so editors and type checkers read the stub.
 """
 
 from typing import Any
