@@ -92,7 +92,7 @@ def write(folder: Path, rows: int, events: int) -> None:
 def ours(log: Path, events: Path, by: str) -> int:
     from ltr_harness.logs.log import open_log
     from ltr_harness.monitoring.load import load_monitor_config
-    from ltr_harness.monitoring.rows import text_columns
+    from ltr_harness.monitoring.reading import text_columns
     from ltr_harness.relevance.events import matched
 
     join: dict[str, Any] = {"path": str(events)}

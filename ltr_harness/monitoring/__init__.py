@@ -5,14 +5,14 @@ arithmetic on that table. A file for each topic holds what is computed, and in `
 
 ==================================  ====================================================================
 config, load                        what the configuration file may say, and how it is read
-reading, rows, served_scores        a log, batch by batch or on a cluster, to queries with their metrics
+reading                             a log, batch by batch or on a cluster, to queries with their metrics
 queries                             the table of queries, and its form on disk
-calendar, periods, adjustment       windows of time; production beside its baseline, and the test
+calendar, periods                   windows of time; production beside its baseline, and the test
 windows, history, change, slices,   the topics: when, how much, where and why; earlier runs' windows
 inputs, labels, presentation
 arms, parity, summaries             what needs no baseline
-values, result                      what each topic found, and all of it together, as JSON
-alerts, verdict, page, stored       exit code 4, three sentences, the report, the folder
+result                              what each topic found, and all of it together, as JSON
+verdict, page, stored               exit code 4 and three sentences, the report, the folder
 stages                              all of it in order
 synthetic                           logs with a planted truth
 ==================================  ====================================================================

@@ -19,8 +19,15 @@ from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import Arms, MonitorConfig
 from ltr_harness.monitoring.periods import own_clusters
 from ltr_harness.monitoring.queries import column_of, columns_of
-from ltr_harness.monitoring.result import MonitorResult, label, table_of
-from ltr_harness.monitoring.values import Arm, ArmComparison, ArmDifference, Interval
+from ltr_harness.monitoring.result import (
+    Arm,
+    ArmComparison,
+    ArmDifference,
+    Interval,
+    MonitorResult,
+    label,
+    table_of,
+)
 from ltr_harness.monitoring.windows import TIGHTEST
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Tone
 from ltr_harness.stats.contributions import Contributions, WeightedSum

@@ -12,8 +12,16 @@ from ltr_harness.monitoring.calendar import hours_of_week, local_days
 from ltr_harness.monitoring.inputs import divided, query_features, segment_column, segments_of
 from ltr_harness.monitoring.periods import Periods, interval, of_mean
 from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
-from ltr_harness.monitoring.result import MonitorResult, label, table_of
-from ltr_harness.monitoring.values import Adjustment, Cell, Change, Interval, Split
+from ltr_harness.monitoring.result import (
+    Adjustment,
+    Cell,
+    Change,
+    Interval,
+    MonitorResult,
+    Split,
+    label,
+    table_of,
+)
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.adjustment import Decomposition

@@ -21,15 +21,15 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.files import write_stored
 from ltr_harness.logs.settings import seconds
-from ltr_harness.monitoring.calendar import THURSDAY, part_of_season
+from ltr_harness.monitoring.calendar import THURSDAY, Units, part_of_season, share_of_variance
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.periods import Periods, Units, share_of_variance
+from ltr_harness.monitoring.periods import Periods
 from ltr_harness.stats.several_samples import widened
 from ltr_harness.stats.two_samples import Estimate, Influence, between, weighted_mean
 from ltr_harness.stored import read_stored
 
 if TYPE_CHECKING:
-    from ltr_harness.monitoring.values import Window
+    from ltr_harness.monitoring.result import Window
 
 
 VERSION = 1

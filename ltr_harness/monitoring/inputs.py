@@ -19,8 +19,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.periods import Periods, interval
 from ltr_harness.monitoring.queries import column_of, columns_of
-from ltr_harness.monitoring.result import MonitorResult, label, table_of
-from ltr_harness.monitoring.values import FeatureDrift
+from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, label, table_of
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph
 from ltr_harness.stats.adjustment import Decomposition, decompose
 from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold, worth

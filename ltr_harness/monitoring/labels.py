@@ -16,9 +16,8 @@ from ltr_harness.monitoring.calendar import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, interval
 from ltr_harness.monitoring.queries import columns_of
-from ltr_harness.monitoring.result import MonitorResult, label, table_of
+from ltr_harness.monitoring.result import LabelTest, MonitorResult, label, table_of
 from ltr_harness.monitoring.summaries import mean_of_known
-from ltr_harness.monitoring.values import LabelTest
 from ltr_harness.monitoring.windows import TIME_AXIS
 from ltr_harness.relevance.grades import LABELLED, RELEVANT
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Table

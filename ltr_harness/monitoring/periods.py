@@ -1,8 +1,13 @@
-"""Production beside its baseline: the samples of every test, the test itself, and days that differ."""
+"""Production beside its baseline: the samples of every test and the test itself.
+
+What is known of a query before it is ranked can be taken out of its value (`compare.adjust`): less chance of the mix in
+every window. Segments enter by cells, features by broken lines, keys such as query texts by their mean, shrunk. All of
+it is learned from the baseline; what that hardly has, such as a new country, moves no value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -11,180 +16,133 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import codes_of, together
-from ltr_harness.logs.settings import seconds
-from ltr_harness.monitoring.adjustment import Prediction, adjusted_tables
-from ltr_harness.monitoring.calendar import local_days, season_of, window_numbers
+from ltr_harness.monitoring.calendar import DaysDiffer, Units, season_of, units_of
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import column_of, places_of, primary_of
-from ltr_harness.monitoring.values import Interval
+from ltr_harness.monitoring.queries import column_of, columns_of, places_of, primary_of
+from ltr_harness.monitoring.result import Interval
+from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
 from ltr_harness.stats.moments import paired_differences
-from ltr_harness.stats.several_samples import (
-    WindowVariance,
-    variance_between,
-    variance_of_neighbours,
-    widened,
-)
+from ltr_harness.stats.several_samples import widened
 from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample, difference, mean_estimate
 
-_WINDOWS_OF_THEIR_OWN = 4.0  # degrees of freedom, to ask of windows what days have been asked already
-
-_LEAST_UNITS = 10  # for a correlation of neighbours
-_ENOUGH = 28  # from so many on it is known well enough to allow for what it is off by
-_MOST_ALIKE = 0.95  # a correlation beyond that cannot be told from a trend
-_NEGLIGIBLE = 1e-4
+_BINS = 5  # of a feature; its line breaks between them
+_LEAST = 20  # queries of the baseline in a cell that has a mean of its own
 
 Floats = NDArray[np.float64]
-Times = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
-    """The days, or windows, of both periods: a code per query, 0 … in order of time."""
+class Prediction:
+    """What adjusting adds to the uncertainty of a difference, as the baseline's effects are estimates."""
 
-    name: str  # what one is called
-    now: Codes
-    before: Codes | None  # None where the baseline has no times
+    covariates: Floats  # (n_now, p), of production's queries, less the baseline's means
+    precision: Floats  # (p, p), as in `Regression`
+    key_noise: float  # variance of the keys' estimated effects in production's mean of the primary metric
 
-    def differ(
-        self, now: Sample, rows: Codes, before: Sample, rows_before: Codes, *, own: bool
-    ) -> DaysDiffer | None:
-        """How much the units differ by themselves in values of (n_rows,) queries; None where nobody can tell."""
-        variance, source, correlation = None, "the baseline", 0.0
-        if self.before is not None:
-            theirs = self.before[rows_before]
-            variance = variance_between(before, theirs)
-            if variance is not None and not own:  # hours of a day have their season, and days hold them
-                correlation = correlation_of_neighbours(without_season(before, before), theirs)
-                variance = _hanging_together(variance, correlation)
-        if variance is None:
-            variance = variance_of_neighbours(without_season(now, before), coded(self.now[rows]))
-            source = "production"
-        if variance is None or (own and variance.freedom < _WINDOWS_OF_THEIR_OWN):
-            return None
-        of_before = self.share_of_before(rows_before, correlation)
-        return DaysDiffer(self.name, source, variance, of_before, correlation)
-
-    def share_of_now(self, rows: Codes, correlation: float) -> float:
-        """By how much of the variance between units the mean of (n_rows,) of production's queries varies."""
-        return share_of_variance(np.bincount(self.now[rows]) / rows.size, correlation)
-
-    def share_of_before(self, rows: Codes, correlation: float, weights: Floats | None = None) -> float:
-        """Likewise of (n_rows,) of the baseline's; 0 where it has no times, and is taken as it is."""
-        if self.before is None:
-            return 0.0
-        each = np.full(rows.size, 1 / rows.size) if weights is None else weights
-        return share_of_variance(np.bincount(self.before[rows], each).astype(np.float64), correlation)
+    def widened(self, reference: Sample, rows: NDArray[Any] | None) -> Sample:
+        """The baseline's sample, as uncertain as its prediction is for (n_rows,) of production's queries."""
+        chosen = self.covariates if rows is None else self.covariates[rows]
+        if not (chosen.size and reference.values.size):
+            return reference
+        away = chosen.mean(axis=0)
+        centre = reference.values.mean()
+        factor = np.sqrt(1 + away @ self.precision @ away)
+        return Sample(centre + factor * (reference.values - centre), reference.clusters, reference.strata)
 
 
-@dataclass(frozen=True)
-class DaysDiffer:
-    """What is known of how much days differ by themselves."""
-
-    unit: str  # day, or the size of a window
-    source: str  # the baseline, or production where the baseline has too few days
-    variance: WindowVariance  # between the units
-    of_before: float  # by how much of it the mean of the baseline varies, with which every window is compared
-    correlation: float  # of neighbouring units; 0 where it is not known
-
-    @property
-    def caveat(self) -> str:
-        """What an alarm leaves open where too few units show whether neighbours are alike; empty where enough do."""
-        if self.source == "the baseline" and self.variance.n >= _ENOUGH:
-            return ""
-        return (
-            f"{self.variance.n} {self.unit}s of {self.source} do not show how alike neighbouring {self.unit}s are; "
-            f"where they are alike, an alert may be a run of bad {self.unit}s; expected {_ENOUGH} in the baseline"
-        )
-
-    def __str__(self) -> str:
-        spread, known = f"sd {self.variance.variance**0.5:.4f}", self.variance.n
-        if self.correlation:
-            spread += f", correlation of neighbours {self.correlation:.2f}"
-        return f"{self.unit}s differ by themselves ({spread}, from {known} of {self.source})"
-
-
-def share_of_variance(weights: Floats, correlation: float) -> float:
-    """Variance of a weighted mean of units of variance 1 and correlation r**k at distance k: sum w_i w_j r**|i - j|.
-
-    Example:
-        Two days that are .5 alike are worth one and a third.
-
-        >>> share_of_variance(np.array([0.5, 0.5]), 0.5)
-        0.75
-    """
-    total, factor = float((weights**2).sum()), correlation
-    for lag in range(1, weights.size):
-        if factor < _NEGLIGIBLE:
-            break
-        total += 2 * factor * float(weights[lag:] @ weights[:-lag])
-        factor *= correlation
-    return total
+def adjusted_tables(
+    now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig
+) -> tuple[pd.DataFrame, pd.DataFrame, Prediction]:
+    """Both periods with values less what `compare.adjust` says of them; queries of one key are a cluster."""
+    columns = [name for name in config.compare.adjust if name != config.columns.pair_key]
+    ours, theirs = _covariates(now, before, columns, config)
+    keys = _keys(now, before, config) if len(columns) < len(config.compare.adjust) else None
+    values: tuple[list[Floats], list[Floats]] = ([], [])
+    noise = []
+    metrics = columns_of(now, "metric"), columns_of(before, "metric")
+    for one, other in zip(*(of.values() for of in metrics), strict=True):
+        known = ~np.isnan(other)
+        if not known.any():  # a metric that the baseline has for no query
+            values[0].append(one)
+            values[1].append(other)
+            continue
+        fit = Regression.of(other[known], theirs[known])
+        adjusted, reference = one - ours @ fit.slopes, other.copy()
+        reference[known] = fit.mean + fit.residuals
+        if keys is not None:
+            mine, others, size = keys
+            effects = KeyEffects.of(reference[known], others[known], size)
+            reference[known] -= effects.of_others
+            adjusted -= effects.effects[mine]
+            noise.append(float((np.bincount(mine, minlength=size) / mine.size) ** 2 @ effects.noise))
+        values[0].append(adjusted)
+        values[1].append(reference)
+    tables = [
+        table.assign(**{f"metric:{name}": column for name, column in zip(metrics[0], columns, strict=True)})
+        for table, columns in zip((now, before), values, strict=True)
+    ]
+    if keys is not None:
+        tables = [table.assign(cluster=table["pair_key"]) for table in tables]
+    precision = Regression.of(primary_of(before), theirs).precision
+    return tables[0], tables[1], Prediction(ours, precision, noise[0] if noise else 0.0)
 
 
-def correlation_of_neighbours(sample: Sample, units: Codes) -> float:
-    """Correlation of the means of neighbouring units, at least 0; 0 from fewer units than can tell; `units` (n,).
-
-    The plain lag-1 correlation r of n units is too low by (1 + 4 r) / n on average; that is given back. From
-    28 units on its standard error sqrt((1 - r**2) / n) is added where r is larger: an r too low makes means much surer
-    than they are, one too high a little less sure.
-
-    Source: F. Marriott, J. Pope, Biometrika 41 (1954).
-    """
-    counts = np.bincount(units)
-    means = np.bincount(units, sample.values) / np.maximum(counts, 1)
-    off = means[counts > 0] - means[counts > 0].mean()
-    n, squares = off.size, float(off @ off)
-    if n < _LEAST_UNITS or squares <= 0:
-        return 0.0
-    plain = float(off[1:] @ off[:-1]) / squares
-    alike = float(np.clip((n * plain + 1) / (n - 4), 0.0, _MOST_ALIKE))
-    error = float(np.sqrt((1 - alike**2) / n))
-    return min(alike + error, _MOST_ALIKE) if n >= _ENOUGH and alike > error else alike
+def _covariates(
+    now: pd.DataFrame, before: pd.DataFrame, columns: Sequence[str], config: MonitorConfig
+) -> tuple[Floats, Floats]:
+    """(n_now, p) and (n_before, p)."""
+    both: tuple[list[Floats], list[Floats]] = ([np.empty((len(now), 0))], [np.empty((len(before), 0))])
+    for name in columns:
+        if name in config.columns.segments:
+            ones = together(*_both(now, before, f"segment:{name}", name))
+            sides = _cells(*(codes_of(one, one.categories.size) for one in ones))
+        else:
+            sides = _feature(*_both(now, before, f"feature:{name}:mean", name))
+        for side, columns_of_one in zip(both, sides, strict=True):
+            side.append(columns_of_one)
+    return np.concatenate(both[0], axis=1), np.concatenate(both[1], axis=1)
 
 
-def _hanging_together(variance: WindowVariance, correlation: float) -> WindowVariance:
-    """The variance between units with the correlation r of neighbours: around their own mean they vary less.
-
-    They are worth (1 - r**2) / (1 + r**2) as many degrees of freedom.
-    """
-    n = variance.n
-    alike = (n * share_of_variance(np.full(n, 1 / n), correlation) - 1) / max(n - 1, 1)
-    worth = (1 - correlation**2) / (1 + correlation**2)
-    return WindowVariance(
-        variance.variance / (1 - alike), variance.mean_square / (1 - alike), variance.freedom * worth, n
-    )
-
-
-def units_of(now: Times | None, before: Times | None, config: MonitorConfig) -> list[Units]:
-    """Days, and windows of another size, of (n_now,) and (n_before,) moments: what may differ by itself."""
-    if now is None:
-        return []
-    windows = config.windows
-
-    def unit(name: str, number: Callable[[Times], Times]) -> Units:
-        return Units(name, coded(number(now)), None if before is None else coded(number(before)))
-
-    units = [unit("day", lambda time: local_days(time, windows.timezone))]
-    if seconds(windows.size) != 86_400:
-        units.append(unit(f"{windows.size} window", lambda time: window_numbers(time, windows)))
-    return units
+def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Codes, Codes, int]:
+    """Codes of the recurring keys, and how many there are; a query without one is a key of its own."""
+    ours, theirs = together(*_both(now, before, "pair_key", str(config.columns.pair_key)))
+    size = ours.categories.size
+    codes = []
+    for category in (ours, theirs):
+        own = codes_of(category)
+        missing = np.flatnonzero(own < 0)
+        own[missing] = size + np.arange(missing.size)
+        size += missing.size
+        codes.append(own)
+    return codes[0], codes[1], size
 
 
-def without_season(now: Sample, before: Sample) -> Sample:
-    """One period's values as distances to the season's means in the other; as they are without a season."""
-    if now.strata is None or before.strata is None:
-        return now
-    size = int(max(now.strata.max(initial=0), before.strata.max(initial=0))) + 1
-    n = np.bincount(before.strata, minlength=size)
-    means = np.bincount(before.strata, before.values, minlength=size) / np.maximum(n, 1)
-    return Sample(now.values - means[now.strata], now.clusters)
+def _cells(ours: Codes, theirs: Codes) -> tuple[Floats, Floats]:
+    counts = np.bincount(theirs)
+    kept = np.flatnonzero(counts >= _LEAST)
+    shares = counts[kept] / max(counts[kept].sum(), 1)
+    return dummies(ours, kept, shares), dummies(theirs, kept, shares)
 
 
-def coded(numbers: Codes) -> Codes:
-    """Codes 0 … in increasing order of (n,) numbers."""
-    codes: Codes = np.unique(numbers, return_inverse=True)[1]
-    return codes
+def _feature(ours: Floats, theirs: Floats) -> tuple[Floats, Floats]:
+    """Of the mean over a query's rows; missing in a cell of its own."""
+    gone = _cells(np.isnan(ours).astype(np.int64), np.isnan(theirs).astype(np.int64))
+    known = theirs[~np.isnan(theirs)]
+    if known.size < _LEAST or known.min() == known.max():
+        return gone
+    curves = hinges(ours, known, _BINS), hinges(theirs, known, _BINS)
+    return np.hstack([gone[0], curves[0]]), np.hstack([gone[1], curves[1]])
+
+
+def _both(now: pd.DataFrame, before: pd.DataFrame, column: str, name: str) -> tuple[Any, Any]:
+    """A column of both periods, which the baseline must have."""
+    ours, theirs = column_of(now, column), column_of(before, column)
+    if ours is None or theirs is None:
+        found = f"has no column {name!r}"
+        raise DataError(Problem("the baseline", found, "what compare.adjust names", "leave it out there"))
+    return ours, theirs
 
 
 _COMMON = 0.5  # from this share of common query ids on, the baseline is a replay

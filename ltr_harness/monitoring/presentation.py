@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.monitoring.periods import Periods, interval
 from ltr_harness.monitoring.queries import column_of, grades_by_rank
-from ltr_harness.monitoring.result import MonitorResult, table_of
-from ltr_harness.monitoring.values import Interval, Presentation, RankRow
+from ltr_harness.monitoring.result import Interval, MonitorResult, Presentation, RankRow, table_of
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
 from ltr_harness.report.formats import p_value

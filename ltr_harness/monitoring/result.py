@@ -1,19 +1,459 @@
-"""What a monitoring run found: all stages' answers together, and their JSON document."""
+"""What a monitoring run found: what each stage answers, as values, and all of it together, as JSON and in tables.
+
+Intervals are [low, high] at the configured confidence. NaN is "cannot be told" and null in JSON.
+"""
 
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
+from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.values import Alert, Found, Interval, Verdict
-from ltr_harness.report.blocks import Badge, Cell, Column, Estimate, Table
+from ltr_harness.report import blocks
+from ltr_harness.report.blocks import Badge, Column, Table
 from ltr_harness.wording import json_value, printable
 
 SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number, its interval, its p-value where something was tested, its standard error and degrees of freedom."""
+
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+    p: float = float("nan")
+    error: float = float("nan")
+    n: int = 0
+    freedom: float = float("nan")
+
+    def __str__(self) -> str:
+        return f"{self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+
+    @property
+    def direction(self) -> Literal["fell", "rose", ""]:
+        """In which direction the interval shows a change; empty where it holds 0."""
+        return "fell" if self.high < 0 else "rose" if self.low > 0 else ""
+
+
+@dataclass(frozen=True)
+class Window:
+    """One window of production."""
+
+    label: str  # its first day, or hour
+    start_ns: int
+    end_ns: int
+    number: int
+    hours: float  # its length
+    n_queries: int
+    n_defined: int  # with a value of the primary metric
+    n_clusters: int  # independent units
+    means: dict[str, float]  # metric to mean
+    interval: Interval  # of the primary metric's mean
+    bounded: tuple[float, float] | None  # an interval that holds where nearly all queries are at the ceiling
+    share_zero: float  # of the primary metric's values, as the next four
+    share_one: float
+    p10: float
+    p50: float
+    p90: float
+    items_per_query: float
+    relevant_share: float
+    event_rates: dict[str, float]
+    orphans: int | None  # events of the event log that belong to no impression; None where it has no times
+    immature_share: float  # of the queries, those whose labels are still arriving
+    online: dict[str, float]  # column to mean over queries
+    # tested, small, immature, stray (apart from the log in time), or untested (no baseline, or none of it)
+    status: str
+    # hours since Monday 00:00 to queries with a value: what later runs need to know of the season
+    hours_of_week: dict[str, int] = field(default_factory=dict)
+    # the mean as the baseline's mix would have it, which `change` is about; None where nothing is adjusted
+    adjusted: Interval | None = None
+    change: Interval | None = None  # against the baseline; p before correction
+    p_corrected: float = float("nan")
+    alert: bool = False  # with `min_drop`; a notice where `MonitorResult.alerts` does not hold it
+    trailing: Interval | None = None  # the same for the window and those before it
+    trailing_p_corrected: float = float("nan")
+    trailing_alert: bool = False
+    running: Interval | None = None  # the same for all windows on record up to it, at all times at once
+    running_p_corrected: float = float("nan")
+    running_alert: bool = False
+
+    @property
+    def moved(self) -> bool:
+        """Whether one of its differences is significant and noticeable."""
+        return self.alert or self.trailing_alert or self.running_alert
+
+
+@dataclass(frozen=True)
+class Change:
+    """One metric, production against the baseline, over all mature queries."""
+
+    metric: str
+    production: Interval
+    baseline: Interval
+    difference: Interval
+    relative: float
+    method: str
+    p_corrected: float = float("nan")
+    alert: bool = False
+    below_min_drop: bool = False
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """The primary metric's difference without adjusting for columns, and the share of its variance that is gone."""
+
+    columns: tuple[str, ...]
+    plain: Interval
+    variance_removed: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value of a segment, before and now."""
+
+    value: str
+    share_before: float
+    share_now: float
+    mean_before: float
+    mean_now: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The change divided by one column of the log: within + mix + unmatched."""
+
+    column: str
+    within: Interval  # from changes inside the values that both periods have, and from other shares of them
+    mix: Interval
+    # from values that only one period has; no mix, as nobody knows the other's mean there
+    unmatched: Interval
+    # p-value, corrected over all inputs: how often the mix would be as large in shuffled data
+    mix_chance: float
+    lacking: float  # share of production's queries with a value that the baseline lacks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split(Parts):
+    """The change divided by one segment column; `adjusted` is production's mean with the baseline's shares."""
+
+    adjusted: float
+    cells: tuple[Cell, ...]
+    improved_inside: bool
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A segment whose change stands out from the rest."""
+
+    predicate: str  # in words
+    n_now: int
+    n_before: int
+    share: float
+    before: float
+    now: float
+    rest_change: float
+    excess: Interval  # its change beyond the rest's change
+    impact: float  # share times excess, in points of the overall metric
+    q: float  # its p-value, by Bonferroni over all candidates of its round
+    confirmed: Interval | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeatureDrift(Parts):
+    """One feature or segment: how far it moved, and how much of the change that explains."""
+
+    name: str  # of the feature or segment, or what was made of it per query; `column` is of the log
+    kind: str
+    n_now: int
+    n_before: int
+    psi: float  # population stability index, and from which value on it is called drift
+    psi_threshold: float
+    drifted: bool
+    distance: float  # Kolmogorov-Smirnov of a number; Jensen-Shannon divergence of a segment, without p
+    p: float = float("nan")
+    # of the mean, in the baseline's standard deviations (of items, where the feature is one of items)
+    shift: float = float("nan")
+    carried: float = float("nan")  # Wasserstein distance, in the baseline's standard deviations
+    missing_before: float  # share of the rows without a value
+    missing_now: float
+    explains: float  # the mix's share of the change
+    unmatched_chance: float  # as `mix_chance`
+    broken: str = ""  # what is wrong with the input, as a predicate; empty where nothing is
+    gain: float = float("nan")  # its share of the model's gain, NaN where no model is given
+
+
+@dataclass(frozen=True)
+class LabelTest:
+    """Labels before and now: the share of queries with a relevant document, or events per query."""
+
+    what: str
+    window: str
+    before: float
+    now: float
+    difference: Interval
+    p_corrected: float = float("nan")
+    alert: bool = False
+
+
+@dataclass(frozen=True)
+class RankRow:
+    """One rank, before and now: how many lists reach it, and how often its item is positive."""
+
+    rank: int
+    shown_before: int
+    shown_now: int
+    rate_before: float
+    rate_now: float
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """Positive rows by rank: does the drop come from the page?"""
+
+    rows: tuple[RankRow, ...]
+    shape_p: float  # whether the share of positives per rank moved, and by how much (total variation)
+    shape_distance: float
+    changed: bool  # significant and of a size that matters
+    top: Interval  # change of the rate at rank 1, which every user looks at
+    # none, page (rank 1 shown to be as before, others not), proportional (all ranks alike), ranking (rank 1
+    # too, or nobody can tell)
+    signature: str
+    ips: Interval | None = None  # change of IPS-DCG; None without propensities
+    ips_before: float = float("nan")
+    ips_now: float = float("nan")
+    ips_normalised: Interval | None = None  # change of IPS-DCG per unit of weighted gain
+    # effective number of weighted gains, (sum w)**2 / sum w**2, before and now
+    effective: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One line on stdout: what, by how much, how sure; `window` is empty where it is about all of production."""
+
+    kind: str
+    text: str
+    window: str = ""
+
+    def __str__(self) -> str:
+        return f"ALERT {self.kind} {self.text}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Three sentences and a word."""
+
+    # healthy, improved, mix, slice, covariate, input, everywhere, labels, immature, presentation, contract,
+    # serving or none
+    cause: str
+    what: str
+    where: str
+    untold: str
+    # where there are two causes, the part of the change that each explains; they add up to it
+    parts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return " ".join(part for part in (self.what, self.where, self.untold) if part)
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm: the queries and units (users, or queries) that are compared, and the share that it was to get."""
+
+    name: str
+    n_queries: int
+    n_units: int
+    expected: float
+
+
+@dataclass(frozen=True)
+class ArmDifference:
+    """One measure of one arm, against the control."""
+
+    arm: str
+    measure: str  # a metric, `queries with <event>`, or a column of `columns.online`: means over queries
+    mean: float  # of the arm, of the control, and the difference as a share of that
+    control: float
+    difference: Interval  # with an interval for all measures and arms at once, and its own p-value, by units
+    relative: float
+    p_corrected: float
+    n_queries: int
+    # better, worse, higher, lower (of columns, of which nobody says what is good), not distinguishable, or
+    # too little to tell
+    verdict: str
+
+
+@dataclass(frozen=True)
+class ArmComparison:
+    """All arms against the control."""
+
+    column: str
+    control: str
+    unit: str  # what was given an arm at random, in words: a column's name, or query
+    arms: tuple[Arm, ...]
+    ratio_p: float  # chance of shares as far from the expected ones, and as different from window to window
+    drift_p: float
+    differences: tuple[ArmDifference, ...]
+    family: str
+    withheld: str  # why there is no verdict; empty where there is one
+    verdict: str
+    notes: tuple[str, ...]  # what was left out, and what cannot be told
+
+    @property
+    def worse(self) -> list[ArmDifference]:
+        return [d for d in self.differences if d.verdict == "worse"]
+
+
+@dataclass(frozen=True)
+class ParityWindow:
+    """The scores of one window, or of all of production."""
+
+    label: str
+    n_queries: int  # with a logged score
+    n_rows: int
+    # of the rows, those served another score than the model's; p of more than `Parity.max_share`
+    share: Interval
+    # difference of scores, the largest and the median over queries with such rows of their largest
+    largest: float
+    typical: float
+    reordered: float  # share of the queries that the model would have ordered otherwise
+    # mean of what the primary metric has by the logged scores less what it would have by the model's
+    effect: float
+    incomplete: float  # share of rows without some feature, of those that differ and of the others
+    incomplete_others: float
+    p_corrected: float = float("nan")
+    alert: bool = False
+
+    @property
+    def share_text(self) -> str:
+        share = self.share
+        if share.low != share.low:
+            return f"{100 * share.value:.1f} %"
+        return f"{100 * share.value:.1f} % [{100 * share.low:.1f} %, {100 * share.high:.1f} %]"
+
+    @property
+    def share_interval(self) -> str | None:
+        low, high = self.share.low, self.share.high
+        return f"{100 * low:.1f} to {100 * high:.1f} %" if low == low else None
+
+
+@dataclass(frozen=True)
+class ParityExample:
+    """A query, and its row of which the scores differ most."""
+
+    query: str
+    window: str
+    logged: float
+    model: float
+
+
+@dataclass(frozen=True)
+class ParityFeature:
+    """A watched feature that is missing more, or less, in queries with rows that differ: share of their rows."""
+
+    name: str
+    missing: float
+    missing_others: float
+
+
+@dataclass(frozen=True)
+class Parity:
+    """The logged scores beside those of the model (a run) for the logged features; `whole` is all windows together."""
+
+    model: str
+    tolerance: float
+    max_share: float
+    n_unscored: int
+    whole: ParityWindow
+    windows: tuple[ParityWindow, ...]
+    features: tuple[ParityFeature, ...]
+    examples: tuple[ParityExample, ...]
+    verdict: str
+
+    @property
+    def alerts(self) -> list[ParityWindow]:
+        return [window for window in (self.whole, *self.windows) if window.alert]
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """The primary metric's mean under each rule for queries without a relevant document."""
+
+    log: str
+    n_queries: int
+    n_without_relevant: int
+    skip: float
+    zero: float
+    one: float
+
+
+@dataclass(frozen=True)
+class ListLengths:
+    """How many items a query lists."""
+
+    log: str
+    shortest: int
+    p10: float
+    median: float
+    p90: float
+    longest: int
+
+
+@dataclass(frozen=True)
+class Online:
+    """What users did, beside what the metric says, window by window."""
+
+    name: str
+    before: float  # its mean over queries, mature ones beside a baseline; before is NaN without one
+    now: float
+    correlation: float  # Spearman's, of the windows' means with the primary metric's; NaN below four windows
+    n_windows: int
+    # now against before, tested as the metric is, both sides; None without a baseline
+    difference: Interval | None = None
+    p_corrected: float = float("nan")
+
+
+@dataclass(frozen=True)
+class WorstQuery:
+    """A query to read: its grades in the order shown."""
+
+    query: str
+    window: str
+    value: float
+    before: float
+    grades: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What the topics found; without a baseline most of it is empty."""
+
+    findings: tuple[LogFinding, ...] = ()
+    n_immature: int = 0  # queries whose labels are still arriving
+    conventions: tuple[Conventions, ...] = ()
+    list_lengths: tuple[ListLengths, ...] = ()
+    worst: tuple[WorstQuery, ...] = ()
+    windows: tuple[Window, ...] = ()
+    family: str = "nothing was tested over time"  # the tests that were corrected together, in words
+    # of every metric, of which the first one raises alerts; and over recurring keys
+    changes: tuple[Change, ...] = ()
+    keyed: Interval | None = None
+    adjustment: Adjustment | None = None
+    splits: tuple[Split, ...] = ()
+    slices: tuple[Slice, ...] = ()
+    n_slice_candidates: int = 0  # how many were looked at
+    drift: tuple[FeatureDrift, ...] = ()
+    labels: tuple[LabelTest, ...] = ()
+    presentation: Presentation | None = None
+    online: tuple[Online, ...] = ()
+    arms: ArmComparison | None = None
+    parity: Parity | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +527,9 @@ def table_of(
     """A row for each record: a column shows an attribute of it, or what a function makes of it; None is left out."""
     shown = [column for column in columns if column]
 
-    def cell(record: Any, what: str | Callable[[Any], Any]) -> Cell:
+    def cell(record: Any, what: str | Callable[[Any], Any]) -> blocks.Cell:
         value = getattr(record, what) if isinstance(what, str) else what(record)
-        return Estimate(value.value, value.low, value.high) if isinstance(value, Interval) else value
+        return blocks.Estimate(value.value, value.low, value.high) if isinstance(value, Interval) else value
 
     rows = tuple(tuple(cell(record, what) for _, what in shown) for record in records)
     return Table(name, caption, tuple(column for column, _ in shown), rows, **options)

@@ -19,8 +19,7 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import columns_of
-from ltr_harness.monitoring.result import MonitorResult, label, table_of
-from ltr_harness.monitoring.values import Interval, Slice
+from ltr_harness.monitoring.result import Interval, MonitorResult, Slice, label, table_of
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.several_samples import bonferroni

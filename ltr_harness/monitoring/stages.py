@@ -13,11 +13,11 @@ from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.metrics import METRICS
 from ltr_harness.monitoring import arms, change, inputs, labels, parity, slices, summaries, windows
-from ltr_harness.monitoring.alerts import Evidence, alerts_of
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.history import PastWindow, append_history, history_key, read_history
 from ltr_harness.monitoring.load import load_monitor_config
+from ltr_harness.monitoring.parity import feature_columns
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.presentation import presentation
 from ltr_harness.monitoring.queries import (
@@ -31,11 +31,9 @@ from ltr_harness.monitoring.queries import (
     without_pages,
 )
 from ltr_harness.monitoring.reading import read_log
-from ltr_harness.monitoring.result import MonitorResult, Watched
-from ltr_harness.monitoring.served_scores import feature_columns
+from ltr_harness.monitoring.result import Found, MonitorResult, Watched
 from ltr_harness.monitoring.stored import is_result, is_run, stored_result, stored_run
-from ltr_harness.monitoring.values import Found
-from ltr_harness.monitoring.verdict import verdict_of
+from ltr_harness.monitoring.verdict import Evidence, alerts_of, verdict_of
 from ltr_harness.relevance.grades import describe
 from ltr_harness.relevance.propensities import estimated
 from ltr_harness.wording import count_of, plural

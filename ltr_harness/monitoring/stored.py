@@ -21,8 +21,7 @@ from ltr_harness.logs.log import files_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import rule_of_run
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
-from ltr_harness.monitoring.result import MonitorResult, Watched
-from ltr_harness.monitoring.values import Interval, Slice, Window
+from ltr_harness.monitoring.result import Interval, MonitorResult, Slice, Watched, Window
 from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of, csv_text
 

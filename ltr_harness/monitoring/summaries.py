@@ -11,8 +11,16 @@ from ltr_harness.logs.contract import CHECKS, LogFinding
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.periods import Periods, interval
 from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
-from ltr_harness.monitoring.result import MonitorResult, label, table_of
-from ltr_harness.monitoring.values import Conventions, ListLengths, Online, Window, WorstQuery
+from ltr_harness.monitoring.result import (
+    Conventions,
+    ListLengths,
+    MonitorResult,
+    Online,
+    Window,
+    WorstQuery,
+    label,
+    table_of,
+)
 from ltr_harness.report.blocks import Badge, Block, Column, Details, Heading, Paragraph, Tone
 from ltr_harness.stats.several_samples import bonferroni
 

@@ -20,9 +20,8 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.history import PastWindow, with_past
 from ltr_harness.monitoring.periods import Periods, interval, of_mean, own_clusters
 from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
-from ltr_harness.monitoring.result import MonitorResult, label, raised, table_of
+from ltr_harness.monitoring.result import Change, Interval, MonitorResult, Window, label, raised, table_of
 from ltr_harness.monitoring.summaries import mean_of_known
-from ltr_harness.monitoring.values import Change, Interval, Window
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table, Tone
 from ltr_harness.report.charts import PALETTE, spec
 from ltr_harness.stats.betting import bounded_means

@@ -12,23 +12,23 @@ import pyarrow.compute as pc
 import pytest
 
 from ltr_harness.logs.contract import LogFinding
-from ltr_harness.monitoring.alerts import Evidence
 from ltr_harness.monitoring.labels import WITH_RELEVANT
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import QueryColumns, columns_of
-from ltr_harness.monitoring.result import MonitorResult
-from ltr_harness.monitoring.stages import analysed
-from ltr_harness.monitoring.values import (
+from ltr_harness.monitoring.result import (
     Adjustment,
     Change,
     FeatureDrift,
     Interval,
     LabelTest,
+    MonitorResult,
     Presentation,
     Slice,
     Split,
     Window,
 )
+from ltr_harness.monitoring.stages import analysed
+from ltr_harness.monitoring.verdict import Evidence
 
 DAY = 86_400 * 10**9
 START = int(np.datetime64("2026-01-05", "ns").astype(np.int64))  # a Monday

@@ -14,7 +14,7 @@ from ltr_harness.monitoring.arms import compared_arms
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.values import ArmComparison
+from ltr_harness.monitoring.result import ArmComparison
 
 Floats = NDArray[np.float64]
 DAY = 86_400 * 10**9

@@ -15,7 +15,7 @@ from scipy.stats import chisquare, ttest_ind
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import MonitorResult, monitor
 from ltr_harness.monitoring.page import write_monitor_report
-from ltr_harness.monitoring.values import ArmComparison, ArmDifference
+from ltr_harness.monitoring.result import ArmComparison, ArmDifference
 
 Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]

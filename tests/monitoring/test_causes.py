@@ -13,9 +13,8 @@ import pytest
 
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.result import MonitorResult
+from ltr_harness.monitoring.result import Interval, MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
-from ltr_harness.monitoring.values import Interval
 from ltr_harness.monitoring.verdict import _explains
 from ltr_harness.stats.drift import bin_edges, binned, distances, psi, psi_threshold
 from ltr_harness.stats.moments import Floats

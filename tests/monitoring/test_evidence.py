@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ltr_harness.logs.contract import LogFinding
-from ltr_harness.monitoring.alerts import alerts_of
 from ltr_harness.monitoring.presentation import CAUTION
-from ltr_harness.monitoring.values import Interval, LabelTest, Presentation, Slice
+from ltr_harness.monitoring.result import Interval, LabelTest, Presentation, Slice
+from ltr_harness.monitoring.verdict import alerts_of
 
 from .conftest import (  # type: ignore[import-not-found]
     FELL,

@@ -17,10 +17,10 @@ from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.change import _season_p
 from ltr_harness.monitoring.history import PastWindow, append_history, read_history
 from ltr_harness.monitoring.load import load_monitor_config
+from ltr_harness.monitoring.result import Interval, Window
 from ltr_harness.monitoring.stages import watch
 from ltr_harness.monitoring.stored import write_tables
 from ltr_harness.monitoring.synthetic import SyntheticLog
-from ltr_harness.monitoring.values import Interval, Window
 from ltr_harness.monitoring.windows import _spent, last_look, share_to_spend
 
 CONFIG: dict[str, Any] = {

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.values import FeatureDrift
+from ltr_harness.monitoring.result import FeatureDrift
 from ltr_harness.stats.drift import distances
 
 pytestmark = pytest.mark.long

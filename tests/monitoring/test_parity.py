@@ -24,12 +24,11 @@ from ltr_harness.logs.contract import Contract
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.parity import served_scores
+from ltr_harness.monitoring.parity import served, served_scores
 from ltr_harness.monitoring.queries import columns_of
+from ltr_harness.monitoring.reading import query_table
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.result import json_schema as result_schema
-from ltr_harness.monitoring.rows import query_table
-from ltr_harness.monitoring.served_scores import served
 from ltr_harness.runs import find_runs
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -263,7 +262,7 @@ def test_the_order_of_rows_and_batches_shows_nowhere(monkeypatch: pytest.MonkeyP
     )
     for name in ("BATCH_ROWS", "IN_MEMORY_ROWS"):
         monkeypatch.setattr(f"ltr_harness.logs.log.{name}", 100)
-    monkeypatch.setattr("ltr_harness.monitoring.served_scores._PIECE", 33)
+    monkeypatch.setattr("ltr_harness.monitoring.parity._PIECE", 33)
     assert one == other == found(log, parity=model).document["parity"]
 
 

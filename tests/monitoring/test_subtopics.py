@@ -14,7 +14,7 @@ from ltr_harness.logs.contract import Contract
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import columns_of
-from ltr_harness.monitoring.rows import query_table
+from ltr_harness.monitoring.reading import query_table
 
 METRICS = ["alpha_ndcg@5", "err_ia(relevant=1)@5"]
 SETTINGS: dict[str, Any] = {

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.errors import UsageError
-from ltr_harness.monitoring.periods import correlation_of_neighbours, share_of_variance
+from ltr_harness.monitoring.calendar import correlation_of_neighbours, share_of_variance
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.stats.two_samples import Sample
 

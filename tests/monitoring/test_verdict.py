@@ -9,7 +9,7 @@ import pytest
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.labels import LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
 from ltr_harness.monitoring.presentation import CAUTION
-from ltr_harness.monitoring.values import FeatureDrift, Interval, Presentation, Split, Verdict
+from ltr_harness.monitoring.result import FeatureDrift, Interval, Presentation, Split, Verdict
 from ltr_harness.monitoring.verdict import _explains, cause_of, verdict_of
 
 from .conftest import (  # type: ignore[import-not-found]

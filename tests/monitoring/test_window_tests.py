@@ -15,7 +15,7 @@ from ltr_harness.monitoring.history import PastWindow
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import with_value
-from ltr_harness.monitoring.values import Change, Interval, Window
+from ltr_harness.monitoring.result import Change, Interval, Window
 from ltr_harness.monitoring.windows import (
     OF_ALPHA,
     _bounded,
