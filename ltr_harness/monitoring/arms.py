@@ -23,7 +23,6 @@ from ltr_harness.monitoring.result import (
     Arm,
     ArmComparison,
     ArmDifference,
-    Interval,
     MonitorResult,
     label,
     table_of,
@@ -36,6 +35,7 @@ from ltr_harness.stats.method import Method
 from ltr_harness.stats.reference import hall, normal_of_t, t_of_normal, unhall
 from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
 from ltr_harness.stats.several_samples import same_shares_p, sample_ratio_p
+from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import count_of, p_equals, plural
 
 _BROKEN = 0.001  # chance of shares as odd as these, below which nothing is said of the arms
@@ -290,7 +290,7 @@ def _tested(
                 measure=measure.name,
                 mean=mean[j],
                 control=before[j],
-                difference=Interval(
+                difference=Estimate(
                     value, below, above, p, error, n[j] + n_before[j], float(apart.freedom[j])
                 ),
                 relative=float(apart.mean[j] / before[j]) if before[j] else float("nan"),

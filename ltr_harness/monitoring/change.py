@@ -10,13 +10,12 @@ from scipy.special import fdtrc
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.calendar import hours_of_week, local_days
 from ltr_harness.monitoring.inputs import divided, query_features, segment_column, segments_of
-from ltr_harness.monitoring.periods import Periods, interval, of_mean
+from ltr_harness.monitoring.periods import Periods, mean_of
 from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
 from ltr_harness.monitoring.result import (
     Adjustment,
     Cell,
     Change,
-    Interval,
     MonitorResult,
     Split,
     label,
@@ -44,7 +43,7 @@ Floats = NDArray[np.float64]
 def changes(periods: Periods, tested: Periods) -> list[Change]:
     """Every metric's difference; the first is the one that may raise an alert."""
     found = []
-    confidence, either = periods.config.compare.confidence, periods.config.compare.alternative == "change"
+    either = periods.config.compare.alternative == "change"
     for at, (name, metric) in enumerate(
         zip(columns_of(periods.now, "metric"), periods.config.resolved_metrics, strict=True)
     ):
@@ -54,10 +53,9 @@ def changes(periods: Periods, tested: Periods) -> list[Change]:
         values = None if at == 0 else (column_of(tested.now, column), column_of(tested.before, column))
         side: Alternative = "change" if either else "drop" if metric.higher_is_better else "rise"
         estimate = tested.compare(values, alternative=side)
-        a, b = mean_estimate(now, confidence), mean_estimate(before, confidence)
+        a, b = mean_of(now, periods.config), mean_of(before, periods.config)
         relative = estimate.value / b.value if b.value else float("nan")
-        change = interval(estimate)
-        found.append(Change(name, of_mean(a), of_mean(b), change, relative, _method(tested, estimate)))
+        found.append(Change(name, a, b, estimate, relative, _method(tested, estimate)))
     return found
 
 
@@ -75,16 +73,16 @@ def _method(periods: Periods, tested: Estimate) -> str:
     return ", ".join(parts)
 
 
-def adjustment(periods: Periods, difference: Interval) -> Adjustment | None:
+def adjustment(periods: Periods, difference: Estimate) -> Adjustment | None:
     """What adjusting made of the primary metric's difference; None where it is as it is."""
     if not periods.config.compare.adjust or periods.common is not None:
         return None
-    plain = interval(periods.compare())
+    plain = periods.compare()
     gone = 1 - difference.error**2 / plain.error**2 if plain.error > 0 else float("nan")
     return Adjustment(periods.config.compare.adjust, plain, gone)
 
 
-def paired_by_key(periods: Periods) -> Interval | None:
+def paired_by_key(periods: Periods) -> Estimate | None:
     """The change over keys (query texts) that recur in both periods, each counted once; None without keys."""
     tables = periods.now, periods.before
     one, two = (column_of(table, "pair_key") for table in tables)
@@ -101,7 +99,7 @@ def paired_by_key(periods: Periods) -> Interval | None:
     d = d[~np.isnan(d)]
     if d.size < 2:
         return None
-    return interval(mean_estimate(Sample(d), periods.config.compare.confidence, periods.alternative))
+    return mean_estimate(Sample(d), periods.config.compare.confidence, periods.alternative)
 
 
 def splits(periods: Periods) -> list[Split]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import codes_of, together
-from ltr_harness.monitoring.periods import Periods, interval
+from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, label, table_of
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph
@@ -244,7 +244,7 @@ def _drift(
 
 def divided(parts: Decomposition, m: int) -> dict[str, Any]:
     """What every column of `m` says of the change that its cells divide."""
-    of_change = {name: interval(getattr(parts, name)) for name in ("within", "mix", "unmatched")}
+    of_change = {name: getattr(parts, name) for name in ("within", "mix", "unmatched")}
     return {**of_change, "mix_chance": min(1.0, m * parts.mix_chance), "lacking": parts.lacking}
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.monitoring.calendar import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.periods import Periods, interval
+from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import columns_of
 from ltr_harness.monitoring.result import LabelTest, MonitorResult, label, table_of
 from ltr_harness.monitoring.summaries import mean_of_known
@@ -51,7 +51,7 @@ def label_tests(periods: Periods, cut: Cut, mature: NDArray[np.int64]) -> list[L
         for window, rows in _parts(cut, mature, config):
             if rows.size >= 2:
                 tested = periods.compare((ours, theirs), rows, "drop", days)
-                tests.append(LabelTest(what, window, base, mean_of_known(ours[rows]), interval(tested)))
+                tests.append(LabelTest(what, window, base, mean_of_known(ours[rows]), tested))
     p = bonferroni([test.difference.p for test in tests])
     done = []
     for test, corrected in zip(tests, p.tolist(), strict=True):

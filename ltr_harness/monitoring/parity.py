@@ -23,10 +23,9 @@ from ltr_harness.metrics import bind
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.config import Parity as ParityRule
-from ltr_harness.monitoring.periods import interval, own_clusters
+from ltr_harness.monitoring.periods import own_clusters
 from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import (
-    Interval,
     MonitorResult,
     Parity,
     ParityExample,
@@ -39,7 +38,7 @@ from ltr_harness.own_files import admitted
 from ltr_harness.readers.rows import recoded
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table
 from ltr_harness.stats.several_samples import bonferroni
-from ltr_harness.stats.two_samples import Sample, mean_estimate
+from ltr_harness.stats.two_samples import Estimate, Sample, mean_estimate
 from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
@@ -276,14 +275,14 @@ def _window(label: str, at: Codes, table: pd.DataFrame, config: MonitorConfig) -
     )
 
 
-def _share(rows: Floats, differ: Floats, clusters: Codes | None, config: MonitorConfig) -> Interval:
+def _share(rows: Floats, differ: Floats, clusters: Codes | None, config: MonitorConfig) -> Estimate:
     """Of the rows, those that differ: a ratio, whose error goes by what each query pulls it."""
     assert config.parity is not None
     if not rows.size:
-        return Interval(float("nan"))
+        return Estimate(float("nan"))
     share, bound = differ.sum() / rows.sum(), config.parity.max_share
     pulled = share + (differ - share * rows) / rows.mean()
-    found = interval(mean_estimate(Sample(pulled - bound, clusters), config.compare.confidence, "rise"))
+    found = mean_estimate(Sample(pulled - bound, clusters), config.compare.confidence, "rise")
     reach = found.high - found.value
     low, high = np.clip([share - reach, share + reach], 0.0, 1.0).tolist()
     return replace(found, value=float(share), low=low, high=high)

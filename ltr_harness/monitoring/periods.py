@@ -21,7 +21,6 @@ from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.calendar import DaysDiffer, Units, season_of, units_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import column_of, columns_of, places_of, primary_of
-from ltr_harness.monitoring.result import Interval
 from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
 from ltr_harness.stats.moments import paired_differences
 from ltr_harness.stats.several_samples import widened
@@ -403,12 +402,6 @@ def own_clusters(category: pd.Categorical, offset: int = 0) -> Codes:
     return codes
 
 
-def interval(estimate: Estimate) -> Interval:
-    """A tested difference."""
-    e = estimate
-    return Interval(e.value, e.low, e.high, e.p, e.error, e.n, e.freedom)
-
-
-def of_mean(estimate: Estimate) -> Interval:
-    """A mean: nobody asks whether it is 0."""
-    return replace(interval(estimate), p=float("nan"))
+def mean_of(sample: Sample, config: MonitorConfig) -> Estimate:
+    """The mean with its interval; no test asks whether it is 0."""
+    return replace(mean_estimate(sample, config.compare.confidence), p=float("nan"))

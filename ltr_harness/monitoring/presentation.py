@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ltr_harness.monitoring.periods import Periods, interval
+from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, grades_by_rank
-from ltr_harness.monitoring.result import Interval, MonitorResult, Presentation, RankRow, table_of
+from ltr_harness.monitoring.result import MonitorResult, Presentation, RankRow, table_of
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.several_samples import WindowVariance, widened
-from ltr_harness.stats.two_samples import Influence, between, profile_p
+from ltr_harness.stats.two_samples import Estimate, Influence, between, profile_p
 
 CAUTION = "click-based NDCG mixes ranking quality with presentation"
 _RANKS = 10
@@ -45,7 +45,7 @@ def presentation(periods: Periods) -> Presentation:
         for rank in range(ours[0].shape[1])
         if ours[1][rank] or theirs[1][rank]
     )
-    return Presentation(rows, p, distance, changed, interval(top), signature, **_ips(periods))
+    return Presentation(rows, p, distance, changed, top, signature, **_ips(periods))
 
 
 def _positives(table: pd.DataFrame) -> tuple[Floats, Floats]:
@@ -72,7 +72,7 @@ def _ips(periods: Periods) -> dict[str, Any]:
     measured = WindowVariance(variance, variance, float("inf"), 0)
     change = widened(change, measured, float(variance > 0), "drop", periods.config.compare.confidence)
     return {
-        "ips": interval(change),
+        "ips": change,
         "ips_before": float(before.mean()),
         "ips_now": float(now.mean()),
         "ips_normalised": _normalised(periods),
@@ -110,7 +110,7 @@ def _by_rank(table: pd.DataFrame, propensities: tuple[float, ...], clip: float, 
     return np.asarray(gains * float(column_of(table, "ips").mean()) / (gains.sum() or 1.0))
 
 
-def _normalised(periods: Periods) -> Interval:
+def _normalised(periods: Periods) -> Estimate:
     """Change of sum(IPS-DCG) / sum(weighted gain): how high the gains stand, whatever their amount."""
     ratios, influences = [], []
     for table, clusters in zip((periods.now, periods.before), periods.clusters, strict=True):
@@ -121,7 +121,7 @@ def _normalised(periods: Periods) -> Interval:
         influences.append(Influence.of((top - ratio * bottom) / mean if mean else top * np.nan, clusters))
     confidence, n = periods.config.compare.confidence, len(periods.now) + len(periods.before)
     change = ratios[0] - ratios[1]
-    return interval(between(change, *influences, alternative="drop", confidence=confidence, n=n))
+    return between(change, *influences, alternative="drop", confidence=confidence, n=n)
 
 
 def _effective(table: pd.DataFrame) -> float:

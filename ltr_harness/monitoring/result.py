@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
@@ -15,30 +15,10 @@ from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Column, Table
+from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import json_value, printable
 
 SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A number, its interval, its p-value where something was tested, its standard error and degrees of freedom."""
-
-    value: float
-    low: float = float("nan")
-    high: float = float("nan")
-    p: float = float("nan")
-    error: float = float("nan")
-    n: int = 0
-    freedom: float = float("nan")
-
-    def __str__(self) -> str:
-        return f"{self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
-
-    @property
-    def direction(self) -> Literal["fell", "rose", ""]:
-        """In which direction the interval shows a change; empty where it holds 0."""
-        return "fell" if self.high < 0 else "rose" if self.low > 0 else ""
 
 
 @dataclass(frozen=True)
@@ -54,7 +34,7 @@ class Window:
     n_defined: int  # with a value of the primary metric
     n_clusters: int  # independent units
     means: dict[str, float]  # metric to mean
-    interval: Interval  # of the primary metric's mean
+    interval: Estimate  # of the primary metric's mean
     bounded: tuple[float, float] | None  # an interval that holds where nearly all queries are at the ceiling
     share_zero: float  # of the primary metric's values, as the next four
     share_one: float
@@ -72,14 +52,14 @@ class Window:
     # hours since Monday 00:00 to queries with a value: what later runs need to know of the season
     hours_of_week: dict[str, int] = field(default_factory=dict)
     # the mean as the baseline's mix would have it, which `change` is about; None where nothing is adjusted
-    adjusted: Interval | None = None
-    change: Interval | None = None  # against the baseline; p before correction
+    adjusted: Estimate | None = None
+    change: Estimate | None = None  # against the baseline; p before correction
     p_corrected: float = float("nan")
     alert: bool = False  # with `min_drop`; a notice where `MonitorResult.alerts` does not hold it
-    trailing: Interval | None = None  # the same for the window and those before it
+    trailing: Estimate | None = None  # the same for the window and those before it
     trailing_p_corrected: float = float("nan")
     trailing_alert: bool = False
-    running: Interval | None = None  # the same for all windows on record up to it, at all times at once
+    running: Estimate | None = None  # the same for all windows on record up to it, at all times at once
     running_p_corrected: float = float("nan")
     running_alert: bool = False
 
@@ -94,9 +74,9 @@ class Change:
     """One metric, production against the baseline, over all mature queries."""
 
     metric: str
-    production: Interval
-    baseline: Interval
-    difference: Interval
+    production: Estimate
+    baseline: Estimate
+    difference: Estimate
     relative: float
     method: str
     p_corrected: float = float("nan")
@@ -109,7 +89,7 @@ class Adjustment:
     """The primary metric's difference without adjusting for columns, and the share of its variance that is gone."""
 
     columns: tuple[str, ...]
-    plain: Interval
+    plain: Estimate
     variance_removed: float
 
 
@@ -129,10 +109,10 @@ class Parts:
     """The change divided by one column of the log: within + mix + unmatched."""
 
     column: str
-    within: Interval  # from changes inside the values that both periods have, and from other shares of them
-    mix: Interval
+    within: Estimate  # from changes inside the values that both periods have, and from other shares of them
+    mix: Estimate
     # from values that only one period has; no mix, as nobody knows the other's mean there
-    unmatched: Interval
+    unmatched: Estimate
     # p-value, corrected over all inputs: how often the mix would be as large in shuffled data
     mix_chance: float
     lacking: float  # share of production's queries with a value that the baseline lacks
@@ -158,10 +138,10 @@ class Slice:
     before: float
     now: float
     rest_change: float
-    excess: Interval  # its change beyond the rest's change
+    excess: Estimate  # its change beyond the rest's change
     impact: float  # share times excess, in points of the overall metric
     q: float  # its p-value, by Bonferroni over all candidates of its round
-    confirmed: Interval | None = None
+    confirmed: Estimate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +176,7 @@ class LabelTest:
     window: str
     before: float
     now: float
-    difference: Interval
+    difference: Estimate
     p_corrected: float = float("nan")
     alert: bool = False
 
@@ -220,14 +200,14 @@ class Presentation:
     shape_p: float  # whether the share of positives per rank moved, and by how much (total variation)
     shape_distance: float
     changed: bool  # significant and of a size that matters
-    top: Interval  # change of the rate at rank 1, which every user looks at
+    top: Estimate  # change of the rate at rank 1, which every user looks at
     # none, page (rank 1 shown to be as before, others not), proportional (all ranks alike), ranking (rank 1
     # too, or nobody can tell)
     signature: str
-    ips: Interval | None = None  # change of IPS-DCG; None without propensities
+    ips: Estimate | None = None  # change of IPS-DCG; None without propensities
     ips_before: float = float("nan")
     ips_now: float = float("nan")
-    ips_normalised: Interval | None = None  # change of IPS-DCG per unit of weighted gain
+    ips_normalised: Estimate | None = None  # change of IPS-DCG per unit of weighted gain
     # effective number of weighted gains, (sum w)**2 / sum w**2, before and now
     effective: tuple[float, float] | None = None
 
@@ -280,7 +260,7 @@ class ArmDifference:
     measure: str  # a metric, `queries with <event>`, or a column of `columns.online`: means over queries
     mean: float  # of the arm, of the control, and the difference as a share of that
     control: float
-    difference: Interval  # with an interval for all measures and arms at once, and its own p-value, by units
+    difference: Estimate  # with an interval for all measures and arms at once, and its own p-value, by units
     relative: float
     p_corrected: float
     n_queries: int
@@ -318,7 +298,7 @@ class ParityWindow:
     n_queries: int  # with a logged score
     n_rows: int
     # of the rows, those served another score than the model's; p of more than `Parity.max_share`
-    share: Interval
+    share: Estimate
     # difference of scores, the largest and the median over queries with such rows of their largest
     largest: float
     typical: float
@@ -415,7 +395,7 @@ class Online:
     correlation: float  # Spearman's, of the windows' means with the primary metric's; NaN below four windows
     n_windows: int
     # now against before, tested as the metric is, both sides; None without a baseline
-    difference: Interval | None = None
+    difference: Estimate | None = None
     p_corrected: float = float("nan")
 
 
@@ -443,7 +423,7 @@ class Found:
     family: str = "nothing was tested over time"  # the tests that were corrected together, in words
     # of every metric, of which the first one raises alerts; and over recurring keys
     changes: tuple[Change, ...] = ()
-    keyed: Interval | None = None
+    keyed: Estimate | None = None
     adjustment: Adjustment | None = None
     splits: tuple[Split, ...] = ()
     slices: tuple[Slice, ...] = ()
@@ -529,7 +509,7 @@ def table_of(
 
     def cell(record: Any, what: str | Callable[[Any], Any]) -> blocks.Cell:
         value = getattr(record, what) if isinstance(what, str) else what(record)
-        return blocks.Estimate(value.value, value.low, value.high) if isinstance(value, Interval) else value
+        return blocks.Estimate(value.value, value.low, value.high) if isinstance(value, Estimate) else value
 
     rows = tuple(tuple(cell(record, what) for _, what in shown) for record in records)
     return Table(name, caption, tuple(column for column, _ in shown), rows, **options)

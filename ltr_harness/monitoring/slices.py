@@ -19,11 +19,11 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import columns_of
-from ltr_harness.monitoring.result import Interval, MonitorResult, Slice, label, table_of
+from ltr_harness.monitoring.result import MonitorResult, Slice, label, table_of
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.several_samples import bonferroni
-from ltr_harness.stats.two_samples import Influence, one_sided
+from ltr_harness.stats.two_samples import Estimate, Influence, one_sided
 from ltr_harness.wording import count_of
 
 _AT_MOST = 10
@@ -209,7 +209,7 @@ class _Candidates:
             before=shown_before,
             now=float(sign * (self._mean_in[0, at] + now.centre)),
             rest_change=float(sign * rest) if with_before else nan,
-            excess=Interval(value, value - reach, value + reach, float(self.p[at]), float(self.error[at]), n),
+            excess=Estimate(value, value - reach, value + reach, float(self.p[at]), float(self.error[at]), n),
             impact=n / total * value,
             q=q,
         )

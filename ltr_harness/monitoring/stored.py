@@ -21,7 +21,8 @@ from ltr_harness.logs.log import files_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import rule_of_run
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
-from ltr_harness.monitoring.result import Interval, MonitorResult, Slice, Watched, Window
+from ltr_harness.monitoring.result import MonitorResult, Slice, Watched, Window
+from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of, csv_text
 
@@ -253,7 +254,7 @@ def _attributes(record: Window | Slice, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-def _interval(name: str, interval: Interval | None, with_p: bool = True) -> dict[str, Any]:
+def _interval(name: str, interval: Estimate | None, with_p: bool = True) -> dict[str, Any]:
     columns = {"": "value", "_low": "low", "_high": "high"} | ({"_p": "p"} if with_p else {})
     return {f"{name}{end}": interval and getattr(interval, of) for end, of in columns.items()}
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.logs.contract import CHECKS, LogFinding
 from ltr_harness.monitoring.calendar import Cut
-from ltr_harness.monitoring.periods import Periods, interval
+from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
 from ltr_harness.monitoring.result import (
     Conventions,
@@ -81,7 +81,7 @@ def online(
         before, difference = None if periods is None else column_of(periods.before, f"online:{name}"), None
         if periods is not None and before is not None:
             values = column_of(periods.now, f"online:{name}")
-            difference = interval(periods.compare((values, before), alternative="change"))
+            difference = periods.compare((values, before), alternative="change")
         base = float("nan") if before is None else mean_of_known(before)
         rows.append(Online(name, base, mean_of_known(values), correlation, len(pairs), difference))
     corrected = bonferroni([row.difference.p if row.difference else np.nan for row in rows]) / spent

@@ -20,13 +20,13 @@ from ltr_harness.monitoring.result import (
     Change,
     FeatureDrift,
     Found,
-    Interval,
     LabelTest,
     Presentation,
     Slice,
     Split,
     Verdict,
 )
+from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import count_of, p_equals, plural
 
 _EXPLAINS = 0.5  # from this share of the change on, the mix is called the cause
@@ -244,7 +244,7 @@ def _add_parity(lines: _Lines, evidence: Evidence) -> None:
 def _change_lines(evidence: Evidence) -> list[Alert]:
     lines, primary = [], evidence.config.primary
 
-    def add(difference: Interval, p: float, where: str, window: str = "") -> None:
+    def add(difference: Estimate, p: float, where: str, window: str = "") -> None:
         lines.append(Alert("change", f"{primary} {difference} {_p(p)} {where}", window))
 
     change = evidence.change
@@ -314,7 +314,7 @@ class _Composition(NamedTuple):
     sentence: str
     column: str
     part: float
-    within: Interval
+    within: Estimate
 
 
 def _composition(evidence: Evidence, total: float, share: float) -> _Composition | None:
@@ -375,11 +375,11 @@ def _ranking(evidence: Evidence, *, alone: bool) -> tuple[str, str]:
     return "everywhere", "It changed about equally everywhere: no segment stands out." + tail
 
 
-def _explains(part: Interval, chance: float, total: float, share: float) -> bool:
+def _explains(part: Estimate, chance: float, total: float, share: float) -> bool:
     return chance <= _CHANCE and _significant(part, total, share)
 
 
-def _significant(part: Interval, total: float, share: float) -> bool:
+def _significant(part: Estimate, total: float, share: float) -> bool:
     """Whether a part goes the way of the whole, for certain, and is at least a share of it."""
     same_way = np.sign(part.value) == np.sign(total) != 0
     return bool(same_way and part.direction and abs(part.value) >= share * abs(total))

@@ -18,9 +18,9 @@ from scipy.special import ndtri, stdtr
 from ltr_harness.monitoring.calendar import Cut, hours_of_week
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.history import PastWindow, with_past
-from ltr_harness.monitoring.periods import Periods, interval, of_mean, own_clusters
+from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
 from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
-from ltr_harness.monitoring.result import Change, Interval, MonitorResult, Window, label, raised, table_of
+from ltr_harness.monitoring.result import Change, MonitorResult, Window, label, raised, table_of
 from ltr_harness.monitoring.summaries import mean_of_known
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table, Tone
 from ltr_harness.report.charts import PALETTE, spec
@@ -28,7 +28,7 @@ from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
 from ltr_harness.stats.several_samples import bonferroni
-from ltr_harness.stats.two_samples import Estimate, Sample, mean_estimate
+from ltr_harness.stats.two_samples import Estimate, Sample
 from ltr_harness.wording import count_of
 
 OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
@@ -58,7 +58,7 @@ def with_running(
     return rows
 
 
-def _tested(estimate: Estimate, looks: int, periods: Periods) -> tuple[Interval, float]:
+def _tested(estimate: Estimate, looks: int, periods: Periods) -> tuple[Estimate, float]:
     """The difference with an interval that holds at all times, and its p as part of the whole alpha."""
     compare, side = periods.config.compare, periods.alternative
     base = periods.baseline_error
@@ -77,7 +77,7 @@ def _tested(estimate: Estimate, looks: int, periods: Periods) -> tuple[Interval,
     wide = float(always_valid_reach(information, TIGHTEST, unsure * (1 - _BASELINE))) * own
     reach = wide + float(ndtri(1 - unsure * _BASELINE / 2)) * base
     low, high = estimate.value - reach, estimate.value + reach
-    running = Interval(estimate.value, low, high, p, estimate.error, estimate.n, estimate.freedom)
+    running = replace(estimate, low=low, high=high, p=p)
     return running, min(1.0, p / (OF_ALPHA * (1 - _BASELINE)))
 
 
@@ -115,7 +115,7 @@ def window_rows(
                 n_defined=int(kept.size),
                 n_clusters=int(kept.size if sample.clusters is None else np.unique(sample.clusters).size),
                 means={name: mean_of_known(v[members]) for name, v in metrics.items()},
-                interval=of_mean(mean_estimate(sample, config.compare.confidence)),
+                interval=mean_of(sample, config),
                 bounded=_bounded(kept, config),
                 share_zero=mean_of_known((kept == low).astype(np.float64)),
                 share_one=mean_of_known((kept >= high).astype(np.float64)),
@@ -159,8 +159,8 @@ def compared_windows(
             adjusted = None
             if periods.prediction is not None:
                 sample = periods.sample_now(rows=mine)
-                adjusted = of_mean(mean_estimate(sample, periods.config.compare.confidence))
-            change = interval(periods.compare(rows=mine))
+                adjusted = mean_of(sample, periods.config)
+            change = periods.compare(rows=mine)
             tested[-1] = replace(row, status="tested", change=change, adjusted=adjusted)
     if trailing < 2:
         return tested
@@ -172,7 +172,7 @@ def compared_windows(
         earlier = [w for w in past if number - trailing < w.number < cut.number[0]]
         joined = np.sort(np.concatenate([members[i] for i in near]))
         if near.size + len(earlier) >= 2 and joined.size >= least:
-            tested[at] = replace(tested[at], trailing=interval(with_past(joined, earlier, periods)))
+            tested[at] = replace(tested[at], trailing=with_past(joined, earlier, periods))
     return tested
 
 
@@ -188,7 +188,7 @@ def corrected(
     raw += [w.trailing.p if w.trailing else np.nan for w in windows]
     p = _spent(np.array(raw), windows, past, 1 - OF_ALPHA) if endless else _in_turn(np.array(raw), alpha)
 
-    def alerts(difference: Interval | None, p_value: float) -> bool:
+    def alerts(difference: Estimate | None, p_value: float) -> bool:
         return difference is not None and p_value <= alpha and periods.matters(difference.value)
 
     significant, matters = p[0] <= alpha, periods.matters(change.difference.value)
@@ -374,7 +374,7 @@ def _means_layers() -> list[dict[str, Any]]:
     ]
 
 
-def _baseline_layers(base: Interval) -> list[dict[str, Any]]:
+def _baseline_layers(base: Estimate) -> list[dict[str, Any]]:
     band = {"base": round(base.value, 5), "from": round(base.low, 5), "to": round(base.high, 5)}
     data = {"values": [] if math.isnan(base.low) else [band]}
     area = {"y": _y("from"), "y2": {"field": "to"}}

@@ -149,9 +149,7 @@ def widened(
     error = float(np.sqrt(variance))
     reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
     p = float(one_sided(np.array(plain.value / error), np.array(freedom), alternative))
-    return Estimate(
-        plain.value, plain.value - reach, plain.value + reach, p, error, freedom, plain.n, plain.clusters
-    )
+    return Estimate(plain.value, plain.value - reach, plain.value + reach, p, error, plain.n, freedom)
 
 
 def _windows(values: Floats, windows: Codes, clusters: Codes | None, size: int) -> tuple[Floats, Floats]:

@@ -38,16 +38,23 @@ class Sample:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its uncertainty."""
+    """A number with its uncertainty; what is not known, or not asked, is NaN."""
 
-    value: float  # the estimate
-    low: float  # the interval's ends; NaN where there is too little to tell
-    high: float
-    p: float  # against 0, for the alternative asked for; NaN likewise
-    error: float  # standard error
-    freedom: float  # degrees of freedom of the t distribution
-    n: int  # queries behind it
-    clusters: int  # independent units behind it
+    value: float
+    low: float = float("nan")  # the interval's ends
+    high: float = float("nan")
+    p: float = float("nan")  # against 0, for the alternative asked for
+    error: float = float("nan")  # standard error
+    n: int = 0  # queries behind it
+    freedom: float = float("nan")  # degrees of freedom of the t distribution
+
+    def __str__(self) -> str:
+        return f"{self.value:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+
+    @property
+    def direction(self) -> Literal["fell", "rose", ""]:
+        """In which direction the interval shows a change; empty where it holds 0."""
+        return "fell" if self.high < 0 else "rose" if self.low > 0 else ""
 
 
 def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alternative = "change") -> Estimate:
@@ -60,7 +67,7 @@ def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alterna
     """
     mean, spread = sample.plain
     n = sample.values.size
-    return _estimate(mean, spread.variance, spread.freedom, alternative, confidence, n, spread.units)
+    return _estimate(mean, spread.variance, spread.freedom, alternative, confidence, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,13 +155,12 @@ def between(
         freedom = 1 / (a**2 / one.freedom + b**2 / other.freedom)
     # the covariance may not eat the whole variance: two noisy halves are never a certainty
     variance = max(variance - 2 * one.covariance(other), 1e-3 * variance)
-    return _estimate(value, variance, freedom, alternative, confidence, n, one.units + other.units)
+    return _estimate(value, variance, freedom, alternative, confidence, n)
 
 
 def missing(n: int = 0) -> Estimate:
     """What is said where nothing can be."""
-    nan = float("nan")
-    return Estimate(nan, nan, nan, nan, nan, nan, n, 0)
+    return Estimate(float("nan"), n=n)
 
 
 def one_sided(t: Floats, freedom: Floats, alternative: Alternative) -> Floats:
@@ -209,21 +215,14 @@ def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> tuple[float,
 
 
 def _estimate(
-    value: float,
-    variance: float,
-    freedom: float,
-    alternative: Alternative,
-    confidence: float,
-    n: int,
-    units: int,
+    value: float, variance: float, freedom: float, alternative: Alternative, confidence: float, n: int
 ) -> Estimate:
     if np.isnan(value) or np.isnan(variance):  # of a single unit
-        nan = float("nan")
-        return Estimate(value, nan, nan, nan, nan, nan, n, units)
+        return Estimate(value, n=n)
     error = float(np.sqrt(variance))
     if error <= 1e-15 * abs(value):  # constants: what differs, differs for certain
         sided = {"drop": value < 0, "rise": value > 0, "change": value != 0}[alternative]
-        return Estimate(value, value, value, SMALLEST_P if sided else 1.0, 0.0, freedom, n, units)
+        return Estimate(value, value, value, SMALLEST_P if sided else 1.0, 0.0, n, freedom)
     reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
     p = float(one_sided(np.array(value / error), np.array(freedom), alternative))
-    return Estimate(value, value - reach, value + reach, p, error, freedom, n, units)
+    return Estimate(value, value - reach, value + reach, p, error, n, freedom)

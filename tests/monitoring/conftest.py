@@ -19,7 +19,6 @@ from ltr_harness.monitoring.result import (
     Adjustment,
     Change,
     FeatureDrift,
-    Interval,
     LabelTest,
     MonitorResult,
     Presentation,
@@ -29,6 +28,7 @@ from ltr_harness.monitoring.result import (
 )
 from ltr_harness.monitoring.stages import analysed
 from ltr_harness.monitoring.verdict import Evidence
+from ltr_harness.stats.two_samples import Estimate
 
 DAY = 86_400 * 10**9
 START = int(np.datetime64("2026-01-05", "ns").astype(np.int64))  # a Monday
@@ -107,13 +107,13 @@ def xyz() -> pd.DataFrame:
 
 
 NAN = float("nan")
-FELL, ROSE, STILL = Interval(-0.02, -0.03, -0.01), Interval(0.02, 0.01, 0.03), Interval(0.01, -0.02, 0.04)
+FELL, ROSE, STILL = Estimate(-0.02, -0.03, -0.01), Estimate(0.02, 0.01, 0.03), Estimate(0.01, -0.02, 0.04)
 
 
-def change(difference: Interval, *, alert: bool = False, **given: Any) -> Change:
-    now = Interval(0.8 + difference.value)
+def change(difference: Estimate, *, alert: bool = False, **given: Any) -> Change:
+    now = Estimate(0.8 + difference.value)
     given = {"method": "by query", "p_corrected": 0.02} | given
-    return Change("ndcg@10", now, Interval(0.8), difference, NAN, alert=alert, **given)
+    return Change("ndcg@10", now, Estimate(0.8), difference, NAN, alert=alert, **given)
 
 
 AS_BEFORE = change(STILL)
@@ -152,7 +152,7 @@ def window(label: str, **given: Any) -> Window:
     return Window(label, **(rest | {"status": "tested"} | given))
 
 
-def page(signature: str = "none", *, changed: bool = True, ips: Interval | None = None) -> Presentation:
+def page(signature: str = "none", *, changed: bool = True, ips: Estimate | None = None) -> Presentation:
     return Presentation((), NAN, NAN, changed, STILL, signature, ips, 2.0, 1.8)
 
 
@@ -160,11 +160,11 @@ def labels(what: str = WITH_RELEVANT, where: str = "all", *, alert: bool = True)
     return LabelTest(what, where, 0.5, 0.25, STILL, 0.03, alert)
 
 
-def segment(excess: Interval, confirmed: Interval | None = None) -> Slice:
+def segment(excess: Estimate, confirmed: Estimate | None = None) -> Slice:
     return Slice("country=D", 100, 100, 0.1, 0.8, 0.7, 0.0, excess, NAN, NAN, confirmed)
 
 
-def split(column: str, mix: Interval, **given: Any) -> Split:
+def split(column: str, mix: Estimate, **given: Any) -> Split:
     given = {"mix_chance": 0.05, "improved_inside": False} | given
     still = {"within": STILL, "unmatched": STILL, "lacking": 0.0, "adjusted": NAN}
     return Split(column=column, mix=mix, cells=(), **(still | given))
@@ -174,5 +174,5 @@ def drift(column: str, **given: Any) -> FeatureDrift:
     names = "psi psi_threshold distance p shift carried missing_before missing_now explains"
     rest: dict[str, Any] = dict.fromkeys(names.split(), 0.25) | {"kind": "number", "lacking": 0.0}
     rest |= {"n_now": 9, "n_before": 9, "drifted": True, "mix": STILL, "unmatched": STILL}
-    rest |= {"within": Interval(NAN), "name": column}
+    rest |= {"within": Estimate(NAN), "name": column}
     return FeatureDrift(column=column, **(rest | {"mix_chance": 0.05, "unmatched_chance": 0.05} | given))

@@ -13,11 +13,12 @@ import pytest
 
 from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.result import Interval, MonitorResult
+from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.verdict import _explains
 from ltr_harness.stats.drift import bin_edges, binned, distances, psi, psi_threshold
 from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.two_samples import Estimate
 
 pytestmark = pytest.mark.long
 
@@ -385,8 +386,8 @@ def test_a_cause_is_seldom_named_by_chance(runs: int, query_table: Table, analys
 
 
 def test_a_part_explains_a_change_from_half_of_it_on() -> None:
-    def part(value: float) -> Interval:
-        return Interval(value, value - 0.02, value + 0.02, 0.01, 0.01, 100)
+    def part(value: float) -> Estimate:
+        return Estimate(value, value - 0.02, value + 0.02, 0.01, 0.01, 100)
 
     assert _explains(part(-0.05), 0.05, -0.1, 0.5)
     assert not _explains(part(-0.0499), 0.05, -0.1, 0.5)

@@ -22,7 +22,7 @@ from ltr_harness.monitoring.change import (
 )
 from ltr_harness.monitoring.inputs import segment_column
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.periods import Periods, interval
+from ltr_harness.monitoring.periods import Periods
 from ltr_harness.stats.adjustment import decompose
 from ltr_harness.stats.two_samples import Sample
 
@@ -77,7 +77,7 @@ def test_what_adjusting_removed_of_the_variance(query_table: Table) -> None:
     """An error of half the size is a quarter of the variance."""
     now, before = query_table([0.1, 0.4, 0.3]), query_table([0.4, 0.6, 0.5], prefix="b")
     found = periods(now, before, compare={"adjust": ["country"]})
-    plain = interval(found.compare())
+    plain = found.compare()
     halved = adjustment(found, replace(plain, error=plain.error / 2))
     assert halved is not None
     assert (halved.variance_removed, halved.plain, halved.columns) == (

@@ -8,8 +8,9 @@ import pytest
 
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.presentation import CAUTION
-from ltr_harness.monitoring.result import Interval, LabelTest, Presentation, Slice
+from ltr_harness.monitoring.result import LabelTest, Presentation, Slice
 from ltr_harness.monitoring.verdict import alerts_of
+from ltr_harness.stats.two_samples import Estimate
 
 from .conftest import (  # type: ignore[import-not-found]
     FELL,
@@ -24,7 +25,7 @@ from .conftest import (  # type: ignore[import-not-found]
 )
 
 WARNING = LogFinding("gaps", "warning", "production", 2, 10, "queries", "queries with gaps", ())
-IPS = Interval(-0.2, -0.3, -0.1)  # a tenth of the 2.0 it was
+IPS = Estimate(-0.2, -0.3, -0.1)  # a tenth of the 2.0 it was
 A_TENTH = {"compare": {"min_drop": 0.1}}
 
 
@@ -51,9 +52,9 @@ def test_of_an_input_the_worst_of_what_broke_is_said() -> None:
         (page("ranking"), False, False, False),
         (page("page", ips=IPS), True, False, False),
         (page("ranking", ips=IPS), True, False, False),
-        (page("ranking", ips=Interval(-0.19, -0.3, -0.1)), False, True, False),  # less than a tenth
-        (page("ranking", ips=Interval(-0.5, -0.9, 0.1)), False, True, False),  # not for certain
-        (page("ranking", ips=Interval(0.5, 0.4, 0.6)), False, True, False),
+        (page("ranking", ips=Estimate(-0.19, -0.3, -0.1)), False, True, False),  # less than a tenth
+        (page("ranking", ips=Estimate(-0.5, -0.9, 0.1)), False, True, False),  # not for certain
+        (page("ranking", ips=Estimate(0.5, 0.4, 0.6)), False, True, False),
         (page("page", ips=STILL), False, True, True),
         (page("none", changed=False, ips=STILL), False, False, False),
     ],
@@ -89,7 +90,7 @@ def test_what_is_worse_depends_on_the_metric() -> None:
 
 
 def test_a_fall_of_ips_dcg_alerts_where_the_metric_did_not_fall() -> None:
-    steady = page(changed=False, ips=Interval(-0.2, -0.3, -0.1, p=0.0001))
+    steady = page(changed=False, ips=Estimate(-0.2, -0.3, -0.1, p=0.0001))
     line = "ALERT change ips_dcg -0.2000 [-0.3000, -0.1000] p=0.0001 while ndcg@10 did not fall"
     alerts, notices = alerts_of(evidence(presentation=steady))
     assert ([str(alert) for alert in alerts], notices) == ([line], [])
@@ -208,20 +209,20 @@ def test_a_window_alerts_by_itself_else_with_those_before_it() -> None:
 
 SPLIT = {"slices": {"confirm_split": True, "alpha": 0.05}}
 OF_IT = "ndcg@10 in country=D {} beyond the rest, share 10.0 %"
-SURE, UNSURE = Interval(-0.3, -0.4, -0.2, p=0.05), Interval(-0.3, -0.4, -0.2, p=0.06)
+SURE, UNSURE = Estimate(-0.3, -0.4, -0.2, p=0.05), Estimate(-0.3, -0.4, -0.2, p=0.06)
 
 
 @pytest.mark.parametrize(
     ("sections", "worst", "said", "alerts"),
     [
         ({}, segment(FELL), f"{FELL}", True),
-        ({}, segment(Interval(-0.01)), f"{Interval(-0.01)}", True),  # min_drop itself
-        ({}, segment(Interval(-0.009)), f"{Interval(-0.009)}", False),
+        ({}, segment(Estimate(-0.01)), f"{Estimate(-0.01)}", True),  # min_drop itself
+        ({}, segment(Estimate(-0.009)), f"{Estimate(-0.009)}", False),
         ({"alerts": {"on": ["change"]}}, segment(FELL), f"{FELL}", False),
         (SPLIT, segment(FELL), f"{FELL}", False),
         (SPLIT, segment(FELL, SURE), f"{SURE}", True),
         (SPLIT, segment(FELL, UNSURE), f"{UNSURE}", False),
-        (SPLIT, segment(FELL, Interval(-0.009, p=0.01)), f"{Interval(-0.009)}", False),
+        (SPLIT, segment(FELL, Estimate(-0.009, p=0.01)), f"{Estimate(-0.009)}", False),
     ],
 )
 def test_a_segment_alerts_where_it_matters_and_is_sure(

@@ -17,11 +17,12 @@ from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.change import _season_p
 from ltr_harness.monitoring.history import PastWindow, append_history, read_history
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.result import Interval, Window
+from ltr_harness.monitoring.result import Window
 from ltr_harness.monitoring.stages import watch
 from ltr_harness.monitoring.stored import write_tables
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.windows import _spent, last_look, share_to_spend
+from ltr_harness.stats.two_samples import Estimate
 
 CONFIG: dict[str, Any] = {
     "columns": {"query_id": "request_id", "rank": "position", "timestamp": "ts"},
@@ -33,7 +34,7 @@ CONFIG: dict[str, Any] = {
 def window(number: int, mean: float = 0.8, n: int = 300) -> Window:
     nan = float("nan")
     return Window(
-        f"day {number}", 0, 1, number, 24.0, n, n, n, {}, Interval(mean, mean - 0.01, mean + 0.01, nan, 0.005, n), None,
+        f"day {number}", 0, 1, number, 24.0, n, n, n, {}, Estimate(mean, mean - 0.01, mean + 0.01, nan, 0.005, n), None,
         0.0, 0.0, nan, nan, nan, 10.0, 1.0, {}, None, 0.0, {}, "tested",
     )  # fmt: skip
 

@@ -9,8 +9,9 @@ import pytest
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.labels import LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
 from ltr_harness.monitoring.presentation import CAUTION
-from ltr_harness.monitoring.result import FeatureDrift, Interval, Presentation, Split, Verdict
+from ltr_harness.monitoring.result import FeatureDrift, Presentation, Split, Verdict
 from ltr_harness.monitoring.verdict import _explains, cause_of, verdict_of
+from ltr_harness.stats.two_samples import Estimate
 
 from .conftest import (  # type: ignore[import-not-found]
     FELL,
@@ -123,7 +124,7 @@ def test_a_changed_page_in_one_window_and_in_none() -> None:
         (page("ranking", ips=ROSE), "The ranking got better. IPS-DCG rose: 2.0000 -> 1.8000, {}. On"),
         (page("ranking", ips=STILL), "IPS-DCG did not measurably change: 2.0000 -> 1.8000, {}. On"),
         (
-            page("page", ips=Interval(-0.01, -0.015, -0.005)),
+            page("page", ips=Estimate(-0.01, -0.015, -0.005)),
             "The page changed. IPS-DCG fell: 2.0000 -> 1.8000, {} (less than min_drop 0.01 of what it was). On",
         ),
         (page(ips=FELL), "The ranking got worse. IPS-DCG fell: 2.0000 -> 1.8000, {}. On"),
@@ -233,15 +234,15 @@ def test_what_cannot_be_told() -> None:
         (FELL, 0.05, -0.041, False),
         (ROSE, 0.05, 0.04, True),
         (ROSE, 0.05, -0.04, False),
-        (Interval(-0.04, -0.09, 0.01), 0.05, -0.04, False),
+        (Estimate(-0.04, -0.09, 0.01), 0.05, -0.04, False),
     ],
 )
-def test_what_explains_a_change(part: Interval, chance: float, total: float, explains: bool) -> None:
+def test_what_explains_a_change(part: Estimate, chance: float, total: float, explains: bool) -> None:
     assert _explains(part, chance, total, 0.5) is explains
 
 
 F3_MIX = "Queries changed: f3 moved (PSI 0.25), and its mix explains -0.0200 of -0.0200."
-LESS, MORE = Interval(-0.015, -0.02, -0.01), Interval(-0.025, -0.03, -0.02)
+LESS, MORE = Estimate(-0.015, -0.02, -0.01), Estimate(-0.025, -0.03, -0.02)
 BROKE = {"broken": "is missing", "unmatched": FELL}
 
 

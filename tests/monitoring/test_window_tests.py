@@ -15,7 +15,7 @@ from ltr_harness.monitoring.history import PastWindow
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import with_value
-from ltr_harness.monitoring.result import Change, Interval, Window
+from ltr_harness.monitoring.result import Change, Window
 from ltr_harness.monitoring.windows import (
     OF_ALPHA,
     _bounded,
@@ -26,6 +26,7 @@ from ltr_harness.monitoring.windows import (
 )
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.two_samples import Estimate
 
 Table = Callable[..., pd.DataFrame]
 
@@ -112,11 +113,11 @@ def compared(
     return compared_windows(rows, whole, counted, periods, known)
 
 
-def trailing(*tables: Any, **options: Any) -> list[Interval | None]:
+def trailing(*tables: Any, **options: Any) -> list[Estimate | None]:
     return [w.trailing for w in compared(*tables, **options)]
 
 
-def told(found: Sequence[Interval | None]) -> list[Any]:
+def told(found: Sequence[Estimate | None]) -> list[Any]:
     """Difference and number of queries."""
     return [None if t is None else (pytest.approx(t.value), t.n) for t in found]
 
@@ -186,21 +187,21 @@ def test_a_replay_meets_itself_and_no_earlier_run(query_table: Table) -> None:
 
 
 def window(
-    number: int, own: Interval | None, trail: Interval | None = None, status: str = "tested"
+    number: int, own: Estimate | None, trail: Estimate | None = None, status: str = "tested"
 ) -> Window:
     return Window(
-        f"day {number}", 0, 1, number, 24.0, 9, 9, 9, {}, Interval(0.5), None, 0.0, 0.0, NAN, NAN, NAN, 10.0, 1.0,
+        f"day {number}", 0, 1, number, 24.0, 9, 9, 9, {}, Estimate(0.5), None, 0.0, 0.0, NAN, NAN, NAN, 10.0, 1.0,
         {}, None, 0.0, {}, status, change=own, trailing=trail,
     )  # fmt: skip
 
 
-def difference(value: float, p: float) -> Interval:
-    return Interval(value, p=p)
+def difference(value: float, p: float) -> Estimate:
+    return Estimate(value, p=p)
 
 
 def family(
     query_table: Table,
-    whole: Interval,
+    whole: Estimate,
     windows: list[Window],
     earlier: Sequence[PastWindow] = (),
     **compare: Any,

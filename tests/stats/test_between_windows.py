@@ -97,7 +97,7 @@ def test_too_few_windows_say_nothing() -> None:
 
 
 def test_widened_by_hand() -> None:
-    plain = Estimate(-0.03, -0.05, -0.01, 0.01, 0.01, 98.0, 100, 100)
+    plain = Estimate(-0.03, -0.05, -0.01, 0.01, 0.01, 100, 98.0)
     between = WindowVariance(0.0003, 0.00035, 6.0, 7)
     wide = widened(plain, between, 1 + 1 / 7, "drop")
     variance = 0.0001 + 8 / 7 * 0.0003

@@ -19,6 +19,7 @@ from ltr_harness.stats.two_samples import (
     difference,
     mean_estimate,
     profile_p,
+    weighted_mean,
 )
 
 RANDOM = np.random.default_rng(1)
@@ -34,7 +35,7 @@ def test_welch_is_scipys(alternative: str, theirs: str) -> None:
     assert ours.p == pytest.approx(reference.pvalue, rel=1e-9)
     low, high = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
     assert (ours.low, ours.high) == (pytest.approx(low), pytest.approx(high))
-    assert (ours.n, ours.clusters) == (130, 130)
+    assert (ours.n, sum(Sample(side).plain[1].units for side in (one, other))) == (130, 130)
 
 
 def test_the_mean_of_independent_queries_has_the_usual_interval() -> None:
@@ -71,7 +72,7 @@ def test_equal_values_of_a_cluster_count_once() -> None:
     repeated = Sample(np.repeat(values, 5), clusters=np.repeat(np.arange(20), 5))
     once, many = mean_estimate(Sample(values)), mean_estimate(repeated)
     assert many.error == pytest.approx(once.error)
-    assert (many.clusters, many.n) == (20, 100)
+    assert (repeated.plain[1].units, many.n) == (20, 100)
 
 
 def test_users_in_both_periods_sharpen_the_difference() -> None:
@@ -161,7 +162,10 @@ def test_strata_without_a_share_in_the_first_sample_say_nothing() -> None:
         expected = difference(one, among)
         found = difference(one, Sample(values, clusters, week))
         assert (found.value, found.error) == pytest.approx((expected.value, expected.error), rel=1e-12)
-        assert (found.freedom, found.clusters) == pytest.approx((expected.freedom, expected.clusters))
+        assert found.freedom == pytest.approx(expected.freedom)
+        of_all = weighted_mean(Sample(values, clusters, week), week, np.array([2 / 3, 1 / 3, 0]))[1]
+        of_known = weighted_mean(among, week[known], np.array([2 / 3, 1 / 3]))[1]
+        assert of_all.units == of_known.units
 
 
 def test_the_error_of_a_weighted_mean_by_hand() -> None:
@@ -189,7 +193,7 @@ def test_only_users_of_both_periods_covary() -> None:
 def test_a_missing_side_still_says_how_many_queries_there_were() -> None:
     assert np.isnan(mean_estimate(Sample(np.empty(0))).p)
     found = difference(Sample(np.empty(0)), Sample(np.ones(3)))
-    assert (found.n, found.clusters) == (3, 0)
+    assert (found.n, np.isnan([found.value, found.p, found.freedom]).all()) == (3, True)
 
 
 @pytest.mark.parametrize(
