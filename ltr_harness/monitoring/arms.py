@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
@@ -18,15 +17,8 @@ from ltr_harness.logs.columns import codes_of
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import Arms, MonitorConfig
 from ltr_harness.monitoring.periods import own_clusters
-from ltr_harness.monitoring.queries import column_of, columns_of
-from ltr_harness.monitoring.result import (
-    Arm,
-    ArmComparison,
-    ArmDifference,
-    MonitorResult,
-    label,
-    table_of,
-)
+from ltr_harness.monitoring.queries import Bools, Floats, Ints, column_of, columns_of
+from ltr_harness.monitoring.result import Arm, ArmComparison, ArmDifference, MonitorResult, table_of
 from ltr_harness.monitoring.windows import TIGHTEST
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Tone
 from ltr_harness.stats.contributions import Contributions, WeightedSum
@@ -97,24 +89,21 @@ _LEAST = 10  # units of an arm, below which nothing is said
 _LOPSIDED = 0.3  # skewness of a difference, likewise: of 300 v 30 users 27 % of experiments were wrong
 _UNITS = 10_000  # so many have their own sign in the draws
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class _Assigned:
     """The queries that are compared, the arm of each, and whose it is."""
 
     names: list[str]  # of the arms, the control first
-    rows: Codes  # (n,) which queries
-    arm: Codes  # (n,) codes; of arms into `names`
-    unit: Codes
-    window: Codes
+    rows: Ints  # (n,) which queries
+    arm: Ints  # (n,) codes; of arms into `names`
+    unit: Ints
+    window: Ints
     several: tuple[int, int]  # units that are in several arms, and all units
     notes: list[str]  # what was left out
 
     @property
-    def first(self) -> NDArray[np.int64]:
+    def first(self) -> Ints:
         """One query of each unit: the one that comes first in time."""
         order = np.argsort(self.window, kind="stable")
         return order[np.unique(self.unit[order], return_index=True)[1]]
@@ -167,15 +156,15 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
     category, cluster = column_of(production, "arm"), column_of(production, "cluster")
     names = _names(category, arms)
     place = {name: at for at, name in enumerate(names)}
-    arm: Codes = np.array([*(place[name] for name in category.categories), -1])[codes_of(category)]
-    unit: Codes = np.arange(len(production)) if cluster is None else own_clusters(cluster).astype(np.int64)
+    arm: Ints = np.array([*(place[name] for name in category.categories), -1])[codes_of(category)]
+    unit: Ints = np.arange(len(production)) if cluster is None else own_clusters(cluster).astype(np.int64)
     notes = []
     if nobody := int((arm < 0).sum()):
         notes.append(f"{count_of(nobody, 'query')} without an arm {plural('is', nobody)} left out")
     rows = np.flatnonzero((arm >= 0) & cut.mature)
     counts = np.zeros((len(cut), len(names)), dtype=np.int64)
     np.add.at(counts, (cut.codes[rows], arm[rows]), 1)
-    together: NDArray[np.bool_] = np.logical_and.reduce(counts > 0, axis=1)
+    together: Bools = np.logical_and.reduce(counts > 0, axis=1)
     if rows.size and not together.any():
         found, expected = f"no window holds all of {', '.join(names)}", "arms that are shown at the same time"
         cure = "compare logs of two periods with --baseline"
@@ -313,7 +302,7 @@ def _lopsided(apart: WeightedSum) -> Floats:
     return np.asarray(np.abs(lean))
 
 
-def _groups(assigned: _Assigned) -> Codes:
+def _groups(assigned: _Assigned) -> Ints:
     """(n,): whose each query is; of very many units those of one arm are joined by chance, and stay independent."""
     unit = np.unique(assigned.unit, return_inverse=True)[1]
     most, n = _UNITS // len(assigned.names), int(unit.max(initial=-1)) + 1
@@ -381,7 +370,7 @@ def _differences(arms: ArmComparison, result: MonitorResult) -> Table:
         (Column("Measure", "code"), "measure"),
         (Column(arms.control, "metric"), "control"),
         (Column("Mean", "metric"), "mean"),
-        (Column(f"Difference [{label(result)} interval]", "difference"), "difference"),
+        (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
         (Column("Relative", "relative"), "relative"),
         (Column("p", "p", hint="One test, uncorrected."), lambda d: d.difference.p),
         (Column("p corrected", "p", hint=arms.family), "p_corrected"),

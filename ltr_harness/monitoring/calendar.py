@@ -8,13 +8,13 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr_harness.errors import Problem, UsageError
 from ltr_harness.logs.settings import seconds
 from ltr_harness.monitoring.config import MonitorConfig, Windows
+from ltr_harness.monitoring.queries import Bools, Floats, Ints
 from ltr_harness.stats.several_samples import WindowVariance, variance_between, variance_of_neighbours
-from ltr_harness.stats.two_samples import Codes, Sample
+from ltr_harness.stats.two_samples import Sample
 
 _DAY = 86_400 * 10**9
 _AT_MOST = 10_000  # windows with a query: nobody looks at more
@@ -27,39 +27,36 @@ _ENOUGH = 28  # from so many on it is known well enough to allow for what it is 
 _MOST_ALIKE = 0.95  # a correlation beyond that cannot be told from a trend
 _NEGLIGIBLE = 1e-4
 
-Floats = NDArray[np.float64]
-Times = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class Cut:
     """Queries in windows."""
 
-    codes: NDArray[np.int64]  # (n,) window of each query, 0 … in order of time
-    number: NDArray[np.int64]  # (w,) place in the calendar: neighbours differ by 1, gaps by more
+    codes: Ints  # (n,) window of each query, 0 … in order of time
+    number: Ints  # (w,) place in the calendar: neighbours differ by 1, gaps by more
     labels: tuple[str, ...]  # (w,) how a window is called: its first day, or hour
-    start: NDArray[np.int64]  # (w,) int64 nanoseconds UTC
-    end: NDArray[np.int64]
-    weekday: NDArray[np.int64]  # (n,) 0 Monday … 6 Sunday, in the time zone
-    mature: NDArray[np.bool_]  # (n,) whether the query's labels had time to arrive
+    start: Ints  # (w,) int64 nanoseconds UTC
+    end: Ints
+    weekday: Ints  # (n,) 0 Monday … 6 Sunday, in the time zone
+    mature: Bools  # (n,) whether the query's labels had time to arrive
     # (w,) windows with next to no queries, apart from the log's others in time: a clock was wrong
-    stray: NDArray[np.bool_]
+    stray: Bools
     until: int = 0  # nanoseconds UTC of the log's last query, strays apart; 0 without times
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
-    def hours(self) -> NDArray[np.float64]:
+    def hours(self) -> Floats:
         """(w,) length; a day is 23 or 25 hours long when the clocks change."""
         return (self.end - self.start) / 3.6e12
 
     @cached_property
-    def members(self) -> list[NDArray[np.int64]]:
+    def members(self) -> list[Ints]:
         """The queries of each window."""
         return self.members_of(np.arange(self.codes.size))
 
-    def members_of(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def members_of(self, rows: Ints) -> list[Ints]:
         """Where the queries of each window stand among some, (n_rows,)."""
         codes = self.codes[rows]
         order = np.argsort(codes, kind="stable")
@@ -71,14 +68,14 @@ class Cut:
         return int((~self.mature & ~self.stray[self.codes]).sum())
 
     @cached_property
-    def immature(self) -> NDArray[np.bool_]:
+    def immature(self) -> Bools:
         """(w,) windows that hold a query whose labels are still arriving."""
         young = np.zeros(len(self), dtype=bool)
         np.logical_or.at(young, self.codes[~self.mature], True)
         return young
 
 
-def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
+def cut(time: Ints | None, n: int, config: MonitorConfig) -> Cut:
     """Windows of queries asked at (n,) times; without times there is one window.
 
     Labels are as old as the log's last query; no clock is asked, so a report can be made again.
@@ -110,7 +107,7 @@ def cut(time: NDArray[np.int64] | None, n: int, config: MonitorConfig) -> Cut:
     )
 
 
-def _ends(number: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[int, NDArray[np.bool_]]:
+def _ends(number: Ints, counts: Ints) -> tuple[int, Bools]:
     """The last window that is not nearly empty, and which are stray: apart before the first such or after the last."""
     usual = np.flatnonzero(counts >= _FEW * np.median(counts))
     first, last = int(usual[0]), int(usual[-1])
@@ -121,38 +118,38 @@ def _ends(number: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[int, ND
     return last, stray
 
 
-def window_numbers(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int64]:
+def window_numbers(time: Ints, windows: Windows) -> Ints:
     """(n,) the place in the calendar of the window that each moment falls into."""
     return local_clock(time, windows.timezone) // (seconds(windows.size) * 10**9)
 
 
-def season_of(time: NDArray[np.int64], windows: Windows) -> NDArray[np.int64]:
+def season_of(time: Ints, windows: Windows) -> Ints:
     """(n,) the part of the season that each moment falls into: weekday, hour, or hour of the week."""
     return part_of_season(hours_of_week(time, windows.timezone), windows.season)
 
 
-def hours_of_week(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
+def hours_of_week(time: Ints, timezone: str) -> Ints:
     """(n,) hours since Monday 00:00, on the clocks of the time zone."""
     hours = local_clock(time, timezone) // (_DAY // 24)
     return (hours + 24 * THURSDAY) % 168
 
 
-def part_of_season(hours: NDArray[np.int64], season: str) -> NDArray[np.int64]:
+def part_of_season(hours: Ints, season: str) -> Ints:
     """(n,) weekday, hour or hour of the week."""
     return hours // 24 if season == "weekday" else hours % 24 if season == "hour" else hours
 
 
-def local_days(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
+def local_days(time: Ints, timezone: str) -> Ints:
     """(n,) days since 1970-01-01 on the calendar of the time zone."""
     return local_clock(time, timezone) // _DAY
 
 
-def local_clock(time: NDArray[np.int64], timezone: str) -> NDArray[np.int64]:
+def local_clock(time: Ints, timezone: str) -> Ints:
     """(n,) nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them."""
     if timezone == "UTC":
         return time
     local = pd.DatetimeIndex(time.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(timezone)
-    naive: NDArray[np.int64] = local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
+    naive: Ints = local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
     return naive
 
 
@@ -173,11 +170,11 @@ class Units:
     """The days, or windows, of both periods: a code per query, 0 … in order of time."""
 
     name: str  # what one is called
-    now: Codes
-    before: Codes | None  # None where the baseline has no times
+    now: Ints
+    before: Ints | None  # None where the baseline has no times
 
     def differ(
-        self, now: Sample, rows: Codes, before: Sample, rows_before: Codes, *, own: bool
+        self, now: Sample, rows: Ints, before: Sample, rows_before: Ints, *, own: bool
     ) -> DaysDiffer | None:
         """How much the units differ by themselves in values of (n_rows,) queries; None where nobody can tell."""
         variance, source, correlation = None, "the baseline", 0.0
@@ -195,11 +192,11 @@ class Units:
         of_before = self.share_of_before(rows_before, correlation)
         return DaysDiffer(self.name, source, variance, of_before, correlation)
 
-    def share_of_now(self, rows: Codes, correlation: float) -> float:
+    def share_of_now(self, rows: Ints, correlation: float) -> float:
         """By how much of the variance between units the mean of (n_rows,) of production's queries varies."""
         return share_of_variance(np.bincount(self.now[rows]) / rows.size, correlation)
 
-    def share_of_before(self, rows: Codes, correlation: float, weights: Floats | None = None) -> float:
+    def share_of_before(self, rows: Ints, correlation: float, weights: Floats | None = None) -> float:
         """Likewise of (n_rows,) of the baseline's; 0 where it has no times, and is taken as it is."""
         if self.before is None:
             return 0.0
@@ -252,7 +249,7 @@ def share_of_variance(weights: Floats, correlation: float) -> float:
     return total
 
 
-def correlation_of_neighbours(sample: Sample, units: Codes) -> float:
+def correlation_of_neighbours(sample: Sample, units: Ints) -> float:
     """Correlation of the means of neighbouring units, at least 0; 0 from fewer units than can tell; `units` (n,).
 
     The plain lag-1 correlation r of n units is too low by (1 + 4 r) / n on average; that is given back. From
@@ -286,13 +283,13 @@ def _hanging_together(variance: WindowVariance, correlation: float) -> WindowVar
     )
 
 
-def units_of(now: Times | None, before: Times | None, config: MonitorConfig) -> list[Units]:
+def units_of(now: Ints | None, before: Ints | None, config: MonitorConfig) -> list[Units]:
     """Days, and windows of another size, of (n_now,) and (n_before,) moments: what may differ by itself."""
     if now is None:
         return []
     windows = config.windows
 
-    def unit(name: str, number: Callable[[Times], Times]) -> Units:
+    def unit(name: str, number: Callable[[Ints], Ints]) -> Units:
         return Units(name, coded(number(now)), None if before is None else coded(number(before)))
 
     units = [unit("day", lambda time: local_days(time, windows.timezone))]
@@ -311,7 +308,7 @@ def without_season(now: Sample, before: Sample) -> Sample:
     return Sample(now.values - means[now.strata], now.clusters)
 
 
-def coded(numbers: Codes) -> Codes:
+def coded(numbers: Ints) -> Ints:
     """Codes 0 … in increasing order of (n,) numbers."""
-    codes: Codes = np.unique(numbers, return_inverse=True)[1]
+    codes: Ints = np.unique(numbers, return_inverse=True)[1]
     return codes

@@ -4,28 +4,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import fdtrc
 
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.calendar import hours_of_week, local_days
 from ltr_harness.monitoring.inputs import divided, query_features, segment_column, segments_of
 from ltr_harness.monitoring.periods import Periods, mean_of
-from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
-from ltr_harness.monitoring.result import (
-    Adjustment,
-    Cell,
-    Change,
-    MonitorResult,
-    Split,
-    label,
-    table_of,
-)
+from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, primary_of
+from ltr_harness.monitoring.result import Adjustment, Cell, Change, MonitorResult, Split, table_of
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.adjustment import Decomposition
 from ltr_harness.stats.moments import paired_differences
-from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample, mean_estimate
+from ltr_harness.stats.two_samples import Alternative, Estimate, Sample, mean_estimate
 from ltr_harness.wording import count_of
 
 _AT_LEAST = 10  # queries of a day, or of its hour, to say something of it
@@ -36,8 +27,6 @@ _SEASONS = {
     "hour": "hour by hour",
     "hour_of_week": "hour by hour of the week",
 }
-
-Floats = NDArray[np.float64]
 
 
 def changes(periods: Periods, tested: Periods) -> list[Change]:
@@ -146,7 +135,7 @@ def season_advice(table: pd.DataFrame, timezone: str) -> str | None:
     return f"the metric depends on the {on}; windows.season: {option} would compare {like}"
 
 
-def _season_p(values: Floats, parts: Codes, days: Codes, within_days: bool = False) -> float:
+def _season_p(values: Floats, parts: Ints, days: Ints, within_days: bool = False) -> float:
     """The F test of parts of the season over means: of days, or of hours against their own day's mean."""
     size = int(parts.max(initial=0)) + 1
     cell, of = np.unique(days * size + parts, return_inverse=True)
@@ -176,7 +165,7 @@ def section(result: MonitorResult) -> list[Block]:
     if not (result.splits or result.keyed):
         return []
     blocks: list[Block] = [Heading("Within or mix")]
-    percent = f"[{label(result)} interval]"
+    percent = f"[{result.interval_name}]"
     if result.splits:
         unmatched = "From values that only one period has: nobody knows what the other would have there."
         blocks.append(

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ltr_harness.errors import DataError, Problem
@@ -24,6 +23,7 @@ from ltr_harness.logs.settings import seconds
 from ltr_harness.monitoring.calendar import THURSDAY, Units, part_of_season, share_of_variance
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
+from ltr_harness.monitoring.queries import Floats, Ints
 from ltr_harness.stats.several_samples import widened
 from ltr_harness.stats.two_samples import Estimate, Influence, between, weighted_mean
 from ltr_harness.stored import read_stored
@@ -137,11 +137,8 @@ def history_key(config: MonitorConfig) -> str:
 
 _DAY_SECONDS = 86_400
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
-
-def with_past(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> Estimate:
+def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estimate:
     """The difference of some queries and windows of earlier runs, together, to the baseline; `rows` (n_rows,).
 
     Each window is compared with the part of the season that it was in, as today's queries are. Queries that meet
@@ -176,7 +173,7 @@ def with_past(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> Esti
     return estimate
 
 
-def _reference(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> tuple[float, Influence]:
+def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tuple[float, Influence]:
     """The baseline's mean in the seasons of the queries and windows, and its influence."""
     sample, strata = periods.reference, periods.strata
     if periods.prediction is not None and rows.size:
@@ -191,7 +188,7 @@ def _reference(rows: Codes, past: Sequence[PastWindow], periods: Periods) -> tup
     return weighted_mean(sample, sample.strata, counts / counts.sum())
 
 
-def _season(window: PastWindow, periods: Periods) -> tuple[Codes, Floats]:
+def _season(window: PastWindow, periods: Periods) -> tuple[Ints, Floats]:
     """Which parts of the season a past window was in, and how many queries of each."""
     windows = periods.config.windows
     if window.hours:
@@ -205,7 +202,7 @@ def _season(window: PastWindow, periods: Periods) -> tuple[Codes, Floats]:
 
 
 def _share(
-    unit: Units, rows: Codes, past: Sequence[PastWindow], periods: Periods, correlation: float
+    unit: Units, rows: Ints, past: Sequence[PastWindow], periods: Periods, correlation: float
 ) -> float:
     """`Periods.share_of` with past windows among production's."""
     total = float(rows.size + sum(w.n for w in past))

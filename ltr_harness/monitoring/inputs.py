@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import column_of, columns_of
-from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, label, table_of
+from ltr_harness.monitoring.queries import Bools, Floats, Ints, column_of, columns_of
+from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, table_of
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph
 from ltr_harness.stats.adjustment import Decomposition, decompose
 from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold, worth
@@ -32,9 +31,6 @@ _NEW_NAMES = 0.5  # of the queries, in segments that the baseline never had
 _CONTINUOUS = 5  # quantile edges from which on one single value is no value at all
 _SHOWN = 3
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class ComparedColumn:
@@ -43,11 +39,11 @@ class ComparedColumn:
     name: str
     kind: str  # number or segment
     # a code per query, now and before, for sizes of drift; how many codes there are
-    bins: tuple[Codes, Codes]
+    bins: tuple[Ints, Ints]
     n_bins: int
     # likewise, for what can be compared: values outside of the baseline's range have cells of their own
-    cells: tuple[Codes, Codes]
-    apart: NDArray[np.bool_]  # (cells,), cells that say nothing of the queries because the input broke there
+    cells: tuple[Ints, Ints]
+    apart: Bools  # (cells,), cells that say nothing of the queries because the input broke there
     missing: tuple[float, float]  # share of the rows without a value, before and now
     broken: str  # what is wrong with the input now, as a predicate; empty where nothing is
     names: tuple[str, ...] = ()  # of a segment's values, in the order of their codes
@@ -122,7 +118,7 @@ def segment_column(name: str, periods: Periods, alpha: float) -> ComparedColumn:
 
 def _apart(
     shares: tuple[Floats, Floats], n_cells: int, odd: str, periods: Periods, alpha: float
-) -> tuple[NDArray[np.bool_], tuple[float, float], str]:
+) -> tuple[Bools, tuple[float, float], str]:
     """The last cell where too many rows are missing, the shares of missing rows before and now, and what is broken."""
     gone, (now, before) = "", shares
     test = difference(periods.sample_now(now), periods.sample_before(before), alternative="rise")
@@ -151,7 +147,7 @@ def _odd_values(name: str, now: Floats, known: Floats, edges: Floats) -> str:
     return f"lies outside of all that the baseline had in {outside:.1%} of queries"
 
 
-def _new_names(now: Codes, before: Codes, names: Sequence[str]) -> str:
+def _new_names(now: Ints, before: Ints, names: Sequence[str]) -> str:
     had = np.bincount(before, minlength=len(names) + 1)[:-1] > 0
     known = now[now < len(names)]
     if not known.size or not had.any():
@@ -161,7 +157,7 @@ def _new_names(now: Codes, before: Codes, names: Sequence[str]) -> str:
     if new < _NEW_NAMES:
         return ""
 
-    def examples(chosen: NDArray[np.bool_]) -> str:
+    def examples(chosen: Bools) -> str:
         return ", ".join(repr(names[at]) for at in np.flatnonzero(chosen)[:_SHOWN])
 
     if new < 1:
@@ -291,7 +287,7 @@ def section(result: MonitorResult) -> list[Block]:
             "Features and segments, one value per query.",
             result.drift,
             (Column("Feature", "code"), "name"),
-            (Column(f"Explains [{label(result)} interval]", "difference", hint=mix), "mix"),
+            (Column(f"Explains [{result.interval_name}]", "difference", hint=mix), "mix"),
             (Column("Share of change", "percent"), "explains"),
             (Column("Unmatched", "difference", hint=unmatched), "unmatched"),
             (Column("PSI", "number"), "psi"),

@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr_harness.monitoring.calendar import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import columns_of
-from ltr_harness.monitoring.result import LabelTest, MonitorResult, label, table_of
+from ltr_harness.monitoring.queries import Floats, Ints, columns_of
+from ltr_harness.monitoring.result import LabelTest, MonitorResult, table_of
 from ltr_harness.monitoring.summaries import mean_of_known
 from ltr_harness.monitoring.windows import TIME_AXIS
 from ltr_harness.relevance.grades import LABELLED, RELEVANT
@@ -30,10 +29,8 @@ LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS = "documents with a label", "relevant doc
 
 _GRADUAL = 0.9
 
-Floats = NDArray[np.float64]
 
-
-def label_tests(periods: Periods, cut: Cut, mature: NDArray[np.int64]) -> list[LabelTest]:
+def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
     """Every label rate, over all mature queries and in every window that is large enough; `mature` (n_mature,).
 
     An alert needs a corrected p below `labels.alpha` and a relative fall of `labels.min_drop`.
@@ -80,9 +77,7 @@ def _of_labels(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, tuple[Float
     return rates
 
 
-def _parts(
-    cut: Cut, mature: NDArray[np.int64], config: MonitorConfig
-) -> Iterator[tuple[str, NDArray[np.int64]]]:
+def _parts(cut: Cut, mature: Ints, config: MonitorConfig) -> Iterator[tuple[str, Ints]]:
     yield "all", mature
     if len(cut) > 1:
         for at, of_mature in enumerate(cut.members_of(mature)):
@@ -91,7 +86,7 @@ def _parts(
                 yield cut.labels[at], members
 
 
-def orphans_by_window(times: NDArray[np.int64] | None, cut: Cut, config: MonitorConfig) -> list[int | None]:
+def orphans_by_window(times: Ints | None, cut: Cut, config: MonitorConfig) -> list[int | None]:
     """How many orphans fall into each window; None where the event log has no times; `times` (n_orphans,)."""
     if times is None:
         return [None] * len(cut)
@@ -132,7 +127,7 @@ def section(result: MonitorResult) -> list[Block]:
                 (Column("Window"), "window"),
                 (Column("Before", "metric"), "before"),
                 (Column("Now", "metric"), "now"),
-                (Column(f"Difference [{label(result)} interval]", "difference"), "difference"),
+                (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
                 (Column("p corrected", "p"), "p_corrected"),
                 (
                     Column("Verdict"),

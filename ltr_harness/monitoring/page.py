@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ltr_harness.catalog import Catalog
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.monitoring.result import MonitorResult, label, raised, table_of
+from ltr_harness.monitoring.result import MonitorResult, table_of
 from ltr_harness.report import write_report
 from ltr_harness.report.blocks import (
     Badge,
@@ -104,7 +104,7 @@ def _alerts(result: MonitorResult) -> Bullets:
 def _changes(result: MonitorResult) -> Table:
     first = result.changes[0]
     word = (
-        raised(result)
+        result.raised
         if first.alert
         else Badge("too small to matter", "neutral")
         if first.below_min_drop
@@ -118,7 +118,7 @@ def _changes(result: MonitorResult) -> Table:
         (Column("Metric", "code"), "metric"),
         (Column("Baseline", "metric"), lambda c: c.baseline.value),
         (Column("Production", "metric"), lambda c: c.production.value),
-        (Column(f"Difference [{label(result)} interval]", "difference"), "difference"),
+        (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
         (Column("Relative", "relative"), "relative"),
         (Column("p", "p", hint=uncorrected), lambda c: c.difference.p),
         (Column("p corrected", "p", hint=result.family), lambda c: c.p_corrected if c is first else None),

@@ -24,14 +24,13 @@ from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.config import Parity as ParityRule
 from ltr_harness.monitoring.periods import own_clusters
-from ltr_harness.monitoring.queries import column_of, columns_of
+from ltr_harness.monitoring.queries import Bools, Floats, Ints, column_of, columns_of
 from ltr_harness.monitoring.result import (
     MonitorResult,
     Parity,
     ParityExample,
     ParityFeature,
     ParityWindow,
-    label,
     table_of,
 )
 from ltr_harness.own_files import admitted
@@ -47,10 +46,6 @@ if TYPE_CHECKING:
 _PIECE = 200_000  # rows
 _EXAMPLES, _FEATURES = 5, 5
 _MORE_MISSING = 0.05  # share of rows, between queries that differ and the others
-
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
-Rows = NDArray[np.bool_]
 
 
 class Served(NamedTuple):
@@ -121,7 +116,7 @@ def refuse_unlogged(parity: ParityRule, columns: tuple[str, ...], log: str) -> N
 
 
 def parity_of_rows(
-    rows: LogRows, judgments: Judgments, keep: Rows | None, primary: Floats, config: MonitorConfig
+    rows: LogRows, judgments: Judgments, keep: Bools | None, primary: Floats, config: MonitorConfig
 ) -> dict[str, NDArray[Any]]:
     """Query by query how the logged scores differ from the model's; `keep` (n_rows,), `primary` (n_queries,).
 
@@ -145,7 +140,7 @@ def parity_of_rows(
     differ = scored & ~close
     start = rows.boundaries[:-1]
 
-    def count(holds: Rows) -> NDArray[np.int32]:
+    def count(holds: Bools) -> NDArray[np.int32]:
         return np.add.reduceat(holds, start, dtype=np.int32)
 
     by_difference = np.lexsort((-np.where(differ, np.nan_to_num(apart, nan=np.inf), -1.0), rows.query_of_row))
@@ -173,7 +168,7 @@ def parity_of_rows(
     }
 
 
-def _scored(rows: LogRows, parity: ParityRule) -> tuple[Floats, Rows]:
+def _scored(rows: LogRows, parity: ParityRule) -> tuple[Floats, Bools]:
     """The model's score of every row, and which rows lack a feature; a piece at a time, as features are many."""
     run, columns = served(parity).run, feature_columns(parity)
     scores, incomplete = [], []
@@ -201,7 +196,7 @@ def _matrix(table: Any, columns: dict[str, str], run: Run) -> NDArray[np.float32
     return matrix
 
 
-def _reordered(rows: LogRows, logged: Floats, model: Floats, reach: Floats) -> Rows:
+def _reordered(rows: LogRows, logged: Floats, model: Floats, reach: Floats) -> Bools:
     """Queries of which some neighbours in the logged order stand the other way round by the model.
 
     Rows that are tied by either leave the order open, and so do those that the tolerance cannot tell apart.
@@ -251,7 +246,7 @@ def served_scores(table: pd.DataFrame, cut: Cut, config: MonitorConfig, spent: f
     )
 
 
-def _window(label: str, at: Codes, table: pd.DataFrame, config: MonitorConfig) -> ParityWindow:
+def _window(label: str, at: Ints, table: pd.DataFrame, config: MonitorConfig) -> ParityWindow:
     column = {name: values[at] for name, values in columns_of(table, "parity").items()}
     rows, differ = (column[name].astype(np.float64) for name in ("rows", "differ"))
     known, some = rows > 0, differ > 0
@@ -275,7 +270,7 @@ def _window(label: str, at: Codes, table: pd.DataFrame, config: MonitorConfig) -
     )
 
 
-def _share(rows: Floats, differ: Floats, clusters: Codes | None, config: MonitorConfig) -> Estimate:
+def _share(rows: Floats, differ: Floats, clusters: Ints | None, config: MonitorConfig) -> Estimate:
     """Of the rows, those that differ: a ratio, whose error goes by what each query pulls it."""
     assert config.parity is not None
     if not rows.size:
@@ -293,7 +288,7 @@ def _ratio(part: NDArray[np.integer], whole: NDArray[np.integer]) -> float:
     return int(part.sum(dtype=np.int64)) / total if total else float("nan")
 
 
-def _features(table: pd.DataFrame, at: Codes) -> tuple[ParityFeature, ...]:
+def _features(table: pd.DataFrame, at: Ints) -> tuple[ParityFeature, ...]:
     """Of the watched features, those whose absence goes with other scores."""
     some = column_of(table, "parity:differ")[at] > 0
     items = column_of(table, "n_items")[at]
@@ -309,7 +304,7 @@ def _features(table: pd.DataFrame, at: Codes) -> tuple[ParityFeature, ...]:
     return tuple(f for f in found[:_FEATURES] if abs(f.missing - f.missing_others) >= _MORE_MISSING)
 
 
-def _examples(table: pd.DataFrame, cut: Cut, at: Codes) -> tuple[ParityExample, ...]:
+def _examples(table: pd.DataFrame, cut: Cut, at: Ints) -> tuple[ParityExample, ...]:
     """The first queries in time, or by their ids, with a row that differs."""
     some = at[column_of(table, "parity:differ")[at] > 0]
     time = column_of(table, "time")
@@ -399,7 +394,7 @@ def _windows(parity: Parity, result: MonitorResult) -> Table:
         (Column("Verdict"), _state),
         (Column("Rows", "count"), "n_rows"),
         (Column("Differ", "percent", hint="Of the rows."), lambda part: part.share.value),
-        (Column(f"{label(result)} interval"), lambda part: part.share_interval),
+        (Column(result.interval_name), lambda part: part.share_interval),
         (Column("p corrected", "p", hint=p), "p_corrected"),
         (Column("Largest", hint="Difference of scores."), lambda part: f"{part.largest:.3g}"),
         (Column("Median", hint=median), lambda part: f"{part.typical:.3g}"),

@@ -20,16 +20,14 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.calendar import DaysDiffer, Units, season_of, units_of
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import column_of, columns_of, places_of, primary_of
+from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, places_of, primary_of
 from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
 from ltr_harness.stats.moments import paired_differences
 from ltr_harness.stats.several_samples import widened
-from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample, difference, mean_estimate
+from ltr_harness.stats.two_samples import Alternative, Estimate, Sample, difference, mean_estimate
 
 _BINS = 5  # of a feature; its line breaks between them
 _LEAST = 20  # queries of the baseline in a cell that has a mean of its own
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +102,7 @@ def _covariates(
     return np.concatenate(both[0], axis=1), np.concatenate(both[1], axis=1)
 
 
-def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Codes, Codes, int]:
+def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Ints, Ints, int]:
     """Codes of the recurring keys, and how many there are; a query without one is a key of its own."""
     ours, theirs = together(*_both(now, before, "pair_key", str(config.columns.pair_key)))
     size = ours.categories.size
@@ -118,7 +116,7 @@ def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tup
     return codes[0], codes[1], size
 
 
-def _cells(ours: Codes, theirs: Codes) -> tuple[Floats, Floats]:
+def _cells(ours: Ints, theirs: Ints) -> tuple[Floats, Floats]:
     counts = np.bincount(theirs)
     kept = np.flatnonzero(counts >= _LEAST)
     shares = counts[kept] / max(counts[kept].sum(), 1)
@@ -160,7 +158,7 @@ class Periods:
     # of the baseline's part in adjusted values; None where values are as they are
     prediction: Prediction | None = None
     # (n_now,), as `places_of` says of production among the baseline, where that is known already
-    places: NDArray[np.int64] | None = None
+    places: Ints | None = None
 
     def adjusted(self) -> Periods:
         """With values less what is known of the queries; itself where nothing is, or queries meet themselves."""
@@ -191,7 +189,7 @@ class Periods:
     # ---- samples ------------------------------------------------------------------------------------------
 
     @cached_property
-    def clusters(self) -> tuple[Codes, Codes] | tuple[None, None]:
+    def clusters(self) -> tuple[Ints, Ints] | tuple[None, None]:
         """Codes of whom each query belongs to, the same coding on both sides."""
         one, two = (column_of(side, "cluster") for side in (self.now, self.before))
         if one is None or two is None:
@@ -205,12 +203,12 @@ class Periods:
         return primary_of(self.now), primary_of(self.before)
 
     @cached_property
-    def times(self) -> tuple[NDArray[np.int64] | None, NDArray[np.int64] | None]:
+    def times(self) -> tuple[Ints | None, Ints | None]:
         """(n_now,) and (n_before,), nanoseconds UTC; None without timestamps."""
         return column_of(self.now, "time"), column_of(self.before, "time")
 
     @cached_property
-    def strata(self) -> tuple[Codes, Codes] | tuple[None, None]:
+    def strata(self) -> tuple[Ints, Ints] | tuple[None, None]:
         """The season: weekdays, where Mondays are to be compared with Mondays, or hours."""
         one, two = self.times
         if self.config.windows.season == "none" or one is None or two is None:
@@ -233,7 +231,7 @@ class Periods:
         return Sample(values[keep], _some(clusters, keep), _some(strata, keep))
 
     @cached_property
-    def common(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def common(self) -> tuple[Ints, Ints] | None:
         """Where the same queries stand in both periods, if enough of them do to call it a replay."""
         at = self.places
         if at is None:
@@ -244,7 +242,7 @@ class Periods:
         return known, at[known]
 
     def differences(
-        self, values: tuple[Floats, Floats] | None = None, pairs: tuple[Codes, Codes] | None = None
+        self, values: tuple[Floats, Floats] | None = None, pairs: tuple[Ints, Ints] | None = None
     ) -> Sample:
         """Of a replay, how much each query differs from itself."""
         ours, theirs = self.values if values is None else values
@@ -325,7 +323,7 @@ class Periods:
                 widest = wide
         return widest
 
-    def share_of(self, unit: Units, rows: Codes, rows_before: Codes, correlation: float) -> float:
+    def share_of(self, unit: Units, rows: Ints, rows_before: Ints, correlation: float) -> float:
         """By how much of the variance between units the difference of (n_rows,) and (m_rows,) queries varies."""
         own = unit.share_of_now(rows, correlation)
         if self.strata[0] is None or self.strata[1] is None:
@@ -369,7 +367,7 @@ class Periods:
                 of_days.append((share - unit.share_of_now(everything, alike)) * known.variance.variance)
         return float(np.sqrt(variance + max(of_days)))
 
-    def _pairs(self, rows: NDArray[Any] | None) -> tuple[Codes, Codes] | None:
+    def _pairs(self, rows: NDArray[Any] | None) -> tuple[Ints, Ints] | None:
         """The queries that both periods have, among some of production's; None where most of those are new."""
         if self.common is None:
             return None
@@ -384,17 +382,17 @@ class Periods:
         return ours[chosen], theirs[chosen]
 
 
-def _known(values: Floats, rows: NDArray[Any] | None) -> Codes:
+def _known(values: Floats, rows: NDArray[Any] | None) -> Ints:
     keep = np.arange(values.size) if rows is None else rows
-    known: Codes = keep[~np.isnan(values[keep])]
+    known: Ints = keep[~np.isnan(values[keep])]
     return known
 
 
-def _some(codes: Codes | None, rows: Codes) -> Codes | None:
+def _some(codes: Ints | None, rows: Ints) -> Ints | None:
     return None if codes is None else codes[rows]
 
 
-def own_clusters(category: pd.Categorical, offset: int = 0) -> Codes:
+def own_clusters(category: pd.Categorical, offset: int = 0) -> Ints:
     """(n,) codes of whom each query belongs to; a query of nobody known is a cluster of its own."""
     codes = codes_of(category)
     missing = np.flatnonzero(codes < 0)

@@ -4,10 +4,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import column_of, grades_by_rank
+from ltr_harness.monitoring.queries import Floats, column_of, grades_by_rank
 from ltr_harness.monitoring.result import MonitorResult, Presentation, RankRow, table_of
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.charts import PALETTE, spec
@@ -20,8 +19,6 @@ _RANKS = 10
 _SIZE = 0.02  # total variation of the share of positives by rank that counts as a change
 _ALPHA = 0.01
 _STEADY = 0.1  # rank 1 stands still when its rate has changed by less than this share of itself
-
-Floats = NDArray[np.float64]
 
 
 def presentation(periods: Periods) -> Presentation:

@@ -13,8 +13,9 @@ from pandas.api.types import union_categoricals
 
 from ltr_harness.logs.columns import category_of
 
+Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-Counts = NDArray[np.int32]
+Ints = NDArray[np.int64]
 
 _GRADES = "grade_by_rank"  # the grades' column in a file
 _NUMBERS = {"bool", "double", "float", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))}
@@ -27,15 +28,17 @@ class QueryColumns:
     query_id: NDArray[Any] | pd.Index[Any] | pd.Series[Any]
     # canonical name to (n,) values, NaN where undefined; the first is the one that alerts
     metric: Mapping[str, Floats]
-    n_items: Counts  # int32 (n,), rows of the query
-    has_relevant: NDArray[np.bool_]  # (n,), whether any row is relevant
+    n_items: NDArray[np.int32]  # int32 (n,), rows of the query
+    has_relevant: Bools  # (n,), whether any row is relevant
     grade: NDArray[np.float32]  # float32 (n, depth), the grade at rank 1 … depth, NaN where nothing was shown
     # int64 (n,), nanoseconds since 1970 UTC of the query's first row; None without timestamps
-    time: NDArray[np.int64] | None = None
+    time: Ints | None = None
     cluster: pd.Categorical | None = None
     pair_key: pd.Categorical | None = None
     arm: pd.Categorical | None = None
-    event: Mapping[str, Counts] | None = None  # event to int32 (n,), how often it happened in the query
+    event: Mapping[str, NDArray[np.int32]] | None = (
+        None  # event to int32 (n,), how often it happened in the query
+    )
     segment: Mapping[str, pd.Categorical] | None = None  # column to (n,) values; categories are sorted
     # column:mean, :max and :std of the rows of a query, and the share :missing, to (n,) values
     feature: Mapping[str, Floats] | None = None
@@ -84,7 +87,7 @@ def primary_of(table: pd.DataFrame) -> Floats:
     return values
 
 
-def grades_by_rank(table: pd.DataFrame, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+def grades_by_rank(table: pd.DataFrame, rows: Ints | None = None) -> NDArray[np.float32]:
     """(n, depth), as `QueryColumns` has them; `rows` (n,)."""
     grades = [table[name].to_numpy(np.float32) for name in table.columns if name.startswith("grade:")]
     return np.stack(grades if rows is None else [column[rows] for column in grades], axis=1)
@@ -97,12 +100,12 @@ def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
     return table if everything else table.take(places)
 
 
-def places_of(ids: pd.Series[Any], among: pd.Series[Any]) -> NDArray[np.int64]:
+def places_of(ids: pd.Series[Any], among: pd.Series[Any]) -> Ints:
     """(n,) where each id stands among others; -1 where it does not; `ids` (n,), `among` (m,)."""
     import pyarrow.compute as pc
 
     at = pc.index_in(_arrow(ids), value_set=_arrow(among))
-    places: NDArray[np.int64] = at.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    places: Ints = at.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return places
 
 

@@ -24,14 +24,12 @@ from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.metrics.dcg import DCG
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.parity import feature_columns, parity_of_rows, refuse_unlogged, served
-from ltr_harness.monitoring.queries import QueryColumns, columns_of, concatenated
+from ltr_harness.monitoring.queries import Bools, Floats, Ints, QueryColumns, columns_of, concatenated
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events
 from ltr_harness.relevance.grades import fit, grades_of_rows, judged_rows
 from ltr_harness.relevance.propensities import estimated_labels, row_propensities
 from ltr_harness.relevance.rule import EventLog
-
-Floats = NDArray[np.float64]
 
 
 class LogRead(NamedTuple):
@@ -39,7 +37,7 @@ class LogRead(NamedTuple):
 
     table: pd.DataFrame
     findings: tuple[LogFinding, ...]
-    orphans: NDArray[np.int64] | None
+    orphans: Ints | None
 
 
 def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -> LogRead:
@@ -312,9 +310,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
     ).frame()
 
 
-def ranking(
-    rows: LogRows, config: MonitorConfig, contract: Contract
-) -> tuple[Floats, NDArray[np.int64], bool]:
+def ranking(rows: LogRows, config: MonitorConfig, contract: Contract) -> tuple[Floats, Ints, bool]:
     """Scores (higher first), ranks from 1, and whether they can be trusted."""
     columns = config.columns
     start, sizes = rows.boundaries[:-1], rows.sizes
@@ -349,15 +345,15 @@ def ranking(
     return scores, ranks, sound
 
 
-def _some_neighbours(rows: LogRows, holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _some_neighbours(rows: LogRows, holds: Bools) -> Bools:
     """(n_queries,) whether it holds for some pair of neighbouring rows of the query."""
     following = np.concatenate((np.zeros(1, dtype=bool), holds))
     following[rows.boundaries[:-1]] = False  # the row before belongs to another query
-    some: NDArray[np.bool_] = np.logical_or.reduceat(following, rows.boundaries[:-1])
+    some: Bools = np.logical_or.reduceat(following, rows.boundaries[:-1])
     return some
 
 
-def _queries(contract: Contract, check: str, bad: NDArray[np.bool_], rows: LogRows) -> None:
+def _queries(contract: Contract, check: str, bad: Bools, rows: LogRows) -> None:
     contract.check(check, bad, lambda at: f"query {str(rows.queries[at])!r}")
 
 
@@ -394,9 +390,7 @@ _EARLIEST = np.datetime64("1990-01-01", "ns").astype(np.int64)
 _LATEST = np.datetime64("2100-01-01", "ns").astype(np.int64)
 
 
-def _first_moments(
-    rows: LogRows, name: str, config: MonitorConfig, contract: Contract
-) -> NDArray[np.int64] | None:
+def _first_moments(rows: LogRows, name: str, config: MonitorConfig, contract: Contract) -> Ints | None:
     """(n_queries,) nanoseconds UTC; times without a zone are of the windows' time zone; None where some are none."""
     times = rows.arranged(timestamps(rows.table[name], name, config.windows.timezone))
     missing = times == np.iinfo(np.int64).min
@@ -444,9 +438,7 @@ def _mean(rows: LogRows, name: str) -> Floats:
     return means
 
 
-def _by_rank(
-    grades: Floats, ranks: NDArray[np.int64], boundaries: NDArray[np.int64], depth: int
-) -> NDArray[np.float32]:
+def _by_rank(grades: Floats, ranks: Ints, boundaries: Ints, depth: int) -> NDArray[np.float32]:
     by_rank = np.full((boundaries.size - 1, depth), np.nan, dtype=np.float32)
     shown = ranks <= depth
     query = np.repeat(np.arange(boundaries.size - 1), np.diff(boundaries))

@@ -474,6 +474,16 @@ class MonitorResult(Found):
     def exit_code(self) -> int:
         return 0 if self.healthy else 4
 
+    @property
+    def interval_name(self) -> str:
+        return f"{100 * self.confidence:g} % interval"
+
+    @property
+    def raised(self) -> Badge:
+        """Of a difference that is significant and large: an alert, unless something else explains it."""
+        demoted = not any(alert.kind == "change" for alert in self.alerts)
+        return Badge("notice", "neutral") if demoted else Badge("alert", "bad")
+
     @cached_property
     def document(self) -> dict[str, Any]:
         """JSON types at full precision; what cannot be told is null."""
@@ -513,16 +523,6 @@ def table_of(
 
     rows = tuple(tuple(cell(record, what) for _, what in shown) for record in records)
     return Table(name, caption, tuple(column for column, _ in shown), rows, **options)
-
-
-def raised(result: MonitorResult) -> Badge:
-    """Of a difference that is significant and large: an alert, unless something else explains it."""
-    demoted = not any(alert.kind == "change" for alert in result.alerts)
-    return Badge("notice", "neutral") if demoted else Badge("alert", "bad")
-
-
-def label(result: MonitorResult) -> str:
-    return f"{100 * result.confidence:g} %"
 
 
 def json_schema() -> dict[str, Any]:

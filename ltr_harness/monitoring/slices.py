@@ -11,15 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import columns_of
-from ltr_harness.monitoring.result import MonitorResult, Slice, label, table_of
+from ltr_harness.monitoring.queries import Bools, Floats, Ints, columns_of
+from ltr_harness.monitoring.result import MonitorResult, Slice, table_of
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.several_samples import bonferroni
@@ -27,16 +26,14 @@ from ltr_harness.stats.two_samples import Estimate, Influence, one_sided
 from ltr_harness.wording import count_of
 
 _AT_MOST = 10
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
     """A column to cut by: a code per query, now and before, and what the codes say."""
 
-    now: Codes
-    before: Codes
+    now: Ints
+    before: Ints
     predicates: tuple[str, ...]
 
 
@@ -66,7 +63,7 @@ class _Search:
     def paired(self) -> bool:
         return self.with_before and self.periods.common is not None
 
-    def everything(self) -> tuple[Codes, Codes]:
+    def everything(self) -> tuple[Ints, Ints]:
         """The queries that are looked at: in a replay the common ones, in the same order."""
         if self.with_before and self.periods.common is not None:
             return self.periods.common
@@ -115,7 +112,7 @@ class _Candidates:
     means, or of paired differences, widened by the design effect of clusters; without a baseline slice now - rest now.
     """
 
-    def __init__(self, search: _Search, now: Codes, before: Codes) -> None:
+    def __init__(self, search: _Search, now: Ints, before: Ints) -> None:
         periods, sign = search.periods, search.periods.sign
         self._search, self._now, self._before = search, now, before
         ours, theirs = periods.values[0][now], periods.values[1][before]
@@ -130,10 +127,10 @@ class _Candidates:
         self.inside, self.rest = inside[:, :, keep], rest[:, :, keep]
         self._test()
 
-    def _enough(self, sums: Floats) -> NDArray[np.bool_]:
+    def _enough(self, sums: Floats) -> Bools:
         """Which cells have the queries that a mean needs."""
         least = self._search.periods.config.slices.min_queries
-        enough: NDArray[np.bool_] = sums[0, 0] >= least
+        enough: Bools = sums[0, 0] >= least
         return enough & (sums[1, 0] >= least) if self._search.with_before else enough
 
     def _cells_with_enough(self) -> tuple[list[tuple[int, int, int]], Floats]:
@@ -174,14 +171,14 @@ class _Candidates:
             self.p = np.maximum(self.p, _welch(change, own, own_n, effect)[1])
         self._mean_in, self._mean_rest = mean_in, mean_rest
 
-    def _cells(self, i: int, j: int, now: bool) -> Codes:
-        def codes(at: int) -> Codes:
+    def _cells(self, i: int, j: int, now: bool) -> Ints:
+        def codes(at: int) -> Ints:
             column = self._search.columns[at]
             return column.now[self._now] if now or self._search.paired else column.before[self._before]
 
         return codes(i) if j < 0 else codes(i) * len(self._search.columns[j].predicates) + codes(j)
 
-    def members(self, at: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def members(self, at: int) -> tuple[Bools, Bools]:
         i, j, cell = self.keys[at]
         return self._cells(i, j, True) == cell, self._cells(i, j, False) == cell
 
@@ -227,7 +224,7 @@ def _welch(
     return t, one_sided(t, freedom, "drop"), error, freedom
 
 
-def _sums(cells: Codes, values: Floats, size: int) -> Floats:
+def _sums(cells: Ints, values: Floats, size: int) -> Floats:
     """(3, size): n, sum and sum of squares of each cell."""
     return np.stack([np.bincount(cells, of, minlength=size) for of in (None, values, values**2)]).astype(
         np.float64
@@ -246,7 +243,7 @@ def _confirmed(
     worst: Slice,
     key: tuple[int, int, int],
     search: _Search,
-    halves: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    halves: tuple[Bools, Bools],
 ) -> Slice:
     """The same slice on the queries that did not choose it."""
     now, before = search.everything()
@@ -258,7 +255,7 @@ def _confirmed(
     return replace(worst, confirmed=again.excess)
 
 
-def _half(table: pd.DataFrame) -> NDArray[np.bool_]:
+def _half(table: pd.DataFrame) -> Bools:
     """The same half of the queries in every run: by a checksum of the id."""
     return np.fromiter(
         (zlib.crc32(str(name).encode()) & 1 for name in table["query_id"]), np.bool_, len(table)
@@ -344,7 +341,7 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Rest", "difference", hint="How the other queries changed."), "rest_change")
         if against
         else None,
-        (Column(f"Excess [{label(result)} interval]", "difference", hint=hint), "excess"),
+        (Column(f"Excess [{result.interval_name}]", "difference", hint=hint), "excess"),
         (Column("Impact", "difference", hint="Share times excess: points of the overall metric."), "impact"),
         (Column("q", "p", hint="Bonferroni over all candidates of its round."), "q"),
         (Column("Other half", "difference", hint=other_half), "confirmed") if confirmed else None,

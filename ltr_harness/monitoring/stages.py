@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.logs.contract import LogFinding
@@ -21,6 +20,7 @@ from ltr_harness.monitoring.parity import feature_columns
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.presentation import presentation
 from ltr_harness.monitoring.queries import (
+    Ints,
     column_of,
     columns_of,
     digest,
@@ -115,7 +115,7 @@ def analysed(
     findings: tuple[LogFinding, ...] = (),
     baseline_kind: str | None = None,
     history: Path | None = None,
-    orphans: NDArray[np.int64] | None = None,
+    orphans: Ints | None = None,
 ) -> Watched:
     """Every stage after the logs have been read; (n_orphans,) `orphans` as in `LogRead`."""
     time = column_of(production, "time")
@@ -154,7 +154,7 @@ def analysed(
     return Watched(result, config, production, baseline)
 
 
-def _alone(found: Evidence, production: pd.DataFrame, counted: NDArray[np.int64]) -> Evidence:
+def _alone(found: Evidence, production: pd.DataFrame, counted: Ints) -> Evidence:
     """Without a baseline: slices against the rest, nothing else to test; `counted` (n_counted,)."""
     now = queries_of(production, counted)
     worst_slices, candidates = (
@@ -174,7 +174,7 @@ def _compared(
     production: pd.DataFrame,
     baseline: pd.DataFrame,
     cut: Cut,
-    counted: NDArray[np.int64],
+    counted: Ints,
     past: Sequence[PastWindow],
     spent: float,
 ) -> Evidence:
@@ -236,7 +236,7 @@ _A_PATTERN = 5  # weekdays of a baseline that lacks the others on purpose, and n
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def _weekdays_apart(periods: Periods) -> tuple[NDArray[np.int64], list[str]]:
+def _weekdays_apart(periods: Periods) -> tuple[Ints, list[str]]:
     """Weekdays of production that are not compared, as the baseline lacks them; and what is said of those it lacks."""
     now, before = periods.times
     nothing = np.empty(0, dtype=np.int64)

@@ -5,12 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr_harness.logs.contract import CHECKS, LogFinding
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
+from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, grades_by_rank, primary_of
 from ltr_harness.monitoring.result import (
     Conventions,
     ListLengths,
@@ -18,7 +17,6 @@ from ltr_harness.monitoring.result import (
     Online,
     Window,
     WorstQuery,
-    label,
     table_of,
 )
 from ltr_harness.report.blocks import Badge, Block, Column, Details, Heading, Paragraph, Tone
@@ -26,8 +24,6 @@ from ltr_harness.stats.several_samples import bonferroni
 
 _WORST = 20
 _CORRELATED = 4  # windows; fewer have some rank correlation or other
-
-Floats = NDArray[np.float64]
 
 
 def conventions(production: pd.DataFrame, baseline: pd.DataFrame | None) -> tuple[Conventions, ...]:
@@ -97,9 +93,7 @@ def mean_of_known(values: Floats) -> float:
     return float(known.mean()) if known.size else float("nan")
 
 
-def worst_queries(
-    production: pd.DataFrame, counted: NDArray[np.int64], periods: Periods | None
-) -> list[WorstQuery]:
+def worst_queries(production: pd.DataFrame, counted: Ints, periods: Periods | None) -> list[WorstQuery]:
     """The largest losses of (n_counted,) queries: against the same query before where it recurs, else low values."""
     values = primary_of(production)[counted]
     before = np.full(counted.size, np.nan)
@@ -192,7 +186,7 @@ def online_section(result: MonitorResult) -> list[Block]:
         (Column("Column", "code"), "name"),
         (Column("Before", "number"), "before"),
         (Column("Now", "number"), "now"),
-        (Column(f"Difference [{label(result)} interval]", "difference"), "difference") if against else None,
+        (Column(f"Difference [{result.interval_name}]", "difference"), "difference") if against else None,
         (corrected, "p_corrected") if against else None,
         (Column(f"Rank correlation with {result.primary}", "number", hint=correlation), "correlation"),
         (Column("Windows", "count"), "n_windows"),

@@ -12,15 +12,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
 
 from ltr_harness.monitoring.calendar import Cut, hours_of_week
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.history import PastWindow, with_past
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
-from ltr_harness.monitoring.queries import column_of, columns_of, primary_of
-from ltr_harness.monitoring.result import Change, MonitorResult, Window, label, raised, table_of
+from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, primary_of
+from ltr_harness.monitoring.result import Change, MonitorResult, Window, table_of
 from ltr_harness.monitoring.summaries import mean_of_known
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table, Tone
 from ltr_harness.report.charts import PALETTE, spec
@@ -38,7 +37,7 @@ _LEAST = 100  # queries
 
 
 def with_running(
-    windows: list[Window], members: Sequence[NDArray[np.int64]], periods: Periods, past: Sequence[PastWindow]
+    windows: list[Window], members: Sequence[Ints], periods: Periods, past: Sequence[PastWindow]
 ) -> list[Window]:
     """Windows with the mean of all windows up to each, against the baseline; `members` (n_queries,)."""
     earlier = past if periods.common is None else ()
@@ -135,7 +134,7 @@ def window_rows(
     return rows
 
 
-def _bounded(values: NDArray[np.float64], config: MonitorConfig) -> tuple[float, float] | None:
+def _bounded(values: Floats, config: MonitorConfig) -> tuple[float, float] | None:
     """An interval for values nearly all of which are at an end of the scale; None for others."""
     low, high = config.primary.bounds
     off = min(np.count_nonzero(values < high), np.count_nonzero(values > low))
@@ -147,7 +146,7 @@ def _bounded(values: NDArray[np.float64], config: MonitorConfig) -> tuple[float,
 
 
 def compared_windows(
-    rows: list[Window], cut: Cut, rows_of_now: NDArray[np.int64], periods: Periods, past: Sequence[PastWindow]
+    rows: list[Window], cut: Cut, rows_of_now: Ints, periods: Periods, past: Sequence[PastWindow]
 ) -> list[Window]:
     """The windows with their difference to the baseline, alone and with those before them; `rows_of_now` (n_now,)."""
     trailing, least = periods.config.windows.trailing, periods.config.windows.min_queries
@@ -217,7 +216,7 @@ def corrected(
     return done, rows, words
 
 
-def _in_turn(raw: NDArray[np.float64], alpha: float) -> NDArray[np.float64]:
+def _in_turn(raw: Floats, alpha: float) -> Floats:
     """(n,) p-values as parts of alpha: half is the first's, half the others', and all of it once the first is passed.
 
     Source: B. Wiens, Pharmaceutical Statistics 2 (2003), the fallback procedure.
@@ -243,17 +242,15 @@ def last_look(windows: Sequence[Window], past: Sequence[PastWindow]) -> int:
     return int(_look(windows, past)[counted[-1] if counted else -1])
 
 
-def _look(windows: Sequence[Window], past: Sequence[PastWindow]) -> NDArray[np.int64]:
+def _look(windows: Sequence[Window], past: Sequence[PastWindow]) -> Ints:
     """Which window on record each one is, 1 for the first; counted on the calendar, earlier runs included."""
     numbers = np.array([w.number for w in windows])
     first = min([*(w.number for w in windows if w.status != "stray"), *(w.number for w in past)])
-    look: NDArray[np.int64] = np.maximum(numbers - first + 1, 1)
+    look: Ints = np.maximum(numbers - first + 1, 1)
     return look
 
 
-def _spent(
-    raw: NDArray[np.float64], windows: Sequence[Window], past: Sequence[PastWindow], of_alpha: float
-) -> NDArray[np.float64]:
+def _spent(raw: Floats, windows: Sequence[Window], past: Sequence[PastWindow], of_alpha: float) -> Floats:
     """p-values that may be looked at for ever: the d-th window has alpha * 6 / (pi d)**2, which adds up to alpha.
 
     Its own test, its trailing mean and the period that ends with it share that evenly.
@@ -262,7 +259,7 @@ def _spent(
     """
     look = _look(windows, past).astype(np.float64)
     looks = np.concatenate(([last_look(windows, past)], look, look))
-    spent: NDArray[np.float64] = np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6 / of_alpha, 1.0)
+    spent: Floats = np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6 / of_alpha, 1.0)
     return spent
 
 
@@ -291,7 +288,7 @@ _STATUS: dict[str, tuple[str, Tone]] = {
 
 
 def status(window: Window, result: MonitorResult) -> Badge:
-    return raised(result) if window.moved else Badge(*_STATUS.get(window.status, ("not compared", "muted")))
+    return result.raised if window.moved else Badge(*_STATUS.get(window.status, ("not compared", "muted")))
 
 
 def _table(result: MonitorResult) -> Table:
@@ -304,7 +301,7 @@ def _table(result: MonitorResult) -> Table:
         (Column("Window"), "label"),
         (Column("Verdict"), lambda w: status(w, result)),
         (Column("Queries", "count"), "n_defined"),
-        (Column(f"{result.primary} [{label(result)} interval]", "metric"), "interval"),
+        (Column(f"{result.primary} [{result.interval_name}]", "metric"), "interval"),
         (Column("Bounded interval"), lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded) if w.bounded else "")
         if bounded
         else None,
@@ -338,7 +335,7 @@ def _chart(result: MonitorResult) -> Chart:
         words += f" The dashed line is the baseline, {baseline.value:.4f}."
     points = [_point(w, result) for w in result.windows if not math.isnan(w.interval.value)]
     body = {"data": {"values": points}, "width": "container", "height": 220, "layer": layers}
-    title = f"{result.primary} by window, {label(result)} intervals"
+    title = f"{result.primary} by window, {result.interval_name}s"
     title += "; red windows raised an alert, the dashed line is the baseline"
     return Chart("windows", title, spec(body), words)
 
