@@ -5,7 +5,7 @@ fifth of the change, for certain, and more than chance would in shuffled data; f
 input is not another kind of query, and no mix.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -17,10 +17,12 @@ from ltr_harness.monitoring.labels import LABELLED_DOCUMENTS, WITH_RELEVANT
 from ltr_harness.monitoring.presentation import CAUTION
 from ltr_harness.monitoring.result import (
     Alert,
+    ArmComparison,
     Change,
     FeatureDrift,
     Found,
     LabelTest,
+    Parity,
     Presentation,
     Slice,
     Split,
@@ -133,112 +135,106 @@ _WITHOUT_BASELINE = {"arm", "parity"}  # they are compared with the control, and
 
 def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     """What ends in exit code 4, and what is only said: a drop that page, IPS-DCG or labels explain is a notice."""
-    lines = _Lines(evidence)
-    changes, seen = _change_lines(evidence), evidence.presentation
-    lines.add_changes(changes)
+    kinds = set(evidence.config.alerts.on)
+    if evidence.change is None:
+        kinds &= _WITHOUT_BASELINE
+    demoted, seen = evidence.page or evidence.ips_stood or evidence.outage, evidence.presentation
+    changes = _change_lines(evidence)
+    alerts = [] if demoted or "change" not in kinds else [*changes]
+    notices = [] if alerts else _no_alerts(changes, evidence)
     if changes and evidence.days_caveat:
-        lines.notices.append(evidence.days_caveat)
-    if seen and seen.ips and evidence.ips_fell and not (changes or evidence.lost_labels):
-        lines.add(
-            "change", f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {evidence.config.primary} did not fall"
-        )
-    for worst in evidence.slices:
-        lines.add_slice(worst)
-    for text in _label_lines(evidence):
-        lines.add("label_rate", text, but=evidence.labels_arriving or evidence.ips_stood)
-    for text in evidence.broken_inputs:
-        lines.add("input", text)
-    _add_arms(lines, evidence)
-    _add_parity(lines, evidence)
-    for finding in evidence.warnings:
-        lines.add("contract", f"{finding.check} {finding}")
+        notices.append(evidence.days_caveat)
+    for line in _lines(evidence, changed=bool(changes)):
+        if line.kind in kinds and line.alerts and not (line.kind == "slice" and demoted):
+            alerts.append(Alert(line.kind, line.text))
+        else:
+            notices.append(f"slice {line.text}" if line.kind == "slice" else line.text)
     if seen is not None and seen.changed:
         known = {"page": "the page changed", "ranking": "the ranking or the page changed"}
         what = known.get(seen.signature, "the page may have changed")
         spread = "presentation changed: positives are spread over the ranks differently"
-        lines.notices.append(f"{spread} ({what}); {CAUTION}")
-    return lines.alerts, lines.notices
+        notices.append(f"{spread} ({what}); {CAUTION}")
+    return alerts, notices
 
 
-class _Lines:
-    """Alerts and notices as they are gathered: the configuration says which kinds alert, if there is a baseline."""
-
-    def __init__(self, evidence: Evidence) -> None:
-        self._evidence = evidence
-        self._kinds = set(evidence.config.alerts.on)
-        if evidence.change is None:
-            self._kinds &= _WITHOUT_BASELINE
-        self._demoted = evidence.page or evidence.ips_stood or evidence.outage
-        self.alerts: list[Alert] = []
-        self.notices: list[str] = []
-
-    def add(self, kind: AlertKind, text: str, *, but: bool = False) -> None:
-        """An alert; a notice where its kind is none, `but` something speaks against it."""
-        if kind in self._kinds and not but:
-            self.alerts.append(Alert(kind, text))
-        else:
-            self.notices.append(text)
-
-    def add_changes(self, changes: list[Alert]) -> None:
-        """Differences of the metric; where they are no alerts, the first, the last and why."""
-        if "change" in self._kinds and not self._demoted:
-            self.alerts += changes
-            return
-        labels = "labels are still arriving" if self._evidence.labels_arriving else "labels are missing"
-        reasons = {
-            "the page changed": self._evidence.page,
-            "IPS-DCG did not fall": self._evidence.ips_stood,
-            labels: self._evidence.outage,
-        }
-        why = next((why for why, holds in reasons.items() if holds), "change is not in alerts.on")
-        if changes:
-            self.notices.append(f"{changes[0].text} (no alert: {why})")
-        if len(changes) > 1:
-            self.notices.append(f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}")
-
-    def add_slice(self, worst: Slice) -> None:
-        """A segment; where halves were asked for, the one that did not choose it has the word."""
-        config = self._evidence.config
-        excess = worst.confirmed or worst.excess
-        sure = worst.confirmed is not None and worst.confirmed.p <= config.slices.alpha
-        matters = self._evidence.worse(excess.value) >= config.compare.min_drop
-        matters &= sure or not config.slices.confirm_split
-        against = "against" if self._evidence.change is None else "beyond"
-        text = f"{config.primary} in {worst.predicate} {excess} {against} the rest, share {100 * worst.share:.1f} %"
-        if config.slices.confirm_split:
-            text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
-        if matters and "slice" in self._kinds and not self._demoted:
-            self.alerts.append(Alert("slice", text))
-        else:
-            self.notices.append(f"slice {text}")
+def _no_alerts(changes: list[Alert], evidence: Evidence) -> list[str]:
+    """Of differences of the metric that are no alerts: the first, the last and why."""
+    labels = "labels are still arriving" if evidence.labels_arriving else "labels are missing"
+    reasons = {
+        "the page changed": evidence.page,
+        "IPS-DCG did not fall": evidence.ips_stood,
+        labels: evidence.outage,
+    }
+    why = next((why for why, holds in reasons.items() if holds), "change is not in alerts.on")
+    said = [f"{changes[0].text} (no alert: {why})"] if changes else []
+    if len(changes) > 1:
+        said.append(f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}")
+    return said
 
 
-def _add_arms(lines: _Lines, evidence: Evidence) -> None:
+class _Line(NamedTuple):
+    """An alert, where its kind is one; a notice where something speaks against it."""
+
+    kind: AlertKind
+    text: str
+    alerts: bool = True
+
+
+def _lines(evidence: Evidence, *, changed: bool) -> Iterator[_Line]:
+    """What is said beside differences of the metric."""
+    seen, primary = evidence.presentation, evidence.config.primary
+    if seen and seen.ips and evidence.ips_fell and not (changed or evidence.lost_labels):
+        yield _Line("change", f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {primary} did not fall")
+    for worst in evidence.slices:
+        yield _slice_line(worst, evidence)
+    for text in _label_lines(evidence):
+        yield _Line("label_rate", text, not (evidence.labels_arriving or evidence.ips_stood))
+    for text in evidence.broken_inputs:
+        yield _Line("input", text)
+    if evidence.arms is not None:
+        yield from _arm_lines(evidence.arms, evidence.config)
+    if evidence.parity is not None and evidence.parity.alerts:
+        yield _parity_line(evidence.parity)
+    for finding in evidence.warnings:
+        yield _Line("contract", f"{finding.check} {finding}")
+
+
+def _slice_line(worst: Slice, evidence: Evidence) -> _Line:
+    """A segment; where halves were asked for, the one that did not choose it has the word."""
+    config = evidence.config
+    excess = worst.confirmed or worst.excess
+    sure = worst.confirmed is not None and worst.confirmed.p <= config.slices.alpha
+    matters = evidence.worse(excess.value) >= config.compare.min_drop
+    matters &= sure or not config.slices.confirm_split
+    against = "against" if evidence.change is None else "beyond"
+    text = (
+        f"{config.primary} in {worst.predicate} {excess} {against} the rest, share {100 * worst.share:.1f} %"
+    )
+    if config.slices.confirm_split:
+        text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
+    return _Line("slice", text, matters)
+
+
+def _arm_lines(arms: ArmComparison, config: MonitorConfig) -> Iterator[_Line]:
     """Arms that are worse than the control, by `min_drop` at least in a metric; or why nothing is said of them."""
-    arms = evidence.arms
-    if arms is None:
-        return
     if arms.withheld:
-        lines.add("arm", f"no verdict: {arms.withheld}")
-    metrics = [str(metric) for metric in evidence.config.resolved_metrics]
+        yield _Line("arm", f"no verdict: {arms.withheld}")
+    metrics = [str(metric) for metric in config.resolved_metrics]
     for d in arms.worse:
-        small = d.measure in metrics and abs(d.difference.value) < evidence.config.compare.min_drop
+        small = d.measure in metrics and abs(d.difference.value) < config.compare.min_drop
         text = f"{d.measure} {d.difference} {_p(d.p_corrected)} {d.arm} against {arms.control}"
-        lines.add("arm", f"{text}, less than min_drop" if small else text, but=small)
+        yield _Line("arm", f"{text}, less than min_drop" if small else text, not small)
 
 
-def _add_parity(lines: _Lines, evidence: Evidence) -> None:
+def _parity_line(parity: Parity) -> _Line:
     """Other scores than the model's: over all of production, or in the worst window where only some are at fault."""
-    parity = evidence.parity
-    if parity is None or not parity.alerts:
-        return
     windows = [window.label for window in parity.alerts if window is not parity.whole]
     worst = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
     text = (
         f"{worst.share_text} of rows have another score than by {parity.model}, {100 * worst.reordered:.1f} % of "
         f"queries another order, {_p(worst.p_corrected)}"
     )
-    lines.add("parity", text + _in_windows(windows))
+    return _Line("parity", text + _in_windows(windows))
 
 
 def _change_lines(evidence: Evidence) -> list[Alert]:
