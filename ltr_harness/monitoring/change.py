@@ -8,7 +8,7 @@ from scipy.special import fdtrc
 
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.calendar import hours_of_week, local_days
-from ltr_harness.monitoring.inputs import divided, query_features, segment_column, segments_of
+from ltr_harness.monitoring.inputs import ComparedColumn, divided
 from ltr_harness.monitoring.periods import Periods, mean_of
 from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, primary_of
 from ltr_harness.monitoring.result import Adjustment, Cell, Change, MonitorResult, Split, table_of
@@ -91,13 +91,10 @@ def paired_by_key(periods: Periods) -> Estimate | None:
     return mean_estimate(Sample(d), periods.config.compare.confidence, periods.alternative)
 
 
-def splits(periods: Periods) -> list[Split]:
+def splits(columns: Sequence[ComparedColumn], periods: Periods) -> list[Split]:
     """The change divided by every segment column."""
-    names = segments_of(periods)
-    m = max(1, len(names) + len(query_features(periods)))
-    alpha = periods.spent * periods.config.drift.alpha / m
-    columns = [segment_column(name, periods, alpha) for name in names]
-    return [_split(c.name, c.parts(periods), [*c.names, "(missing)"], periods, m) for c in columns]
+    segments = [column for column in columns if column.kind == "segment"]
+    return [_split(c.name, c.parts, [*c.names, "(missing)"], periods, len(columns)) for c in segments]
 
 
 def _split(column: str, parts: Decomposition, names: Sequence[str], periods: Periods, m: int) -> Split:

@@ -7,7 +7,7 @@ Means of many items vary little, so shifts are in standard deviations of the *it
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import Bools, Floats, Ints, column_of, columns_of
 from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, table_of
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph
-from ltr_harness.stats.adjustment import Decomposition, decompose
+from ltr_harness.stats.adjustment import Decomposition, Parts, decompose
 from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold, worth
 from ltr_harness.stats.two_samples import difference
 from ltr_harness.wording import count_of
@@ -38,21 +38,21 @@ class ComparedColumn:
 
     name: str
     kind: str  # number or segment
-    # a code per query, now and before, for sizes of drift; how many codes there are
-    bins: tuple[Ints, Ints]
-    n_bins: int
-    # likewise, for what can be compared: values outside of the baseline's range have cells of their own
-    cells: tuple[Ints, Ints]
-    apart: Bools  # (cells,), cells that say nothing of the queries because the input broke there
+    bins: tuple[Ints, Ints]  # a code per query, now and before, for sizes of drift
+    n_bins: int  # how many codes there are
+    parts: Decomposition  # of the change, by what can be compared
     missing: tuple[float, float]  # share of the rows without a value, before and now
     broken: str  # what is wrong with the input now, as a predicate; empty where nothing is
     names: tuple[str, ...] = ()  # of a segment's values, in the order of their codes
+    values: tuple[Floats, Floats] | None = None  # of a feature, now and before
 
-    def parts(self, periods: Periods) -> Decomposition:
-        """The change divided by the cells."""
-        now, before = self.cells
-        confidence = periods.config.compare.confidence
-        return decompose(periods.sample_now(), now, periods.reference, before, confidence, self.apart)
+
+def compared_columns(periods: Periods) -> list[ComparedColumn]:
+    """Every feature and segment that both periods have."""
+    features, segments = query_features(periods), segments_of(periods)
+    alpha = periods.spent * periods.config.drift.alpha / max(1, len(names_of(periods)) + len(segments))
+    numbers = [number_column(name, *values, periods, alpha) for name, values in features.items()]
+    return [*numbers, *(segment_column(name, periods, alpha) for name in segments)]
 
 
 def base_of(name: str, table: pd.DataFrame) -> str:
@@ -101,8 +101,8 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
     shares = _missing_share(name, now, periods.now), _missing_share(name, before, periods.before)
     bins, cells = ((binned(now, of), binned(before, of)) for of in (edges, range_edges))
     odd = _odd_values(name, now, known, edges)
-    n_bins, n_cells = edges.size + 2, range_edges.size + 2
-    return ComparedColumn(name, "number", bins, n_bins, cells, *_apart(shares, n_cells, odd, periods, alpha))
+    rest = _divided(cells, range_edges.size + 2, shares, odd, periods, alpha)
+    return ComparedColumn(name, "number", bins, edges.size + 2, *rest, values=(now, before))
 
 
 def segment_column(name: str, periods: Periods, alpha: float) -> ComparedColumn:
@@ -112,21 +112,31 @@ def segment_column(name: str, periods: Periods, alpha: float) -> ComparedColumn:
     codes = codes_of(ours, size), codes_of(theirs, size)
     shares = [(side == size).astype(np.float64) for side in codes]
     names, n = tuple(ours.categories), size + 1
-    rest = _apart((shares[0], shares[1]), n, _new_names(*codes, names), periods, alpha)
-    return ComparedColumn(name, "segment", codes, n, codes, *rest, names)
+    rest = _divided(codes, n, (shares[0], shares[1]), _new_names(*codes, names), periods, alpha)
+    return ComparedColumn(name, "segment", codes, n, *rest, names)
 
 
-def _apart(
-    shares: tuple[Floats, Floats], n_cells: int, odd: str, periods: Periods, alpha: float
-) -> tuple[Bools, tuple[float, float], str]:
-    """The last cell where too many rows are missing, the shares of missing rows before and now, and what is broken."""
+def _divided(
+    cells: tuple[Ints, Ints],
+    n_cells: int,
+    shares: tuple[Floats, Floats],
+    odd: str,
+    periods: Periods,
+    alpha: float,
+) -> tuple[Decomposition, tuple[float, float], str]:
+    """The change divided by cells, the shares of missing rows before and now, and what is broken.
+
+    The last cell is set apart where too many rows are missing: it says nothing of the queries.
+    """
     gone, (now, before) = "", shares
     test = difference(periods.sample_now(now), periods.sample_before(before), alternative="rise")
     if test.value >= _MISSING_MORE and test.p <= alpha:
         gone = f"is missing in {now.mean():.1%} of its rows, {before.mean():.1%} before"
     apart = np.zeros(n_cells, dtype=bool)
     apart[-1] = bool(gone)
-    return apart, (float(before.mean()), float(now.mean())), gone or odd
+    ours, theirs, confidence = periods.sample_now(), periods.reference, periods.config.compare.confidence
+    parts = decompose(ours, cells[0], theirs, cells[1], confidence, apart)
+    return parts, (float(before.mean()), float(now.mean())), gone or odd
 
 
 def _missing_share(name: str, values: Floats, table: pd.DataFrame) -> Floats:
@@ -166,16 +176,9 @@ def _new_names(now: Ints, before: Ints, names: Sequence[str]) -> str:
     return f"has no value in common with the baseline: {now_and_before}"
 
 
-def feature_drift(periods: Periods) -> list[FeatureDrift]:
+def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[FeatureDrift]:
     """Every feature and segment: size of the drift, and the part of the change it explains, largest first."""
-    features, segments = query_features(periods), segments_of(periods)
-    m = max(1, len(features) + len(segments))
-    alpha = periods.spent * periods.config.drift.alpha / max(1, len(names_of(periods)) + len(segments))
-    drifts = [
-        _drift(number_column(name, now, before, periods, alpha), periods, m, (now, before))
-        for name, (now, before) in features.items()
-    ]
-    drifts += [_drift(segment_column(name, periods, alpha), periods, m) for name in segments]
+    drifts = [_drift(column, periods, len(columns)) for column in columns]
     if periods.config.drift.model is not None:
         gains = gain_shares(Path(periods.config.drift.model))
         drifts = [replace(f, gain=gains.get(f.column, float("nan"))) for f in drifts]
@@ -199,11 +202,9 @@ def gain_shares(path: Path) -> dict[str, float]:
     }
 
 
-def _drift(
-    column: ComparedColumn, periods: Periods, m: int, values: tuple[Floats, Floats] | None = None
-) -> FeatureDrift:
+def _drift(column: ComparedColumn, periods: Periods, m: int) -> FeatureDrift:
     """Size and explanation of one column's drift, among `m` columns."""
-    rule, (now, before) = periods.config.drift, column.bins
+    rule, (now, before), parts = periods.config.drift, column.bins, column.parts
     counts = [np.bincount(codes, minlength=column.n_bins).astype(np.float64) for codes in (now, before)]
     used = int(np.count_nonzero(counts[0] + counts[1]))
     # what users repeat is said once
@@ -214,15 +215,15 @@ def _drift(
     moved = psi(*counts)
     threshold = psi_threshold(*independent, used, rule.alpha / m, rule.psi_floor)
     shares = independent[0] / now.size, independent[1] / before.size
-    parts = column.parts(periods)
     return FeatureDrift(
         **divided(parts, m),
         **(
             {"distance": jensen_shannon(*counts)}
-            if values is None
-            else _moved(column.name, *values, shares, periods)
+            if column.values is None
+            else _moved(column, shares, periods)
         ),
         name=column.name,
+        column=column.name if column.values is None else base_of(column.name, periods.now),
         kind=column.kind,
         n_now=int(now.size),
         n_before=int(before.size),
@@ -233,23 +234,22 @@ def _drift(
         missing_now=column.missing[1],
         explains=parts.mix.value / parts.total.value if parts.total.value else float("nan"),
         unmatched_chance=min(1.0, m * parts.unmatched_chance),
-        column=column.name if values is None else base_of(column.name, periods.now),
         broken=column.broken,
     )
 
 
 def divided(parts: Decomposition, m: int) -> dict[str, Any]:
     """What every column of `m` says of the change that its cells divide."""
-    of_change = {name: getattr(parts, name) for name in ("within", "mix", "unmatched")}
-    return {**of_change, "mix_chance": min(1.0, m * parts.mix_chance), "lacking": parts.lacking}
+    shown = {field.name: getattr(parts, field.name) for field in fields(Parts)}
+    return shown | {"mix_chance": min(1.0, m * parts.mix_chance)}
 
 
-def _moved(
-    name: str, now: Floats, before: Floats, shares: tuple[float, float], periods: Periods
-) -> dict[str, Any]:
+def _moved(column: ComparedColumn, shares: tuple[float, float], periods: Periods) -> dict[str, Any]:
     """How far the values moved, in distances and in standard deviations of items, queries counting alike."""
+    assert column.values is not None
+    now, before = column.values
     distance, p, carried = distances(now, before, shares)
-    base = base_of(name, periods.before)
+    base = base_of(column.name, periods.before)
     within, between = (column_of(periods.before, f"feature:{base}:{what}") for what in ("std", "mean"))
     known = ~np.isnan(between)
     spread = (

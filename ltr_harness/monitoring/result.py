@@ -15,6 +15,7 @@ from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Column, Table
+from ltr_harness.stats.adjustment import Parts
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import json_value, printable
 
@@ -105,23 +106,10 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts:
-    """The change divided by one column of the log: within + mix + unmatched."""
-
-    column: str
-    within: Estimate  # from changes inside the values that both periods have, and from other shares of them
-    mix: Estimate
-    # from values that only one period has; no mix, as nobody knows the other's mean there
-    unmatched: Estimate
-    # p-value, corrected over all inputs: how often the mix would be as large in shuffled data
-    mix_chance: float
-    lacking: float  # share of production's queries with a value that the baseline lacks
-
-
-@dataclass(frozen=True, kw_only=True)
 class Split(Parts):
     """The change divided by one segment column; `adjusted` is production's mean with the baseline's shares."""
 
+    column: str
     adjusted: float
     cells: tuple[Cell, ...]
     improved_inside: bool
@@ -148,7 +136,8 @@ class Slice:
 class FeatureDrift(Parts):
     """One feature or segment: how far it moved, and how much of the change that explains."""
 
-    name: str  # of the feature or segment, or what was made of it per query; `column` is of the log
+    name: str  # of the feature or segment, or what was made of it per query
+    column: str  # of the log
     kind: str
     n_now: int
     n_before: int

@@ -57,20 +57,18 @@ def monitor(
         >>> result.windows[0].means["mrr"], result.healthy
         (0.75, True)
     """
-    return watch(config, log=log, baseline=baseline, history=history, dask=dask, overrides=overrides).result
+    settings = config if isinstance(config, MonitorConfig) else load_monitor_config(config, overrides)
+    return watch(settings, log, baseline, history, dask).result
 
 
 def watch(
-    config: str | Path | Mapping[str, Any] | MonitorConfig,
-    *,
+    settings: MonitorConfig,
     log: Any = None,
     baseline: Any = None,
     history: str | Path | None = None,
     dask: Any = None,
-    overrides: Sequence[str] = (),
 ) -> Watched:
     """`monitor`, with the per-query tables kept for the files."""
-    settings = config if isinstance(config, MonitorConfig) else load_monitor_config(config, overrides)
     log = settings.log if log is None else log
     baseline = settings.baseline if baseline is None else baseline
     history = settings.history if history is None else history
@@ -208,6 +206,7 @@ def _compared(
     every = Periods(queries_of(production, kept), baseline, config, places=places[kept])
     clicks = config.relevance.from_events or config.propensity is not None
     worst_slices, candidates = slices.slices(tested)
+    columns = inputs.compared_columns(periods)
     tests = labels.label_tests(whole, cut, np.flatnonzero(kept))
     return replace(
         found,
@@ -215,10 +214,10 @@ def _compared(
         worst=tuple(summaries.worst_queries(production, counted, periods)),
         family=f"{config.compare.correct.capitalize()} over {family}",
         changes=tuple(changes),
-        splits=tuple(change.splits(periods)),
+        splits=tuple(change.splits(columns, periods)),
         slices=tuple(worst_slices),
         n_slice_candidates=candidates,
-        drift=tuple(inputs.feature_drift(periods)),
+        drift=tuple(inputs.feature_drift(columns, periods)),
         labels=tuple(tests),
         labels_arriving=labels.still_arriving(tests, cut),
         presentation=presentation(every) if clicks else None,

@@ -104,18 +104,24 @@ def hinges(values: Floats, reference: Floats, bins: int) -> Floats:
     return columns
 
 
-@dataclass(frozen=True, eq=False)
-class Decomposition:
-    """A difference of means over cells (segments, or bins of a feature), one sample against another."""
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """A difference of means divided by cells (segments, or bins of a feature): within + mix + unmatched."""
 
-    total: Estimate  # difference of the means; within + mix + unmatched exactly
     within: Estimate  # what comes from changes inside the cells that both sides have
     mix: Estimate  # what comes from changed shares of these cells
     unmatched: Estimate  # what comes from cells that one side lacks or that were set apart
-    # p-values: how often the parts would be as large if the values had been shuffled among the queries of each side
+    # p-value: how often the mix would be as large if the values had been shuffled among the queries of each side
     mix_chance: float
-    unmatched_chance: float
-    lacking: float  # share of `one` in cells that are unmatched
+    lacking: float  # share of one side in cells that are unmatched
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Decomposition(Parts):
+    """The parts of one sample's difference to another, and what they were made of."""
+
+    total: Estimate  # difference of the means
+    unmatched_chance: float  # as `mix_chance`
     adjusted: float  # the mean that `one` would have in the common cells with the shares of `other`
     counts: Floats  # (2, cells) queries of one and other
     means: Floats  # (2, cells), NaN where a cell is empty
@@ -160,8 +166,17 @@ def decompose(
     if not common.any():
         nothing = missing(n)
         return Decomposition(
-            estimate(total, all_influence), nothing, nothing, nothing, 1.0, 1.0, 1.0, float("nan"), counts, means
-        )  # fmt: skip
+            total=estimate(total, all_influence),
+            within=nothing,
+            mix=nothing,
+            unmatched=nothing,
+            mix_chance=1.0,
+            unmatched_chance=1.0,
+            lacking=1.0,
+            adjusted=float("nan"),
+            counts=counts,
+            means=means,
+        )
     counted, at = np.where(common, counts, 0.0), np.where(common, means, 0.0)
     known = counted.sum(axis=1)
     shares = counted / known[:, np.newaxis]

@@ -20,7 +20,7 @@ from ltr_harness.monitoring.change import (
     season_advice,
     splits,
 )
-from ltr_harness.monitoring.inputs import segment_column
+from ltr_harness.monitoring.inputs import compared_columns, segment_column
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.stats.adjustment import decompose
@@ -132,9 +132,9 @@ def test_a_split_pays_for_every_input_looked_at(
             )
         )
     found = periods(*tables, columns={"rank": "rank", "segments": ["country", "place"], "features": ["age"]})
-    alone = segment_column("country", found, 0.01 / m).parts(found).mix_chance
+    alone = segment_column("country", found, 0.01 / m).parts.mix_chance
     assert 0.01 < alone < 1 / 3
-    split = splits(found)[0]
+    split = splits(compared_columns(found), found)[0]
     assert split.mix_chance == pytest.approx(m * alone)
     assert {cell.value for cell in split.cells} == {"de", "fr"}
 
@@ -156,7 +156,7 @@ def test_a_segment_missing_more_often_is_set_apart(query_table: Table) -> None:
             drift={"alpha": alpha},
             columns={"rank": "rank", "segments": ["country"], "features": ["age", "price"]},
         )
-        lacking[alpha] = splits(found)[0].lacking
+        lacking[alpha] = splits(compared_columns(found), found)[0].lacking
     assert lacking == {0.05: pytest.approx(0), 0.2: pytest.approx(0.12)}
 
 

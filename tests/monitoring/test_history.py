@@ -157,7 +157,7 @@ def test_results_and_histories_with_cusum_and_spending_are_read(tmp_path: Path) 
     made = {"seed": 1, "days": 2, "queries_per_day": 300}
     config = {**CONFIG, "log": made, "compare": {"correct": "sequence"}, "name": "old"}
     result, history = tmp_path / "result", tmp_path / "history"
-    watched = watch(config, history=history)
+    watched = watch(load_monitor_config(config), history=history)
     write_tables(watched, result)
     windows = [{**window, "cusum": 0.5} for window in watched.result.document["windows"]]
     document = {**watched.result.document, "windows": windows, "cusum_level": 5.7}

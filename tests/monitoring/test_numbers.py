@@ -106,7 +106,7 @@ def test_rank_and_score_that_disagree_are_told_with_examples() -> None:
 
 
 def report_bytes(log: Any, baseline: Any, folder: Path, **options: Any) -> dict[str, bytes]:
-    found = watch({**SYNTHETIC, "name": "bytes"}, log=log, baseline=baseline, **options)
+    found = watch(load_monitor_config({**SYNTHETIC, "name": "bytes"}), log=log, baseline=baseline, **options)
     write_monitor_report(found.result, folder)
     return {path.name: path.read_bytes() for path in sorted(folder.rglob("*.*")) if path.is_file()}
 

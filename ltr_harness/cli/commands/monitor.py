@@ -110,7 +110,7 @@ def _watched(
     """The whole computation, and what it leaves in the output folder."""
     from ltr_harness.monitoring.stages import watch
 
-    watched = watch(settings, log=log, baseline=baseline, history=history, dask=dask)
+    watched = watch(settings, log, baseline, history, dask)
     if output is not None:
         from ltr_harness.monitoring.page import write_monitor_report
         from ltr_harness.monitoring.stored import write_provenance, write_tables
