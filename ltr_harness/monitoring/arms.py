@@ -109,14 +109,12 @@ class _Assigned:
         return order[np.unique(self.unit[order], return_index=True)[1]]
 
 
-def compared_arms(production: pd.DataFrame, cut: Cut, config: MonitorConfig) -> ArmComparison | None:
-    """Every arm against the control; None where no arms are configured."""
-    if config.arms is None:
-        return None
-    assigned = _assigned(production, cut, config.arms)
+def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: MonitorConfig) -> ArmComparison:
+    """Every arm against the control."""
+    assigned = _assigned(production, cut, rule)
     unit = config.columns.cluster_id or "query"
     names = assigned.names
-    shares = np.array([config.arms.shares.get(name, 1.0) for name in names])
+    shares = np.array([rule.shares.get(name, 1.0) for name in names])
     shares /= shares.sum()
     arms = [
         Arm(name, mine.size, np.unique(mine).size, float(share))
@@ -137,7 +135,7 @@ def compared_arms(production: pd.DataFrame, cut: Cut, config: MonitorConfig) -> 
         whose = units_in_words(unit)
         assigned.notes.append(f"too few {whose} decide {', '.join(few)} to tell the arms apart")
     return ArmComparison(
-        column=config.arms.column,
+        column=rule.column,
         control=names[0],
         unit=unit,
         arms=tuple(arms),
@@ -349,8 +347,7 @@ _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "withheld": "bad"}
 
 def section(result: MonitorResult) -> list[Block]:
     arms = result.arms
-    if arms is None:
-        return []
+    assert arms is not None
     return [
         Heading("Arms"),
         Paragraph(arms.verdict, "warning" if arms.withheld else "lead"),

@@ -49,8 +49,9 @@ FORMATS = ("html", "md", "json", "svg")
 
 
 def build_monitor_report(result: MonitorResult) -> Report:
-    """Every section's answer; silent sections left out."""
+    """Every section's answer; silent ones are left out, and those of a part that the result has not."""
     names = [*MONITOR_SECTIONS, *(name for name in catalog.names() if name not in MONITOR_SECTIONS)]
+    names = [name for name in names if getattr(result, name, ()) is not None]
     sections = (Section(name, tuple(catalog.load(name)(result))) for name in names)
     state = "healthy" if result.healthy else count_of(len(result.alerts), "alert")
     facts: tuple[Text, ...] = (

@@ -116,7 +116,12 @@ def refuse_unlogged(parity: ParityRule, columns: tuple[str, ...], log: str) -> N
 
 
 def parity_of_rows(
-    rows: LogRows, judgments: Judgments, keep: Bools | None, primary: Floats, config: MonitorConfig
+    rows: LogRows,
+    judgments: Judgments,
+    keep: Bools | None,
+    primary: Floats,
+    parity: ParityRule,
+    config: MonitorConfig,
 ) -> dict[str, NDArray[Any]]:
     """Query by query how the logged scores differ from the model's; `keep` (n_rows,), `primary` (n_queries,).
 
@@ -127,9 +132,6 @@ def parity_of_rows(
         ``differ_incomplete``. Of the row that differs most, ``logged`` and ``model``, NaN where none does. Whether
         the order differs, ``reordered``; and ``effect``, the metric by the logged scores less that by the model's.
     """
-    parity = config.parity
-    if parity is None:
-        return {}
     logged = rows.numbers(parity.score or str(config.columns.score))
     model, incomplete = _scored(rows, parity)
     reach = parity.tolerance * np.maximum(np.abs(model), served(parity).spread)
@@ -211,15 +213,14 @@ def _reordered(rows: LogRows, logged: Floats, model: Floats, reach: Floats) -> B
     return found
 
 
-def served_scores(table: pd.DataFrame, cut: Cut, config: MonitorConfig, spent: float) -> Parity | None:
-    """The logged scores against the model's; None where nobody asked.
+def served_scores(
+    table: pd.DataFrame, cut: Cut, rule: ParityRule, config: MonitorConfig, spent: float
+) -> Parity:
+    """The logged scores against the model's.
 
     An alert needs a share of rows above `parity.max_share`, and a corrected p of that below `compare.alpha`: the
     share is a ratio of sums over queries, whose chance is that of queries or, where they are known, users.
     """
-    rule = config.parity
-    if rule is None:
-        return None
     everything, run = np.flatnonzero(~cut.stray[cut.codes]), served(rule).run.path.name
     parts, p = [_window("all", everything, table, config)], []
     p.append(parts[0].share.p)
@@ -334,8 +335,7 @@ def _sentence(whole: ParityWindow, run: str, config: MonitorConfig) -> str:
 
 def section(result: MonitorResult) -> list[Block]:
     parity = result.parity
-    if parity is None:
-        return []
+    assert parity is not None
     blocks: list[Block] = [
         Heading("Served scores"),
         Paragraph(parity.verdict, "warning" if parity.alerts else "lead"),

@@ -137,8 +137,7 @@ _SIGNATURES = {
 
 def section(result: MonitorResult) -> list[Block]:
     seen = result.presentation
-    if seen is None:
-        return []
+    assert seen is not None
     blocks: list[Block] = [
         Heading("Presentation"),
         Paragraph(f"{CAUTION[0].upper()}{CAUTION[1:]}. {_SIGNATURES[seen.signature]}"),

@@ -54,14 +54,9 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
         refuse_unlogged(config.parity, log.columns, name)
     log.refuse_missing(wanted_columns(config))
     contract = Contract(which, name)
-    events = JoinedEvents.read(
-        config.relevance,
-        config.columns,
-        config.windows.timezone,
-        log,
-        contract,
-        source=happened,
-    )
+    zone, events = config.windows.timezone, None
+    if config.relevance.event_log:
+        events = JoinedEvents.read(config.relevance, config.columns, zone, log, contract, source=happened)
     if dask is None:
         parts = list(_in_batches(log, config, contract, events))
     else:
@@ -271,12 +266,13 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
     segments = {name: per_query(rows, name, contract) for name in columns.segments}
     counts, grades = grades_of_rows(rows, config.relevance, contract, segments)
     if grades is not None:
-        grades, _ = estimated_labels(grades, rows, ranks, config.relevance, contract)
+        if config.relevance.estimates:
+            grades, _ = estimated_labels(grades, rows, ranks, config.relevance, contract)
         if any(needs_whole_grades(metric) for metric in config.resolved_metrics):
             good = fit(grades)
             contract.check("grade_fractional", good & (grades != np.floor(grades)), rows.name)
             contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), rows.name)
-    propensity = row_propensities(rows, ranks, config.propensity, contract)
+    propensity = row_propensities(rows, ranks, config.propensity, contract) if config.propensity else None
     subtopics = _subtopics(rows, columns.subtopics, contract)
     sound = sound and grades is not None and not contract.errors
     if not sound or grades is None or (config.propensity is not None and propensity is None):
@@ -305,7 +301,9 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         segment=segments,
         feature=_features(rows, columns.features, contract),
         online={name: _mean(rows, name) for name in columns.online},
-        parity=parity_of_rows(rows, judgments, keep, values[0], config),
+        parity=parity_of_rows(rows, judgments, keep, values[0], config.parity, config)
+        if config.parity
+        else None,
         **ips_dcg(judgments, scores, propensity, config),
     ).frame()
 

@@ -143,8 +143,10 @@ def analysed(
         baseline_kind = baseline_kind or "a log"
     found = replace(
         found,
-        arms=arms.compared_arms(production, whole_cut, config),
-        parity=parity.served_scores(production, whole_cut, config, spent),
+        arms=arms.compared_arms(production, whole_cut, config.arms, config) if config.arms else None,
+        parity=parity.served_scores(production, whole_cut, config.parity, config, spent)
+        if config.parity
+        else None,
     )
     result = _result(production, baseline, baseline_kind, found)
     if history is not None and time is not None:

@@ -404,7 +404,7 @@ def test_shares_at_the_bound_alert_no_more_often_than_alpha(query_table: Any) ->
         }.items():  # fmt: skip
             table[f"parity:{name}"] = values
         table["n_items"] = rows
-        found = served_scores(table, windows, config, 1.0)
+        found = served_scores(table, windows, config.parity, config, 1.0)
         assert found is not None
         alerts += bool(found.alerts)
         covered += found.whole.share.low <= 0.05 <= found.whole.share.high
