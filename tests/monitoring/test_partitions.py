@@ -172,7 +172,7 @@ def test_a_cluster_of_ones_own(ltr: Cli, table: pa.Table, tmp_path: Path) -> Non
 
 def test_a_missing_package_is_named(table: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
-    with pytest.raises(UsageError, match="pip install .*'distributed>="):
+    with pytest.raises(UsageError, match=r"pip install .*'distributed>="):
         monitor(CONFIG, log=table, dask="local")
 
 
