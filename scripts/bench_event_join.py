@@ -238,7 +238,7 @@ def main() -> None:
             wall, processor, memory, said = measured(name, folder, options.by)
             rate = (options.rows + options.events) / wall / 1e6
             print(
-                f"{name:<8} {wall:6.1f} s ({processor:5.1f} s of processor)  {rate:5.1f} M rows/s  {memory:5.2f} GiB"
+                f"{name:<8} {wall:6.1f} s ({processor:5.1f} s of CPU time)  {rate:5.1f} M rows/s  {memory:5.2f} GiB"
                 f"  matched {said}",
                 flush=True,
             )

@@ -55,7 +55,7 @@ def write_log(path: Path, rows: int, seed: int) -> None:
 
 
 def run(folder: Path, log: Path, baseline: Path) -> tuple[float, float, float]:
-    """Seconds, seconds of processor time (all cores; what counts on a busy machine) and GiB of one run."""
+    """Seconds, seconds of CPU time (all cores; stable on a busy machine) and GiB of one run."""
     command = [
         sys.executable, "-m", "ltr_harness", "monitor", str(folder / "bench.yaml"), "--log", str(log),
         "--baseline", str(baseline), "-o", str(folder / "out"), "--exit-zero", "--quiet",
@@ -91,7 +91,7 @@ def main() -> None:
             seconds, processor, memory = run(folder, log, baseline)
             first = first or seconds
             print(
-                f"{rows:>12,} rows  {seconds:6.1f} s ({processor:.1f} s of processor)  {memory:5.2f} GiB  "
+                f"{rows:>12,} rows  {seconds:6.1f} s ({processor:.1f} s of CPU time)  {memory:5.2f} GiB  "
                 f"{seconds / first:5.1f} times the first",
                 flush=True,
             )

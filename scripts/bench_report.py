@@ -29,7 +29,7 @@ def now():
 
 def say(what, since):
     at = now()
-    print(f"  {what}: {at[0] - since[0]:.1f} s of processor, {at[1] - since[1]:.1f} s by the clock")
+    print(f"  {what}: {at[0] - since[0]:.1f} s of CPU time, {at[1] - since[1]:.1f} s by the clock")
     return at
 
 began = now()

@@ -1,7 +1,7 @@
 """What does evaluating a TREC run cost, beside the tools in daily use?
 
 A synthetic run (--queries, 1,000 documents each; MS MARCO's development set is 6,980, 283 MB) and its qrels, evaluated
-at ndcg@10, mrr and map by each tool in a process of its own, from the two files: seconds of processor, the largest
+at ndcg@10, mrr and map by each tool in a process of its own, from the two files: seconds of CPU time, the largest
 memory, and the values. Tools that are not installed are left out, and the reason is said; trec_eval is compiled from
 its published source where --trec-eval names the folder. `ours, gz` reads the run compressed; `ours, 3 runs` reads the
 same run three times beside the qrels.
@@ -103,7 +103,7 @@ def trec_eval(options: argparse.Namespace, folder: Path, qrels: Path, run: Path)
 
 
 def measured(command: list[str]) -> tuple[float, float, str]:
-    """Seconds of processor, MiB at most, and what was printed."""
+    """CPU seconds, peak MiB, and the output."""
     with tempfile.TemporaryFile() as said:
         one_thread = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
         started = subprocess.Popen(

@@ -128,7 +128,7 @@ def test_a_convention_that_ties_make_random_is_refused_and_the_others_are_shown(
 
 
 def test_scores_are_read_as_often_for_many_metrics_as_for_one(rows: TestRows) -> None:
-    """Every metric read the files anew to see whether it is refused: a second of processor for 75 runs."""
+    """Every metric read the files anew to see whether it is refused: a second of CPU time for 75 runs."""
     tied = Tied(**{field.name: getattr(rows, field.name) for field in dataclasses.fields(rows)})
     asked = []
     for names in (["map@2"], ["map@2", "mrr@2", "map@5", "mrr@5"]):
