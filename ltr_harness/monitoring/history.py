@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -24,23 +24,18 @@ from ltr_harness.monitoring.calendar import THURSDAY, Units, part_of_season, sha
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import Floats, Ints
+from ltr_harness.monitoring.result import NumberedWindow, Window
 from ltr_harness.stats.several_samples import widened
 from ltr_harness.stats.two_samples import Estimate, Influence, between, weighted_mean
 from ltr_harness.stored import read_stored
-
-if TYPE_CHECKING:
-    from ltr_harness.monitoring.result import Window
-
 
 VERSION = 1
 
 
 @dataclass(frozen=True)
-class PastWindow:
-    """One window of an earlier run: its place in the calendar, and its mean with what is behind it."""
+class PastWindow(NumberedWindow):
+    """One window of an earlier run: its mean with what is behind it."""
 
-    label: str
-    number: int
     n: int
     mean: float
     error: float

@@ -48,7 +48,7 @@ def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
         for window, rows in _parts(cut, mature, config):
             if rows.size >= 2:
                 tested = periods.compare((ours, theirs), rows, "drop", days)
-                tests.append(LabelTest(what, window, base, mean_of_known(ours[rows]), tested))
+                tests.append(LabelTest(what, window, tested, before=base, now=mean_of_known(ours[rows])))
     p = bonferroni([test.difference.p for test in tests])
     done = []
     for test, corrected in zip(tests, p.tolist(), strict=True):

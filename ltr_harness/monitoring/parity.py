@@ -35,7 +35,7 @@ from ltr_harness.monitoring.result import (
 )
 from ltr_harness.own_files import admitted
 from ltr_harness.readers.rows import recoded
-from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table
+from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, Table
 from ltr_harness.stats.several_samples import bonferroni
 from ltr_harness.stats.two_samples import Estimate, Sample, mean_estimate
 from ltr_harness.wording import count_of, plural
@@ -371,13 +371,6 @@ def section(result: MonitorResult) -> list[Block]:
     return blocks
 
 
-def _state(part: ParityWindow) -> Badge:
-    if part.alert:
-        return Badge("alert", "bad")
-    tested = part.p_corrected == part.p_corrected
-    return Badge("no alert", "good") if tested else Badge("not tested", "neutral")
-
-
 def _windows(parity: Parity, result: MonitorResult) -> Table:
     lacking = parity.whole.incomplete > 0 or parity.whole.incomplete_others > 0
     p = f"That it is more than {100 * parity.max_share:g} %, by Bonferroni."
@@ -391,7 +384,7 @@ def _windows(parity: Parity, result: MonitorResult) -> Table:
         f"Logged scores against those of {parity.model} for the logged features.",
         (*parity.windows, parity.whole),
         (Column("Window"), "label"),
-        (Column("Verdict"), _state),
+        (Column("Verdict"), "state"),
         (Column("Rows", "count"), "n_rows"),
         (Column("Differ", "percent", hint="Of the rows."), lambda part: part.share.value),
         (Column(result.interval_name), lambda part: part.share_interval),

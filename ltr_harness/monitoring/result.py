@@ -23,13 +23,19 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Window:
-    """One window of production."""
+class NumberedWindow:
+    """A window's name and its place in the calendar."""
 
     label: str  # its first day, or hour
+    number: int
+
+
+@dataclass(frozen=True)
+class Window(NumberedWindow):
+    """One window of production."""
+
     start_ns: int
     end_ns: int
-    number: int
     hours: float  # its length
     n_queries: int
     n_defined: int  # with a value of the primary metric
@@ -157,16 +163,22 @@ class FeatureDrift(Parts):
     gain: float = float("nan")  # its share of the model's gain, NaN where no model is given
 
 
+@dataclass(frozen=True, kw_only=True)
+class BeforeAndNow:
+    """A mean over queries before and now, with the corrected p of their difference."""
+
+    before: float  # NaN without a baseline
+    now: float
+    p_corrected: float = float("nan")
+
+
 @dataclass(frozen=True)
-class LabelTest:
+class LabelTest(BeforeAndNow):
     """Labels before and now: the share of queries with a relevant document, or events per query."""
 
     what: str
     window: str
-    before: float
-    now: float
     difference: Estimate
-    p_corrected: float = float("nan")
     alert: bool = False
 
 
@@ -300,6 +312,13 @@ class ParityWindow:
     alert: bool = False
 
     @property
+    def state(self) -> Badge:
+        if self.alert:
+            return Badge("alert", "bad")
+        tested = self.p_corrected == self.p_corrected
+        return Badge("no alert", "good") if tested else Badge("not tested", "neutral")
+
+    @property
     def share_text(self) -> str:
         share = self.share
         if share.low != share.low:
@@ -375,17 +394,14 @@ class ListLengths:
 
 
 @dataclass(frozen=True)
-class Online:
-    """What users did, beside what the metric says, window by window."""
+class Online(BeforeAndNow):
+    """What users did, beside what the metric says, window by window; beside a baseline, mature queries count."""
 
     name: str
-    before: float  # its mean over queries, mature ones beside a baseline; before is NaN without one
-    now: float
     correlation: float  # Spearman's, of the windows' means with the primary metric's; NaN below four windows
     n_windows: int
     # now against before, tested as the metric is, both sides; None without a baseline
     difference: Estimate | None = None
-    p_corrected: float = float("nan")
 
 
 @dataclass(frozen=True)

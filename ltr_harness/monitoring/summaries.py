@@ -79,7 +79,7 @@ def online(
             values = column_of(periods.now, f"online:{name}")
             difference = periods.compare((values, before), alternative="change")
         base = float("nan") if before is None else mean_of_known(before)
-        rows.append(Online(name, base, mean_of_known(values), correlation, len(pairs), difference))
+        rows.append(Online(name, correlation, len(pairs), difference, before=base, now=mean_of_known(values)))
     corrected = bonferroni([row.difference.p if row.difference else np.nan for row in rows]) / spent
     return tuple(
         replace(row, p_corrected=min(p, 1.0) if row.difference else p)

@@ -157,7 +157,7 @@ def page(signature: str = "none", *, changed: bool = True, ips: Estimate | None 
 
 
 def labels(what: str = WITH_RELEVANT, where: str = "all", *, alert: bool = True) -> LabelTest:
-    return LabelTest(what, where, 0.5, 0.25, STILL, 0.03, alert)
+    return LabelTest(what, where, STILL, alert, before=0.5, now=0.25, p_corrected=0.03)
 
 
 def segment(excess: Estimate, confirmed: Estimate | None = None) -> Slice:

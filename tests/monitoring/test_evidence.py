@@ -123,8 +123,9 @@ def test_lost_labels_alert_unless_they_arrive_or_ips_dcg_stood(given: dict[str, 
 
 def test_label_tests_of_one_kind_are_one_line() -> None:
     tests = [labels("clicks", day) for day in ("d1", "all", "d2")]
-    tests[1] = LabelTest("clicks", "all", 0.4, 0.1, STILL, 0.00005, True)
-    tests += [LabelTest("sales", "d2", 0.3, 0.2, STILL, 1e-4, True), labels("sales", "d3")]
+    tests[1] = LabelTest("clicks", "all", STILL, True, before=0.4, now=0.1, p_corrected=0.00005)
+    tests.append(LabelTest("sales", "d2", STILL, True, before=0.3, now=0.2, p_corrected=1e-4))
+    tests.append(labels("sales", "d3"))
     assert [alert.text for alert in alerts_of(evidence(labels=tests))[0]] == [
         "clicks 0.400 -> 0.100 p<0.0001 in 2 windows, first d1",
         "sales 0.300 -> 0.200 p=0.0001 in 2 windows, first d2",

@@ -34,7 +34,7 @@ CONFIG: dict[str, Any] = {
 def window(number: int, mean: float = 0.8, n: int = 300) -> Window:
     nan = float("nan")
     return Window(
-        f"day {number}", 0, 1, number, 24.0, n, n, n, {}, Estimate(mean, mean - 0.01, mean + 0.01, nan, 0.005, n), None,
+        f"day {number}", number, 0, 1, 24.0, n, n, n, {}, Estimate(mean, mean - 0.01, mean + 0.01, nan, 0.005, n), None,
         0.0, 0.0, nan, nan, nan, 10.0, 1.0, {}, None, 0.0, {}, "tested",
     )  # fmt: skip
 

@@ -190,7 +190,7 @@ def window(
     number: int, own: Estimate | None, trail: Estimate | None = None, status: str = "tested"
 ) -> Window:
     return Window(
-        f"day {number}", 0, 1, number, 24.0, 9, 9, 9, {}, Estimate(0.5), None, 0.0, 0.0, NAN, NAN, NAN, 10.0, 1.0,
+        f"day {number}", number, 0, 1, 24.0, 9, 9, 9, {}, Estimate(0.5), None, 0.0, 0.0, NAN, NAN, NAN, 10.0, 1.0,
         {}, None, 0.0, {}, status, change=own, trailing=trail,
     )  # fmt: skip
 
