@@ -9,10 +9,12 @@ from typing import Annotated, Any, Final, Literal, Self, Union
 
 import click
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic.dataclasses import dataclass
 
 from ltr_harness import __version__
 from ltr_harness.cli.exit_codes import INTERRUPTED, as_problems, came_from_ctrl_c
 from ltr_harness.cli.output import Notes
+from ltr_harness.inspection import Finding
 from ltr_harness.wording import printable, without_commands
 
 SCHEMA_VERSION: Final = 1
@@ -66,16 +68,12 @@ class PlannedSearch(BaseModel):
     over: bool = Field(description="Its budget is used up: its runs are among `runs`.")
 
 
-class DataFinding(BaseModel):
+@dataclass(config=ConfigDict(extra="forbid"), frozen=True)
+class DataFinding(Finding):
     """What a lint found in the data."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    lint: str = Field(description="Its name, as --accept takes it.")
-    severity: Literal["error", "warning", "note"]
-    place: str = Field(description="Split or splits, with the fold where there are several.")
-    found: str
-    cure: str
+    lint: Annotated[str, Field(description="Its name, as --accept takes it.")]
+    place: Annotated[str, Field(description="Split or splits, with the fold where there are several.")]
     accepted: bool = Field(description="An error that was named by --accept.")
 
 
