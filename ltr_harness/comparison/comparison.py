@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,16 @@ _RENAMED = {  # names of the tidy table that would otherwise mean two things
     "ci_high": "difference_ci_high",
 }
 _COUNTS = ("wins", "ties", "losses")
+
+
+Outcome = Literal["better", "worse", "equivalent", "no clear winner", "one model", "nothing to compare"]
+
+
+class Headline(NamedTuple):
+    """What the comparison with the baseline comes to, as a word and as a line without a full stop."""
+
+    outcome: Outcome
+    text: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +236,21 @@ class Comparison:
         """One sentence: which model, by how much, how sure, at which metric and K, over how many queries."""
         return _verdict_sentence(self)
 
+    @cached_property
+    def headline(self) -> Headline:
+        """The answer in at most twenty words, with its outcome: better, worse, equivalent, no clear winner."""
+        return _headline(self)
+
+    @cached_property
+    def cautions(self) -> tuple[str, ...]:
+        """What can change the answer, one sentence each: trainings that were not repeated, then the notes."""
+        one_seed = any(self._of_one_training(self.paired(m)) for m in self.models if m != self.baseline)
+        return (*([_ONE_SEED] if one_seed else []), *self.notes)
+
+    def _of_one_training(self, pair: Paired) -> bool:
+        """Whether a side was trained, and the other seeds that there could be are ignored."""
+        return not pair.over_seeds and any(self.entrant(name).seeded for name in (pair.model, pair.other))
+
     @property
     def table(self) -> pd.DataFrame:
         """One row per model at the primary metric, best mean first."""
@@ -321,6 +347,67 @@ def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: s
     return f"{count_of(total, 'comparison')}: {count_of(n_models, 'model')} against {baseline} at {where}"
 
 
+def _headline(comparison: Comparison) -> Headline:
+    """The first of: a model is better; one is not distinguishable; one is equivalent; all are worse."""
+    metric, baseline, leader = comparison.primary, comparison.baseline, comparison.ranking[0]
+    top = comparison.summary(leader)
+    if not top.n:
+        queries = count_of(comparison.n_queries, "query")
+        return Headline("nothing to compare", f"Nothing to compare: {metric} is undefined for all {queries}")
+    if len(comparison.entrants) == 1:
+        ends = _ends(comparison, top.ci_low, top.ci_high, "")
+        return Headline("one model", f"{leader}: {metric} {top.mean:.4f}{ends}")
+    rivals = [comparison.paired(model) for model in comparison.ranking if model != baseline]
+    pairs = [pair for pair in rivals if pair.n]
+    if not pairs:
+        return Headline("nothing to compare", f"Nothing to compare: no query has {metric} for two models")
+
+    def first(verdict: str) -> Paired | None:
+        return next((pair for pair in pairs if pair.verdict == verdict), None)
+
+    if better := first("better"):
+        also = "" if leader in (better.model, baseline) else f"; {leader} has the best mean"
+        text = f"{better.model} is better than {baseline} by {_lead_of(comparison, better)}{also}"
+        return Headline("better", text)
+    if undecided := first("not distinguishable"):
+        return Headline("no clear winner", f"No clear winner: {_who_leads(comparison, undecided)}")
+    if equivalent := first("equivalent"):
+        ends = _ends(comparison, equivalent.ci_low, equivalent.ci_high, "+")
+        text = f"{equivalent.model} is equivalent to {baseline}: {equivalent.difference:+z.4f}{ends}"
+        return Headline("equivalent", text)
+    closest = pairs[0]
+    if len(pairs) == 1:
+        return Headline(
+            "worse", f"{closest.model} is worse than {baseline} by {_lead_of(comparison, closest)}"
+        )
+    lead = _lead_of(comparison, closest)
+    return Headline("worse", f"All others are worse than {baseline}; the closest, {closest.model}, by {lead}")
+
+
+def _who_leads(comparison: Comparison, pair: Paired) -> str:
+    """Who leads whom, by how much; the interval counts in the leader's favour."""
+    if pair.difference == 0:
+        ends = _ends(comparison, pair.ci_low, pair.ci_high, "+")
+        return f"{pair.model} and {pair.other} have equal means{ends}"
+    ahead = (pair.difference > 0) == comparison.higher_is_better[comparison.primary]
+    leader, follower = (pair.model, pair.other) if ahead else (pair.other, pair.model)
+    return f"{leader} leads {follower} by {_lead_of(comparison, pair)}"
+
+
+def _lead_of(comparison: Comparison, pair: Paired) -> str:
+    """The size of a difference, with its interval in the direction of the difference."""
+    low, high = (pair.ci_low, pair.ci_high) if pair.difference > 0 else (-pair.ci_high, -pair.ci_low)
+    size = abs(pair.difference)
+    shown = f"{size:.4f}" if size >= 0.00005 else "less than 0.0001"
+    return shown + _ends(comparison, low, high, "+")
+
+
+def _ends(comparison: Comparison, low: float, high: float, sign: str) -> str:
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return ""
+    return f" ({comparison.method.percent} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
+
+
 def _verdict_sentence(comparison: Comparison) -> str:
     """See `Comparison.verdict`."""
     metric, baseline = comparison.primary, comparison.baseline
@@ -375,9 +462,10 @@ def _size(comparison: Comparison, pair: Paired) -> str:
     if family > 1:
         text += f" jointly over {family} comparisons" if method.simultaneous else " uncorrected"
     text += f"){_over(comparison, pair.n)}"
-    if pair.over_seeds or not any(comparison.entrant(name).seeded for name in (pair.model, pair.other)):
-        return text
-    return f"{text} Trained with one seed: this is about these two trained models, not about the methods."
+    return f"{text} {_ONE_SEED}" if comparison._of_one_training(pair) else text
+
+
+_ONE_SEED = "Trained with one seed: this is about these trained models, not about the methods."
 
 
 def _over(comparison: Comparison, n: int) -> str:

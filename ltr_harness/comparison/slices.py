@@ -76,16 +76,17 @@ def query_slices(attributes: Mapping[str, NDArray[Any]]) -> list[QuerySlice]:
     return parts
 
 
-def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
+def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[SliceResult, ...]:
     """Every model against the baseline on every part, as one family: looking into twenty parts is paid for."""
+    metric = metric or comparison.primary
     baseline = comparison.entrant(comparison.baseline)
     unit = comparison.method.unit
     facts = {name: values for name, values in baseline.query_attributes.items() if name != unit}
     parts = query_slices(facts)
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
-    base = baseline.per_query(comparison.primary)
+    base = baseline.per_query(metric)
     places = [
-        (model, part, np.where(part.queries, comparison.query_differences(model), np.nan))
+        (model, part, np.where(part.queries, comparison.query_differences(model, metric), np.nan))
         for model in rivals
         for part in parts
     ]
@@ -98,14 +99,14 @@ def slice_results(comparison: Comparison) -> tuple[SliceResult, ...]:
     tested = outcomes(
         Contributions.of(columns, comparison.units),
         method,
-        ranges=np.full(len(places), comparison.value_range()),
+        ranges=np.full(len(places), comparison.value_range(metric)),
     )
     base_means, means = np.full((2, len(places)), math.nan)
     for at, (_, _, column) in enumerate(places):
         known = ~np.isnan(column)
         if known.any():
             base_means[at], means[at] = base[known].mean(), column[known].mean()
-    higher = [comparison.higher_is_better[comparison.primary]] * len(places)
+    higher = [comparison.higher_is_better[metric]] * len(places)
     found = differences_of(means, tested, higher, method)
     return tuple(
         SliceResult(

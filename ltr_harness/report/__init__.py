@@ -15,7 +15,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import tables
 from ltr_harness.errors import UsageError
 from ltr_harness.files import stored_file, whole_files
-from ltr_harness.report.blocks import OURS, Report, Section, Text, code
+from ltr_harness.report.blocks import OURS, Group, Report, Section, Text, code
 from ltr_harness.report.chart_engine import EngineError
 from ltr_harness.report.data import ReportData as ReportData
 from ltr_harness.report_parts import DEFAULT_FORMATS, ReportFormat
@@ -26,6 +26,20 @@ from ltr_harness.wording import count_of
 log = logging.getLogger(__name__)
 
 FORMATS: tuple[str, ...] = get_args(ReportFormat)
+
+
+GROUPS = {
+    Group("Result", "How do the models compare on every metric, and with each other?"): (
+        "metrics", "cutoffs", "precision_recall", "paired", "pairs", "tuning", "sweep",
+    ),
+    Group("Where", "On which queries do they differ?"): ("slices", "distribution", "queries"),
+    Group("Can I trust it?", "What else could explain the numbers, and what did they cost?"): (
+        "failures", "cautions", "seeds", "ties", "conventions", "tools", "published", "data", "training", "features",
+        "cost", "position_bias", "partial_feedback",
+    ),
+    Group("Record", "What exactly was computed, and from what?"): ("definitions", "provenance"),
+}  # fmt: skip
+"""The groups of a report in which nobody chose the sections; those of other packages stand at the end of the first."""
 
 
 def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
@@ -54,17 +68,29 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
 
 def build_report(data: ReportData, made: Callable[[Section], None] | None = None) -> Report:
     """The chosen sections' answers, or all in the order of `SECTIONS`, installed ones last, without silent sections."""
-    names = data.sections or (*SECTIONS, *(name for name in catalog.names() if name not in SECTIONS))
     sections = []
-    for name in names:
-        section = Section(name, tuple(catalog.load(name)(data)))
+    for name, group in _chosen(data):
+        section = Section(name, tuple(catalog.load(name)(data)), group)
         if section.blocks:
             sections.append(section)
             if made is not None:
                 made(section)
     if not sections:
-        log.warning("the report is empty: none of its sections has anything to say: %s", ", ".join(names))
+        names = ", ".join(name for name, _ in _chosen(data))
+        log.warning("the report is empty: none of its sections has anything to show: %s", names)
     return _report(data, sections)
+
+
+def _chosen(data: ReportData) -> list[tuple[str, Group | None]]:
+    """The sections to make, in the order of the page: those that were chosen, else all by group."""
+    if data.sections:
+        return [(name, None) for name in data.sections]
+    group_of = {name: group for group, names in GROUPS.items() for name in names}
+    first = next(iter(GROUPS))
+    names = [name for name in catalog.names() if name not in group_of and name != "verdict"]
+    placed = [("verdict", None), *((name, group) for group, inside in GROUPS.items() for name in inside)]
+    at = 1 + len(GROUPS[first])
+    return [*placed[:at], *((name, first) for name in names), *placed[at:]]
 
 
 def _report(data: ReportData, sections: Sequence[Section]) -> Report:
@@ -73,9 +99,10 @@ def _report(data: ReportData, sections: Sequence[Section]) -> Report:
 
         return json_document.render(data)
 
+    without = f" ({data.n_empty:,} without relevant documents)" if data.n_empty else ""
     facts: tuple[Text, ...] = (
         (code(data.primary),),
-        f"{data.n_defined:,} of {count_of(data.n_queries, 'query')}",
+        f"{data.n_defined:,} of {count_of(data.n_queries, 'query')}{without}",
         count_of(len(data.models), "model"),
         *((f"baseline {data.baseline}",) if data.rivals else ()),
     )

@@ -8,11 +8,13 @@ characters are shown as escapes from here on, because no format can hold all of 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from operator import is_
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 from ltr_harness.wording import none_if_undefined, printable
 
@@ -138,9 +140,23 @@ def sort_value(cell: Cell) -> float | str | None:
 
 @dataclass(frozen=True)
 class Heading:
+    """A title; that of a section may carry its finding, and `matters` where a reader should not miss it."""
+
     kind: ClassVar[str] = "heading"
     text: str
     level: Literal[2, 3] = 2
+    finding: str = ""  # a few words, such as "2 of 15 differ"
+    matters: bool = False  # the finding can change what a reader concludes: its section is not folded
+
+
+@dataclass(frozen=True)
+class Banner:
+    """The answer: its status as a badge, and a line of at most twenty words."""
+
+    kind: ClassVar[str] = "banner"
+    status: Badge
+    text: str
+    title: str = "Verdict"  # what the navigation calls it
 
 
 @dataclass(frozen=True)
@@ -167,6 +183,7 @@ class Column:
     group: str = ""  # columns of one group share a heading above theirs
     best: Best | None = None  # which end of the column is good; the best cell is set in bold
     hint: str = ""  # a sentence for those who wonder what the heading means
+    axis: tuple[float, float] | None = None  # estimates are drawn, too: the ends of what all rows share
 
     @property
     def numeric(self) -> bool:
@@ -211,6 +228,11 @@ class Table:
             else:
                 runs.append((column.group, 1))
         return runs if any(group for group, _ in runs) else []
+
+    @property
+    def drawn(self) -> bool:
+        """Whether one of its columns is a picture as well."""
+        return any(column.axis for column in self.columns)
 
     @cached_property
     def best_cells(self) -> frozenset[tuple[int, int]]:
@@ -281,7 +303,7 @@ class Code:
     language: str = ""
 
 
-Block = Heading | Paragraph | Bullets | Table | Chart | Details | Choice | Definitions | Code
+Block = Heading | Banner | Paragraph | Bullets | Table | Chart | Details | Choice | Definitions | Code
 
 
 def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:
@@ -316,19 +338,40 @@ def shown(value: Any) -> Any:
     return value
 
 
+class Group(NamedTuple):
+    """Sections that belong together, and the question that they answer."""
+
+    title: str
+    question: str
+
+    @property
+    def name(self) -> str:
+        """Its anchor on the page."""
+        return re.sub(r"\W+", "-", self.title.lower()).strip("-")
+
+
 @dataclass(frozen=True)
 class Section:
     """The answer to one question; its name is its anchor on the page."""
 
     name: str
     blocks: tuple[Block, ...]
+    group: Group | None = None  # a section of a group is folded unless its finding matters
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "blocks", shown(self.blocks))
 
     @property
+    def heading(self) -> Heading:
+        """The first of level 2, or one made of the banner or the name."""
+        for block in self.blocks:
+            if isinstance(block, Heading) and block.level == 2:
+                return block
+        return Heading(next((block.title for block in self.blocks if isinstance(block, Banner)), self.name))
+
+    @property
     def title(self) -> str:
-        return next((b.text for b in self.blocks if isinstance(b, Heading) and b.level == 2), self.name)
+        return self.heading.text
 
     @property
     def charts(self) -> tuple[Chart, ...]:
@@ -348,6 +391,11 @@ class Report:
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", shown(self.title))
         object.__setattr__(self, "facts", shown(self.facts))
+
+    @property
+    def groups(self) -> list[tuple[Group | None, list[Section]]]:
+        """Neighbouring sections of one group."""
+        return [(group, list(inside)) for group, inside in groupby(self.sections, lambda one: one.group)]
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -21,10 +21,13 @@ from ltr_harness.report.data import ReportData
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 PALETTE = (
-    "#4269d0", "#e0820b", "#c9453d", "#2a9d8f", "#8957c7",
-    "#6b8e23", "#d0559c", "#8c6a4f", "#2f8fc4", "#7d838c",
+    "#4269d0", "#e0820b", "#8957c7", "#2f9fc4", "#d0559c",
+    "#8c6a4f", "#a08a00", "#5b6ee8", "#b07cc6", "#7d838c",
 )  # fmt: skip
-"""Ten hues apart for common colour blindness, legible on white and on near-black; they repeat beyond ten."""
+"""Ten hues apart for common colour blindness, legible on white and on near-black; they repeat beyond ten.
+
+Neither red nor green is among them: those are for verdicts.
+"""
 
 PANEL = {"width": 190, "height": 120}
 """Size of one small multiple; the page decides how many fit beside each other."""

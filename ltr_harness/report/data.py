@@ -89,6 +89,11 @@ class ReportData:
         return self.comparison._repr_html_() + lost
 
     @cached_property
+    def over_seeds(self) -> bool:
+        """Whether a verdict at the primary metric is of queries and seeds together."""
+        return any(self.comparison.paired(name).over_seeds for name in self.rivals)
+
+    @cached_property
     def metrics(self) -> tuple[str, ...]:
         """Metric names, family by family, cutoffs ascending; those without a cutoff where they stand."""
         order: dict[str, list[tuple[int, str]]] = {}
@@ -180,6 +185,15 @@ class ReportData:
     def letters(self) -> Letters:
         """Which models differ from each other at the primary metric."""
         return self.comparison.letters()
+
+
+def same_k(data: ReportData) -> list[str]:
+    """The primary metric, then the others of its K: those that a page can be asked for instead."""
+    k = MetricName.of(data.primary).k
+    return [
+        data.primary,
+        *(name for name in data.metrics if MetricName.of(name).k == k and name != data.primary),
+    ]
 
 
 def computed_once(compute: Callable[[ReportData], T]) -> Callable[[ReportData], T]:

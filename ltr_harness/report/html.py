@@ -7,9 +7,11 @@ cannot close its element, and a Content-Security-Policy lets only the page's own
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import json
 import logging
+import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -45,6 +47,7 @@ class CellView(NamedTuple):
     note: str = ""
     href: str = ""
     numeric: bool = False
+    plot: dict[str, float] | None = None  # where an estimate lies on its column's axis, in percent
 
     @property
     def bare(self) -> bool:
@@ -56,11 +59,11 @@ def render(report: blocks.Report) -> str:
     """The page's text."""
     shown = (block for section in report.sections for block in blocks.walk(section.blocks, page=True))
     charts = {block.name: block.spec for block in shown if isinstance(block, blocks.Chart)}
-    scripts = [_file("copy.js") + _file("report.js")]
-    undrawn = ""
+    script = _file("copy.js") + _file("report.js")
+    library = undrawn = ""
     if charts:
         try:
-            scripts.insert(0, vega_bundle())
+            library = vega_bundle()
         except EngineError as problem:
             undrawn = str(problem)
             log.warning("report.html has descriptions in place of its charts: %s", undrawn)
@@ -71,9 +74,10 @@ def render(report: blocks.Report) -> str:
         .render(
             report=report,
             css=_file("report.css"),
-            scripts=scripts,
+            script=script,
+            library=compressed(library),
             undrawn=undrawn,
-            policy=content_security_policy(scripts),
+            policy=content_security_policy([script, *filter(None, [library])]),
             charts_json=safe_json({"specs": charts, "theme": page_theme()}),
         )
     )
@@ -82,7 +86,7 @@ def render(report: blocks.Report) -> str:
 def warm_up() -> None:
     """Have the charts' program and the report's templates ready ahead of time."""
     with suppress(EngineError):  # who renders a page is told
-        vega_bundle()
+        compressed(vega_bundle())
     for name in ("report.html.jinja", "blocks.html.jinja"):
         _environment().get_template(name)
 
@@ -99,7 +103,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        spans=blocks.spans, plain=blocks.plain, cells=table_views, footer_cells=footer_views
+        spans=blocks.spans, plain=blocks.plain, cells=table_views, footer_cells=footer_views, scale=scale
     )
     return environment
 
@@ -135,13 +139,38 @@ def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
         case blocks.Estimate(value=value, low=low, high=high, mark=mark):
             around = _minus(formats.interval(low, high, signed=column.format == "difference"))
             text = _minus(formats.value_text(value, column.format))
-            return CellView("value", text, around, mark, sort, best, numeric=numeric)
+            plot = None if column.axis is None else _places(cell, column.axis)
+            return CellView("value", text, around, mark, sort, best, numeric=numeric, plot=plot)
         case _:
             text = formats.cell_text(cell, column.format)
             shown = _minus(text) if numeric else text
             return CellView(
                 "value", shown, sort=sort, best=best, code=column.format == "code", numeric=numeric
             )
+
+
+def _places(cell: blocks.Estimate, axis: tuple[float, float]) -> dict[str, float] | None:
+    """Of an estimate's middle and ends, held within the axis; None where there is nothing to draw."""
+    numbers = {"value": cell.value, "low": cell.low, "high": cell.high, "zero": 0.0}
+    if any(number is None or math.isnan(number) for number in numbers.values()):
+        return None
+    start, end = axis
+    return {
+        name: round(100 * min(max((float(number or 0) - start) / (end - start), 0.0), 1.0), 2)
+        for name, number in numbers.items()
+    } | {"beyond": float(cell.value > end) - float(cell.value < start)}
+
+
+def scale(axis: tuple[float, float]) -> list[tuple[float, str]]:
+    """Where an axis has its marks, in percent, and what they are called: zero, and a round number on either side."""
+    start, end = axis
+    step = 10.0 ** math.floor(math.log10(max(-start, end)))
+    step = next((one for one in (5 * step, 2 * step, step) if one <= max(-start, end)), step)
+    marks = [number for number in (-step, 0.0, step) if start <= number <= end]
+    return [
+        (100 * (number - start) / (end - start), _minus(f"{number:+g}" if number else "0"))
+        for number in marks
+    ]
 
 
 def _minus(text: str) -> str:
@@ -155,6 +184,12 @@ def _minus(text: str) -> str:
 @cache
 def _file(name: str) -> str:
     return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+@cache
+def compressed(library: str) -> str:
+    """A script as base64 of gzip, a third of its size: the page unpacks it when it draws its first chart."""
+    return base64.b64encode(gzip.compress(library.encode(), mtime=0)).decode() if library else ""
 
 
 def content_security_policy(scripts: list[str]) -> str:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.comparison.pairs import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.report.data import ReportData
@@ -64,6 +65,8 @@ class Document(BaseModel):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     title: str
+    outcome: Outcome = Field(description="What the comparison with the baseline comes to.")
+    headline: str = Field(description="The outcome in at most twenty words.")
     verdict: str = Field(description="One sentence: which model, by how much, how sure.")
     primary: str = Field(description="The metric, and so the K, that decides.")
     baseline: str
@@ -116,6 +119,8 @@ def document(data: ReportData) -> dict[str, Any]:
     comparison = data.comparison
     body = Document(
         title=data.title,
+        outcome=comparison.headline.outcome,
+        headline=comparison.headline.text,
         verdict=comparison.verdict,
         primary=data.primary,
         baseline=data.baseline,

@@ -13,8 +13,11 @@ def render(
 ) -> str:
     """Markdown text; charts refer to the files in ``charts/``."""
     parts = [f"# {escape(report.title)}"]
-    for section in report.sections:
-        parts += [_block(block, with_charts, undrawn or {}) for block in section.blocks]
+    for group, sections in report.groups:
+        if group:
+            parts += ["---", f"**{escape(group.title)}** {escape(group.question)}"]
+        for section in sections:
+            parts += [_block(block, with_charts, undrawn or {}) for block in section.blocks]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -66,8 +69,10 @@ def _keeping_ends(text: str) -> str:
 
 def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -> str:
     match block:
-        case blocks.Heading(text=text, level=level):
-            return f"{'#' * level} {escape(text)}"
+        case blocks.Heading(text=text, level=level, finding=finding):
+            return f"{'#' * level} {escape(f'{text}: {finding}' if finding else text)}"
+        case blocks.Banner(status=status, text=text):
+            return f"**{escape(status.text.capitalize())}.** {escape(text)}."
         case blocks.Paragraph(text=text, tone=tone):
             if tone == "lead":
                 return f"**{inline(text).strip()}**"

@@ -98,7 +98,8 @@ def _print(data: ReportData, console: Console) -> None:
                 Text(SIGNS[pair.verdict], style=STYLES.get(pair.verdict, "")),
             ]
         table.add_row(*cells)
-    console.print(Text(_safe(data.comparison.verdict), style="bold"))
+    outcome, text = data.comparison.headline
+    console.print(Text(_safe(text), style=f"bold {STYLES.get(outcome, '')}".strip()))
     console.print()
     console.print(table)
     if against:
@@ -107,9 +108,12 @@ def _print(data: ReportData, console: Console) -> None:
         }
         legend = "   ".join(f"{sign} {word}" for word, sign in SIGNS.items() if word in verdicts)
         console.print(Text(f"{legend}   (against {_safe(data.baseline)}; n = {data.n_defined:,})"))
-        console.print(Text(_safe(f"{data.comparison.method.describe()}; {data.comparison.families[0]}")))
+        seeds = " over queries and seeds" if data.over_seeds else ""
+        console.print(
+            Text(_safe(f"{data.comparison.method.describe()}{seeds}; {data.comparison.families[0]}"))
+        )
     console.print(Text(_safe(queries_sentence(data))))
-    for note in data.comparison.notes:
+    for note in data.comparison.cautions:
         console.print(Text(f"Note: {_safe(note)}"))
     if data.failures:
         console.print()

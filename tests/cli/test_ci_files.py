@@ -71,7 +71,7 @@ def test_gates_as_junit_and_as_a_summary(ltr: Cli) -> None:
     assert "live has the highest mean ndcg@5" in (suite.findtext("system-out") or "")
     page = Path("summary.md").read_text()
     assert page.startswith("before\n# ")
-    assert "| live *(baseline)* | **0.8900**" in page
+    assert "| live | baseline | **0.8900**" in page
     assert "- ❌ ndcg@5 &lt; baseline and significant\n    - worse: ndcg@5" in page
     assert "- ✅ ndcg@5 of worse &lt; 0.1\n" in page
     code, _, _ = ltr(*FILES, "--summary", "summary.md")  # without gates, and appended

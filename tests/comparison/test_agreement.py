@@ -125,6 +125,12 @@ def check(result: Comparison) -> int:
         word = WORDS.get(result.paired(leader).verdict, "is not distinguishable")
         assert word in result.verdict or "Nothing to compare" in result.verdict, result.verdict
     assert "p = <" not in result.verdict
+    outcome, headline = result.headline
+    verdicts = {pair.verdict for pair in result.pairs if pair.metric == result.primary and pair.n}
+    order: tuple[str, ...] = ("better", "not distinguishable", "equivalent", "worse")
+    first = next((word for word in order if word in verdicts), "nothing to compare")
+    assert outcome == {"not distinguishable": "no clear winner"}.get(first, first)
+    assert len(headline.split()) <= 20, headline
     for metric in result.metrics[:2]:
         letters = result.letters(metric)
         for pair in result.all_pairs(metric):
@@ -182,7 +188,12 @@ def test_terminal_json_and_exit_code_over_random_tables(
         pairs = {pair["model"]: pair for pair in told["pairs"]}
         fails = any(pair["verdict"] == "worse" or pair["n"] == 0 for pair in pairs.values())
         assert code == json_code == (3 if fails else 0)
-        assert " ".join(told["verdict"].split()) in " ".join(text.split())
+        assert " ".join(text.split()).startswith(" ".join(told["headline"].split()))
+        verdicts = {pair["verdict"] for pair in pairs.values() if pair["n"]}
+        assert (told["outcome"] == "better") == ("better" in verdicts)
+        assert (told["outcome"] == "no clear winner") == (
+            "not distinguishable" in verdicts and "better" not in verdicts
+        )
         for pair in pairs.values():
             known = pair["ci_low"] is not None
             outside = known and (pair["ci_low"] > 0 or pair["ci_high"] < 0)

@@ -559,7 +559,7 @@ class TestSeeds:
             for name, shift, seed in (("base", 0.0, 0), ("other", 0.1, 1))
         )
         result = compare_entrants([base, other], ["ndcg@10"])
-        said = " Trained with one seed: this is about these two trained models, not about the methods."
+        said = " Trained with one seed: this is about these trained models, not about the methods."
         assert said in result.verdict
         assert said in compare_entrants([other, base], ["ndcg@10"]).verdict
         fixed = [dataclasses.replace(one, seeded=False, deterministic=True) for one in (base, other)]

@@ -124,25 +124,61 @@ def column(page: Any, table: str, at: int) -> list[str]:
     return [text.strip() for text in cells.all_inner_texts()]
 
 
+def unfold(page: Any) -> None:
+    """Open every section, as a reader who wants them all would."""
+    page.evaluate("document.querySelectorAll('section > details').forEach((one) => { one.open = true; })")
+
+
 def background(page: Any) -> str:
     return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
 
 
 def test_every_chart_is_drawn(report_path: Path, open_page: Callable[..., Any]) -> None:
     page = open_page(report_path)
-    assert page.locator(".plot svg").count() == 7
+    assert page.locator(".plot svg").count() == 6
     assert page.locator("#chart-paired_differences svg path").count() > 4
 
 
-def test_the_main_table_fits_a_laptop(report_path: Path, open_page: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(
+    ("width", "height", "system"), [(1280, 800, "light"), (768, 1024, "dark"), (400, 900, "light")]
+)
+def test_the_first_screen_answers(
+    report_path: Path, open_page: Callable[..., Any], data: ReportData, width: int, height: int, system: str
+) -> None:
+    """Status, headline, and every model's verdict, mean and difference: in view, without scrolling either way."""
     page = open_page(report_path)
-    box = "document.querySelector('#table-fixed_k').parentElement"
-    assert page.evaluate(f"{box}.scrollWidth") <= page.evaluate(f"{box}.clientWidth")
+    page.emulate_media(color_scheme=system)
+    page.set_viewport_size({"width": width, "height": height})
+    banner = page.locator("#verdict .banner")
+    assert banner.inner_text().endswith(data.comparison.headline.text)
+    assert banner.locator(".badge").is_visible()
+    box = page.locator("#table-fixed_k").bounding_box()
+    assert box["y"] + box["height"] <= height
+    region = "document.querySelector('#table-fixed_k').parentElement"
+    assert page.evaluate(f"{region}.scrollWidth") <= page.evaluate(f"{region}.clientWidth")
+    for pair in map(data.comparison.paired, data.rivals):
+        row = page.locator("#table-fixed_k tbody tr", has_text=pair.model)
+        assert pair.verdict in row.inner_text()
+        assert f"{pair.difference:+.4f}".replace("-", "−") in row.inner_text()
+        assert row.locator(".whisker").is_visible()
+
+
+def test_a_section_is_folded_unless_its_finding_matters(
+    report_path: Path, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(report_path)
+    for one in page.locator("section.folded").all():
+        matters = one.locator("summary .finding.matters").count() == 1
+        assert one.evaluate("section => section.firstElementChild.open") == matters
+    slices = page.locator("#slices details").first
+    slices.evaluate("one => { one.open = false; }")
+    page.locator("nav a[href='#slices']").click()
+    until(page, "document.querySelector('#slices details').open")
 
 
 def test_dark_follows_the_system_and_the_button(report_path: Path, open_page: Callable[..., Any]) -> None:
     page = open_page(report_path)
-    label = "getComputedStyle(document.querySelector('#chart-metric_over_k text')).fill"
+    label = "getComputedStyle(document.querySelector('#chart-difference_over_k text')).fill"
     seen = {}
     for system, found, other in (("light", WHITE, BLACK), ("dark", BLACK, WHITE)):
         page.emulate_media(color_scheme=system)
@@ -181,6 +217,7 @@ def test_charts_zoom_with_the_key_and_the_page_scrolls_without(
     report_path: Path, open_page: Callable[..., Any]
 ) -> None:
     page = open_page(report_path)
+    unfold(page)
     chart = page.locator("#chart-paired_differences .plot")
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
@@ -228,7 +265,7 @@ def test_no_width_scrolls_sideways_and_charts_are_no_wider_than_their_place(
         assert page.locator("#table-fixed_k").is_visible()
         if width in (1280, 480):  # on narrower ones a chart is scrolled in its place
             until(page, f"{wider}.length === 0", seconds=10)
-        assert page.locator(".plot svg").count() == 7
+        assert page.locator(".plot svg").count() == 6
 
 
 def test_a_table_wider_than_the_page_and_the_strip_of_sections_say_so(
@@ -245,10 +282,11 @@ def test_a_table_wider_than_the_page_and_the_strip_of_sections_say_so(
     def shade(table: str) -> str:
         return str(frame(table).evaluate("one => getComputedStyle(one, '::after').content"))
 
+    unfold(page)
     strip = "getComputedStyle(document.querySelector('nav'), '::after').content"
     assert page.evaluate(strip) == "none"
     assert (words("fixed_k"), shade("fixed_k")) == ("none", "none")
-    assert frame("fixed_k").get_by_role("region").get_attribute("aria-label").endswith("lgbm-lambdarank.")
+    assert frame("fixed_k").get_by_role("region").get_attribute("aria-label").endswith("lgbm-lambdarank")
     assert (words("metrics"), shade("metrics")) == ('"more columns →"', '""')
     region = frame("metrics").get_by_role("region")
     assert region.get_attribute("aria-label").endswith("within a column. (scrolls sideways)")
@@ -260,8 +298,9 @@ def test_a_table_wider_than_the_page_and_the_strip_of_sections_say_so(
     assert (words("metrics"), shade("metrics")) == ("none", "none")
     assert [cell.bounding_box()["x"] for cell in firsts] == lefts
     page.set_viewport_size({"width": 400, "height": 900})
-    until(page, "document.querySelector('.hidden-right #table-fixed_k') !== null")
-    assert words("fixed_k") == '"more columns →"'
+    until(page, "document.querySelector('.hidden-right #table-seeds') !== null")
+    assert words("seeds") == '"more columns →"'
+    assert words("fixed_k") == "none"  # its rows stand below each other there
     until(page, f"{strip} === '\"\"'", seconds=5)
     assert page.locator("nav").evaluate("one => getComputedStyle(one, '::after').top") == "0px"
     page.evaluate("document.querySelector('nav ol').scrollLeft = 9999")
@@ -310,18 +349,23 @@ def test_a_table_is_copied_in_three_forms(
     pair, summary = data.paired(data.models[0], data.primary), data.summary(data.models[0], data.primary)
     assert pair is not None
     rows = list(csv.reader(io.StringIO(copied("CSV"))))
-    assert rows[0][:4] == [
+    assert rows[0][:6] == [
         "Model",
-        f"ndcg@10 [{data.confidence_label} interval]",
-        *[f"ndcg@10 [{data.confidence_label} interval] {end}" for end in ("low", "high")],
+        "Verdict",
+        f"ndcg@10 [{data.confidence_label} CI]",
+        *[f"ndcg@10 [{data.confidence_label} CI] {end}" for end in ("low", "high")],
+        f"Difference [{data.confidence_label} CI]",
     ]
     assert rows[1][0] == data.models[0]
-    assert float(rows[1][1]) == summary.mean  # every digit
-    assert float(rows[1][2]) == pytest.approx(summary.ci_low, abs=5e-5)
-    assert float(rows[1][6]) == pytest.approx(pair.ci_high, abs=5e-5)
+    assert rows[1][1] == pair.verdict
+    assert float(rows[1][2]) == summary.mean  # every digit
+    assert float(rows[1][3]) == pytest.approx(summary.ci_low, abs=5e-5)
+    assert float(rows[1][7]) == pytest.approx(pair.ci_high, abs=5e-5)
     text = copied("Markdown").splitlines()
     assert len(text) == 2 + len(data.models)
-    assert text[2].startswith(f"| {data.models[0]} | **{summary.mean:.4f}** \\[{summary.ci_low:.4f}, ")
+    assert text[2].startswith(
+        f"| {data.models[0]} | {pair.verdict} | **{summary.mean:.4f}** \\[{summary.ci_low:.4f}, "
+    )
     tex = copied("LaTeX")
     assert rf"\textbf{{{summary.mean:.4f}}}" in tex
     assert tex.count(r" \\") == 1 + len(data.models)
@@ -331,7 +375,7 @@ def test_tables_sort_by_number_both_ways(
     short_path: Path, open_page: Callable[..., Any], data: ReportData
 ) -> None:
     page = open_page(short_path)
-    head = page.locator("#table-fixed_k thead th").nth(1)
+    head = page.locator("#table-fixed_k thead th").nth(2)
     best_first = list(data.models)
 
     def names() -> list[str]:
@@ -402,6 +446,7 @@ def test_hostile_names_run_nothing(
     page.on("dialog", lambda dialog: pytest.fail(f"a name opened a dialog: {dialog.message}"))
     page.locator("#table-fixed_k button.model").evaluate_all("all => all.forEach((one) => one.click())")
     assert page.locator("#table-fixed_k button.model[aria-pressed=true]").count() == len(hostile_names)
+    unfold(page)
     page.locator("#chart-value_distribution .mark-rect path").first.hover()
     page.wait_for_selector("#vg-tooltip-element.visible")
     assert page.evaluate("window.pwned") is None
@@ -413,7 +458,7 @@ def test_hostile_names_run_nothing(
 class MadeRows(TestRows):
     """Rows whose scores are their place."""
 
-    def _read(self, model: str, replicate: int) -> Any:
+    def scores(self, model: str, replicate: int = 0) -> Any:
         return np.arange(self.judgments.groups.n_rows, dtype=float)
 
 
@@ -445,7 +490,7 @@ def test_hostile_queries_documents_and_attributes_run_nothing(
     for details in page.locator("details").all():
         details.evaluate("element => { element.open = true; }")
     assert page.locator("#table-lists_1 tbody tr").count() == 3
-    assert page.locator("#chart-slices svg").count() == 1
+    assert page.locator("#table-slices .whisker").count() > 3
     assert page.evaluate("window.pwned") is None
     assert page.locator("img").count() == 0
 
@@ -461,6 +506,8 @@ def test_every_chart_is_drawn_once(
     page = open_page(write_report(make_data(entrants=entrants, **QUICK), tmp_path, ["html"]))
     count = """embed => { const draw = window.vegaEmbed; window.drawn = [];
         window.vegaEmbed = (plot, ...how) => { window.drawn.push(plot.dataset.chart); return draw(plot, ...how); }; }"""
+    unfold(page)
+    until(page, DRAWN)
     page.evaluate(count)
     page.set_viewport_size({"width": 1290, "height": 900})  # charts are drawn again
     names = page.locator(SHOWN).evaluate_all("plots => plots.map(one => one.dataset.chart)")
@@ -519,9 +566,10 @@ def stored_path(stored: ReportData, tmp_path_factory: pytest.TempPathFactory) ->
 
 def test_a_query_opens_to_both_lists(stored_path: Path, open_page: Callable[..., Any]) -> None:
     page = open_page(stored_path)
+    unfold(page)
     lists = page.locator("#table-lists_1")
     assert not lists.is_visible()
-    summary = page.locator("#queries details details summary").first
+    summary = page.locator("#queries details details details summary").first
     summary.press("Enter")
     assert lists.is_visible()
     assert lists.locator("tbody tr").count() > 3

@@ -28,11 +28,10 @@ def charts(data: ReportData) -> dict[str, Chart]:
 
 def test_the_charts_of_a_full_report(charts: dict[str, Chart]) -> None:
     assert list(charts) == [
+        "difference_over_k",
         "paired_differences",
         "difference_distribution",
-        "metric_over_k",
         "value_distribution",
-        "slices",
         "learning_curves",
         "pareto_front",
     ]
@@ -45,7 +44,7 @@ def test_specs_follow_the_schema(charts: dict[str, Chart]) -> None:
     schema = jsonschema.Draft7Validator(json.loads(path.read_text(encoding="utf-8")))
     for chart in charts.values():
         schema.validate(file_spec(chart.spec))
-    wrong = {**file_spec(charts["slices"].spec), "datum": 3}
+    wrong = {**file_spec(charts["difference_over_k"].spec), "datum": 3}
     assert not schema.is_valid(wrong)
 
 
@@ -66,10 +65,14 @@ def test_histograms_hold_every_query_once(charts: dict[str, Chart], data: Report
         assert all(row["n"] == data.n_defined and len(row["from"]) == len(row["count"]) for row in rows)
 
 
-def test_metric_over_k_is_drawn_within_models_only(charts: dict[str, Chart]) -> None:
-    chart = charts["metric_over_k"]
-    assert chart.spec["facet"]["field"] == "model"
-    assert "not comparable across K" in str(chart.title)
+def test_differences_over_k_are_those_of_the_table(charts: dict[str, Chart], data: ReportData) -> None:
+    rows = charts["difference_over_k"].spec["data"]["values"]
+    assert {row["k"] for row in rows} == {1, 3, 5, 10}
+    for row in rows:
+        pair = data.paired(row["model"], f"{row['metric']}@{row['k']}")
+        assert pair is not None
+        found = (row["difference"], row["low"], row["high"])
+        assert found == pytest.approx((pair.difference, pair.ci_low, pair.ci_high), abs=1e-6)
 
 
 def test_words_name_every_model(charts: dict[str, Chart], data: ReportData) -> None:

@@ -93,8 +93,8 @@ def test_without_room_for_the_engine_the_report_has_descriptions(
     assert (tmp_path / "report.json").exists()
     assert caplog.messages == [
         f"report.html has descriptions in place of its charts: {why}",
-        "7 of 7 charts not drawn (paired_differences, difference_distribution, metric_over_k, value_distribution, "
-        f"slices, learning_curves, pareto_front): {why}",
+        "6 of 6 charts not drawn (difference_over_k, paired_differences, difference_distribution, "
+        f"value_distribution, learning_curves, pareto_front): {why}",
     ]
 
 
@@ -133,7 +133,7 @@ def test_one_chart_that_cannot_be_drawn_costs_that_chart(
     assert text.rstrip().endswith("what it shows")
     assert len(list(tmp_path.glob("charts/*.svg"))) == len(built.charts)
     (said,) = caplog.messages
-    assert said.startswith("1 of 8 charts not drawn (broken): Vega-Lite to SVG")
+    assert said.startswith("1 of 7 charts not drawn (broken): Vega-Lite to SVG")
 
 
 @pytest.mark.long

@@ -134,11 +134,18 @@ def test_the_section(stored: ReportData) -> None:
     for row, model in zip(table.rows, stored.models, strict=True):
         assert row[1] == pytest.approx(np.nanmean(rows.per_query(model, (metric,))), abs=1e-15)
     drawn = chart.spec["data"]["values"]
-    assert len(drawn) == 11 * len(stored.models)
+    shown = [model for model in stored.rivals if any(row["model"] == model for row in drawn)]
+    assert len(drawn) == 11 * len(shown) > 0
+    base = next(row for row in table.rows if row[0].name == stored.baseline)  # type: ignore[union-attr]
+    for row in drawn:
+        if row["recall"] in (0.0, 0.2, 0.4, 0.6, 0.8, 1.0):
+            its = base[2 + round(5 * row["recall"])]
+            assert row["shown"] == pytest.approx(row["precision"] - its, abs=2e-5)  # type: ignore[operator]
     for model in stored.models:
+        assert f"{model}: AP " in chart.text
+    for model in shown:
         heights = [row["precision"] for row in drawn if row["model"] == model]
         assert heights == sorted(heights, reverse=True)  # interpolation never rises with recall
-        assert f"{model}: AP " in chart.text
 
 
 @pytest.mark.long

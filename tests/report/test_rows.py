@@ -16,7 +16,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.report import ReportData, build_report
-from ltr_harness.report.blocks import Badge, Block, Bullets, Details, Paragraph, Table, plain
+from ltr_harness.report.blocks import Badge, Block, Bullets, Choice, Details, Paragraph, Table, plain
 from ltr_harness.report.data import stored_data
 from ltr_harness.report.sections import conventions, queries, ties
 from ltr_harness.report.sections.conventions import recomputed
@@ -183,7 +183,7 @@ def test_what_the_metrics_cannot_be_trusted_with(stored: ReportData, rows: TestR
 def opened(blocks: list[Block]) -> list[Details]:
     return [
         query
-        for block in blocks
+        for block in (blocks[2].options[0][1] if isinstance(blocks[2], Choice) else blocks)
         if isinstance(block, Details) and block.page_only
         for query in block.blocks
         if isinstance(query, Details)

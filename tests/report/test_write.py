@@ -29,7 +29,7 @@ def test_the_files_of_a_report(written: Path) -> None:
         "report.json",
         "comparison.parquet",
         "tables/fixed_k.tex",
-        "charts/metric_over_k.svg",
+        "charts/difference_over_k.svg",
     } <= set(found)
     assert not [name for name in found if name.rpartition("/")[2].startswith(".")]
 

@@ -10,6 +10,7 @@ from ltr_harness.relevance.rule import Relevance
 from ltr_harness.report.blocks import Block, Bullets, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import SplitFacts
+from ltr_harness.wording import count_of
 
 SPLITS = ("train", "valid", "test")
 
@@ -99,7 +100,7 @@ def cautions_section(data: ReportData) -> list[Block]:
     if not found:
         return []
     return [
-        Heading("Before trusting a number"),
+        Heading("Before trusting a number", finding=count_of(len(found), "caution"), matters=True),
         Paragraph("What the test data's labels and list lengths do to the metrics of this report."),
         Bullets(tuple(caution.text for caution in found)),
     ]

@@ -2,19 +2,16 @@
 
 import numpy as np
 
-from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Chart, Choice, Column, Heading, Paragraph, Table
-from ltr_harness.report.data import ReportData
+from ltr_harness.report.data import ReportData, same_k
 
 
 def section(data: ReportData) -> list[Block]:
     """At the primary metric, and on the page at all others of its K."""
-    k = MetricName.of(data.primary).k
-    metrics = [data.primary, *(m for m in data.metrics if MetricName.of(m).k == k and m != data.primary)]
-    files = formats.file_names(metrics)
+    files = formats.file_names(same_k(data))
     answers = []
-    for metric in metrics:
+    for metric in files:
         names = [name for name in data.models if data.summary(name, metric).n]
         if names:
             end = "" if metric == data.primary else f"_{files[metric]}"

@@ -3,11 +3,12 @@
 import math
 from typing import Any
 
+from ltr_harness.comparison.pairs import Paired
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table, Text
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import corrected_label
+from ltr_harness.report.sections.verdict import corrected_label, near_models
 from ltr_harness.wording import none_if_undefined
 
 
@@ -16,14 +17,29 @@ def section(data: ReportData) -> list[Block]:
         return []
     with_intervals = _table(data, "metrics_intervals", intervals=True)
     return [
-        Heading("All metrics"),
-        Paragraph(
-            "Each column is one metric at one cutoff: compare down a column. Numbers at different K answer "
-            "different questions and are never comparable across K."
-        ),
+        _heading(data),
+        Paragraph("Each column is one metric at one cutoff: compare down a column, never across K."),
         _table(data, "metrics", intervals=False),
         blocks.Details("The same with intervals", (with_intervals,)),
     ]
+
+
+def _heading(data: ReportData) -> Heading:
+    """How many differences are more than chance, and whether one contradicts the primary metric's verdict."""
+    pairs = [pair for m in data.metrics for name in data.rivals if (pair := data.paired(name, m)) is not None]
+    sure = [pair for pair in pairs if pair.verdict in ("better", "worse")]
+    contrary = [
+        pair for pair in sure if {pair.verdict, data.comparison.paired(pair.model).verdict} == BOTH_WAYS
+    ]
+    if contrary:
+        names = ", ".join(
+            dict.fromkeys(f"{pair.model} {pair.verdict} at {pair.metric}" for pair in contrary[:3])
+        )
+        return Heading("All metrics", finding=f"against the verdict: {names}", matters=True)
+    return Heading("All metrics", finding=f"{len(sure):,} of {len(pairs):,} differ" if pairs else "")
+
+
+BOTH_WAYS = {"better", "worse"}
 
 
 def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
@@ -70,49 +86,47 @@ def marks_note(data: ReportData) -> tuple[Text, ...]:
 
 
 def cutoffs(data: ReportData) -> list[Block]:
-    """How does a metric move with K, within one model?"""
-    families = {
-        base: by_k
+    """How does the difference to the baseline depend on K?"""
+    pairs = {
+        (model, base, k): pair
+        for model in near_models(data)
         for base, by_k in data.families.items()
-        if len(by_k) > 1 and any(data.summary(data.models[0], metric).n for metric in by_k.values())
+        for k, metric in by_k.items()
+        if len(by_k) > 1
+        and (pair := data.paired(model, metric)) is not None
+        and not math.isnan(pair.difference)
     }
-    if not families:
+    if not pairs:
         return []
     return [
-        Heading("Metric over K within each model"),
+        Heading("Difference over K"),
         Paragraph(
-            "Each panel is one model. A line says how deep its quality reaches; the normaliser changes with "
-            "K, so heights at different K, or a line's rise, never rank models.",
-            "note",
+            "Both models are measured at the same K, so each point is a comparison of its own.", "note"
         ),
         Chart(
-            name="metric_over_k",
-            title=f"Mean over K within each model, with {data.confidence_label} intervals; "
-            "not comparable across K",
-            spec=_cutoffs_spec(data, families),
-            text=_cutoffs_words(data, families),
+            name="difference_over_k",
+            title=f"Difference to {data.baseline} at each K, with {data.confidence_label} intervals",
+            spec=_cutoffs_spec(data, pairs),
+            text=_cutoffs_words(pairs),
         ),
     ]
 
 
-def _cutoffs_spec(data: ReportData, families: dict[str, dict[int, str]]) -> dict[str, Any]:
-    rows = []
-    for model in data.models:
-        for family, (base, by_k) in enumerate(families.items()):
-            for k, name in by_k.items():
-                s = data.summary(model, name)
-                if not math.isnan(s.mean):
-                    rows.append(
-                        {
-                            "model": model,
-                            "metric": base,
-                            "family": family,
-                            "k": k,
-                            "mean": round(s.mean, 6),
-                            "low": none_if_undefined(round(s.ci_low, 6)),
-                            "high": none_if_undefined(round(s.ci_high, 6)),
-                        }
-                    )
+def _cutoffs_spec(data: ReportData, pairs: dict[tuple[str, str, int], Paired]) -> dict[str, Any]:
+    families = list(dict.fromkeys(base for _, base, _ in pairs))
+    rows = [
+        {
+            "model": model,
+            "metric": base,
+            "family": families.index(base),
+            "k": k,
+            "difference": round(pair.difference, 6),
+            "low": none_if_undefined(round(pair.ci_low, 6)),
+            "high": none_if_undefined(round(pair.ci_high, 6)),
+            "zero": 0,
+        }
+        for (model, base, k), pair in pairs.items()
+    ]
     colour = {
         "field": "metric",
         "type": "nominal",
@@ -122,37 +136,30 @@ def _cutoffs_spec(data: ReportData, families: dict[str, dict[int, str]]) -> dict
         "legend": {"orient": "top", "direction": "horizontal"},
     }
     x = {"field": "k", "type": "ordinal", "title": "K", "axis": {"labelAngle": 0}}
-    y = charts.quantitative("mean", title=None, scale={"zero": False})
+    y = charts.quantitative("difference", title="difference", axis={"format": "+.2~f", "tickCount": 5})
+    offset = {"field": "family", "type": "ordinal"}  # whiskers of one K beside each other
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     about = [*charts.tooltip("model", "metric"), {"field": "k", "title": "K"}]
-    numbers = charts.tooltip(mean=".4f", low=".4f", high=".4f")
+    numbers = charts.tooltip(difference="+.4f", low="+.4f", high="+.4f")
+    whisker = {"type": "rule", "strokeWidth": 1.5, "clip": True}
+    zero = {"type": "rule", "strokeDash": [4, 3], "clip": True}
     panel = {
-        "encoding": {"x": x, "color": colour, "opacity": charts.fade()},
         "layer": [
-            {
-                "params": [charts.zoom("y")],
-                **charts.layer(
-                    {"type": "rule", "strokeWidth": 1, "clip": True}, **ends, opacity=charts.fade(0.45)
-                ),
-            },
-            charts.layer({"type": "line", "strokeWidth": 1.75, "clip": True}, y=y),
+            charts.layer(zero, y={**y, "field": "zero", "aggregate": "min"}),
+            charts.layer(whisker, x=x, xOffset=offset, color=colour, **ends, opacity=charts.fade(0.6)),
             charts.layer(
-                {"type": "point", "filled": True, "size": 34, "clip": True}, y=y, tooltip=[*about, *numbers]
+                {"type": "point", "filled": True, "size": 34, "clip": True},
+                x=x, xOffset=offset, y=y, color=colour, opacity=charts.fade(), tooltip=[*about, *numbers],
             ),
         ],
-    }
-    return charts.small_multiples(data.models, rows, panel)
+    }  # fmt: skip
+    return charts.small_multiples(
+        [name for name in data.rivals if name in {m for m, _, _ in pairs}], rows, panel
+    )
 
 
-def _cutoffs_words(data: ReportData, families: dict[str, dict[int, str]]) -> str:
-    sentences = []
-    for model in data.models:
-        parts = [
-            f"{base} "
-            + ", ".join(
-                f"{formats.metric(data.summary(model, name).mean)} at {k}" for k, name in by_k.items()
-            )
-            for base, by_k in families.items()
-        ]
-        sentences.append(f"{model}: {'; '.join(parts)}.")
-    return " ".join(sentences)
+def _cutoffs_words(pairs: dict[tuple[str, str, int], Paired]) -> str:
+    lines: dict[str, list[str]] = {}
+    for (model, base, k), pair in pairs.items():
+        lines.setdefault(model, []).append(f"{base}@{k} {formats.difference(pair.difference)}")
+    return " ".join(f"{model}: {', '.join(parts)}." for model, parts in lines.items())

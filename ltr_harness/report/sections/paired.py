@@ -5,11 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.comparison.pairs import Paired
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import corrected_column, p_column, verdict_badge
+from ltr_harness.report.sections.verdict import corrected_column, near, p_column, verdict_badge
 from ltr_harness.wording import count_of, none_if_undefined
 
 FAR = 4
@@ -79,7 +78,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
 def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     """An interval each; an arrow in place of one far outside of what is shown."""
     pairs = [data.comparison.paired(name) for name in compared]
-    low, high = _shown(pairs)
+    low, high = near(pairs)
     rows = []
     for pair in pairs:
         row: dict[str, Any] = {
@@ -100,7 +99,7 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         "title": "difference to the baseline",
         "axis": {"format": "+.3f", "tickCount": 7},
     }
-    if low > -math.inf:
+    if any("beyond" in row for row in rows):
         x["scale"] = {"domain": [low, high], "nice": False}
     layers = charts.intervals(data, compared, y, x, charts.tooltip("model", "verdict"), size=80)
     beyond = [
@@ -144,22 +143,6 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
             for pair in pairs
         ),
     )
-
-
-def _shown(pairs: list[Paired]) -> tuple[float, float]:
-    """Ends of the axis: infinite, or such that a far-off model does not squeeze those whose sign is open.
-
-    A random baseline lies a hundred times further away than good models lie from each other, and it is these
-    that the eye has to tell apart.
-    """
-    near = [pair for pair in pairs if pair.ci_low <= 0 <= pair.ci_high]
-    reach = max((max(-pair.ci_low, pair.ci_high) for pair in near), default=math.inf)
-    shown = [pair for pair in pairs if abs(pair.difference) <= FAR * reach]
-    if reach in (0, math.inf) or len(shown) == len(pairs):
-        return -math.inf, math.inf
-    ends = [end for pair in shown for end in (pair.ci_low, pair.ci_high) if not math.isnan(end)]
-    room = 0.15 * (max(ends) - min(ends))
-    return round(min(ends) - room, 6), round(max(ends) + room, 6)
 
 
 def _distribution(data: ReportData, compared: list[str]) -> Chart:

@@ -1,7 +1,7 @@
 """How much precision does each step of recall cost?"""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from ltr_harness.metrics.map import MAP
 from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
+from ltr_harness.report.sections.verdict import near_models
 from ltr_harness.report.test_rows import TestRows
 from ltr_harness.wording import plain_number
 
@@ -106,34 +107,37 @@ def section(data: ReportData) -> list[Block]:
 
 
 def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
-    names = list(drawn)
+    """One panel: each model's precision minus the baseline's, or the only model's precision itself."""
+    base, names = drawn[data.baseline], near_models(data) or [data.baseline]
+    other = base.precision if data.rivals else np.zeros(LEVELS.size)
     rows = [
         {
             "model": name,
             "recall": float(level),
-            "precision": round(float(precision), 5),
-            "baseline": round(float(baseline), 5),
+            "precision": round(float(own), 5),
+            "shown": round(float(own - its), 5),
         }
         for name in names
-        for level, precision, baseline in zip(
-            LEVELS, drawn[name].precision, drawn[data.baseline].precision, strict=True
-        )
+        for level, own, its in zip(LEVELS, drawn[name].precision, other, strict=True)
     ]
+    title = f"precision minus {data.baseline}'s" if data.rivals else "precision"
     x = charts.quantitative("recall", title="recall", axis={"tickCount": 5, "grid": False})
-    y: dict[str, Any] = {"title": "precision", "scale": {"domain": [0, 1]}, "axis": {"tickCount": 5}}
+    y = charts.quantitative("shown", title="difference in precision" if data.rivals else "precision")
+    shared = {"x": x, "y": y, "color": charts.model_colour(data, names), "opacity": charts.fade()}
     about = [
         *charts.tooltip("model"),
         charts.quantitative("recall"),
-        *charts.tooltip(precision=".4f", baseline=".4f"),
+        *charts.tooltip(precision=".4f", shown="+.4f"),
     ]
-    dashed = {"type": "line", "strokeDash": [4, 3], "strokeWidth": 1, "color": "#7d838c"}
-    precision = {"y": charts.quantitative("precision", **y), "color": charts.model_colour(data, names)}
-    panel: dict[str, Any] = {
-        "encoding": {"x": x, "opacity": charts.fade()},
+    body = {
+        "width": "container",
+        "height": 180,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": charts.placed(rows, names)},
         "layer": [
-            charts.layer(dashed, y=charts.quantitative("baseline", **y)),
-            charts.layer({"type": "line", "strokeWidth": 1.75}, **precision),
-            charts.layer({"type": "point", "filled": True, "size": 34}, **precision, tooltip=about),
+            charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": 0}),
+            charts.layer({"type": "line", "strokeWidth": 1.75}, **shared, detail={"field": "model"}),
+            charts.layer({"type": "point", "filled": True, "size": 34}, **shared, tooltip=about),
         ],
     }
     words = [
@@ -143,7 +147,7 @@ def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
     ]
     return Chart(
         name="precision_recall",
-        title="Precision over recall, interpolated at eleven points, mean over queries; dashed: the baseline",
-        spec=charts.small_multiples(names, rows, panel),
+        title=f"{title.capitalize()} over recall, interpolated at eleven points, mean over queries",
+        spec=charts.spec(body),
         text=" ".join(words),
     )

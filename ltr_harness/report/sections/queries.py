@@ -1,7 +1,7 @@
 """Which queries changed most, and what do their two ranked lists look like?"""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import formats
-from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Heading, Paragraph, Table
-from ltr_harness.report.data import ReportData
+from ltr_harness.report.blocks import Badge, Block, Cell, Choice, Column, Details, Heading, Paragraph, Table
+from ltr_harness.report.data import ReportData, same_k
 from ltr_harness.report.test_rows import TestRows
 from ltr_harness.stats.moments import TIE
 from ltr_harness.wording import count_of
@@ -39,14 +39,34 @@ class ChangedQuery:
 
 
 def section(data: ReportData) -> list[Block]:
+    """At the primary metric with the ranked lists, and on the page a table at all others of its K."""
     gains = {model: changes(data, model) for model in data.rivals}
-    changed = [change for pair in gains.values() for kind in pair for change in kind]
+    changed = _all_of(gains)
     if not changed:
         return []
-    heading, table = Heading("Queries that changed most"), _table(data, changed)
+    about = Paragraph(_introduction(data, lists=data.rows is not None))
+    answers: list[tuple[str, tuple[Block, ...]]] = [(data.primary, _at_the_primary(data, gains, changed))]
+    files = formats.file_names(same_k(data))
+    for metric in list(files)[1:]:
+        if others := _all_of({model: changes(data, model, metric) for model in data.rivals}):
+            answers.append((metric, (_table(data, others, metric, f"changed_queries_{files[metric]}"),)))
+    heading = Heading("Queries that changed most", finding=count_of(len(changed), "query"))
+    return [heading, about, *([Choice("Metric", tuple(answers))] if answers[1:] else answers[0][1])]
+
+
+def _all_of(gains: Mapping[str, tuple[list[ChangedQuery], list[ChangedQuery]]]) -> list[ChangedQuery]:
+    return [change for pair in gains.values() for kind in pair for change in kind]
+
+
+def _at_the_primary(
+    data: ReportData,
+    gains: Mapping[str, tuple[list[ChangedQuery], list[ChangedQuery]]],
+    changed: list[ChangedQuery],
+) -> tuple[Block, ...]:
+    table = _table(data, changed, data.primary, "changed_queries")
     if data.rows is None:
-        return [heading, Paragraph(_introduction(data, lists=False)), table]
-    blocks: list[Block] = [heading, Paragraph(_introduction(data, lists=True))]
+        return (table,)
+    blocks: list[Block] = []
     numbers = itertools.count(1)
     base = data.rows.scores(data.baseline)
     for at, (model, (won, lost)) in enumerate(gains.items()):
@@ -60,15 +80,18 @@ def section(data: ReportData) -> list[Block]:
             blocks.append(
                 Details(f"{model} against {data.baseline}", tuple(inside), page_only=True, open=at == 0)
             )
-    return [*blocks, Details("All of these queries as one table", (table,))]
+    return (*blocks, Details("All of these queries as one table", (table,)))
 
 
-def changes(data: ReportData, model: str) -> tuple[list[ChangedQuery], list[ChangedQuery]]:
+def changes(
+    data: ReportData, model: str, metric: str | None = None
+) -> tuple[list[ChangedQuery], list[ChangedQuery]]:
     """The largest gains and the largest losses, largest first; ties in the order of query ids."""
     each = max(1, min(EACH, IN_ALL // (2 * len(data.rivals))))
     base = data.entrants[data.baseline]
-    own, other = data.entrants[model].per_query(data.primary), base.per_query(data.primary)
-    d = own - other if data.higher_is_better(data.primary) else other - own
+    metric = metric or data.primary
+    own, other = data.entrants[model].per_query(metric), base.per_query(metric)
+    d = own - other if data.higher_is_better(metric) else other - own
     facts = [base.query_attributes.get(name) for name in ("rows", "n_relevant")]
 
     def pick(sign: int) -> list[ChangedQuery]:
@@ -92,7 +115,7 @@ def changes(data: ReportData, model: str) -> tuple[list[ChangedQuery], list[Chan
 
 def _introduction(data: ReportData, *, lists: bool) -> str:
     text = (
-        f"Against {data.baseline} at {data.primary}. Single queries prove nothing about a model; they show what "
+        f"Against {data.baseline}. Single queries prove nothing about a model; they show which "
         "kind of query to look at. Values are averages over seeds."
     )
     if not lists:
@@ -111,10 +134,10 @@ def _depth(data: ReportData) -> int:
     return DEPTH if k is None else min(k, DEPTH)
 
 
-def _table(data: ReportData, changed: list[ChangedQuery]) -> Table:
+def _table(data: ReportData, changed: list[ChangedQuery], metric: str, name: str) -> Table:
     return Table.of(
-        "changed_queries",
-        f"Largest gains and losses per query at {data.primary}.",
+        name,
+        f"Largest gains and losses per query at {metric}.",
         changed,
         {
             Column("Model"): lambda change: data.model_name(change.model),

@@ -1,14 +1,14 @@
-"""For which queries does a model gain or lose?"""
+"""On which parts of the query set does a model gain or lose?"""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from ltr_harness.comparison.slices import SMALLEST, SliceResult
-from ltr_harness.report import blocks, charts, formats
-from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
-from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import verdict_badge
+from ltr_harness.comparison.slices import SMALLEST, SliceResult, slice_results
+from ltr_harness.report import formats
+from ltr_harness.report.blocks import Badge, Block, Choice, Column, Estimate, Heading, Paragraph, Table
+from ltr_harness.report.data import ReportData, same_k
+from ltr_harness.report.sections.verdict import marked, near, near_models, verdict_badge
 from ltr_harness.stats.families import rare_kind
 
 LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "query_weight": "traffic"}
@@ -16,32 +16,50 @@ LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "qu
 
 
 def section(data: ReportData) -> list[Block]:
-    results = data.slices
-    if not any(result.n for result in results):
+    """At the primary metric, and on the page at all others of its K."""
+    files = formats.file_names(same_k(data))
+    answers = []
+    for metric in files:
+        results = slices_of(data, metric)
+        if any(result.n for result in results):
+            answers.append(
+                (metric, (*_shaky(data, results, metric), _table(data, results, metric, files[metric])))
+            )
+    if not answers or answers[0][0] != data.primary:
         return []
-    attributes = list(dict.fromkeys(result.attribute for result in results))
-    files = formats.file_names(attributes)
-    tables = tuple(_table(data, name, files[name], results) for name in attributes)
-    n = sum(1 for result in results if result.n >= SMALLEST)
-    shown: list[Block] = [
-        Heading("Slices"),
-        Paragraph(
-            f"The same paired differences at {data.primary} within parts of the query set. The {n} intervals hold "
-            f"jointly with {data.confidence_label} confidence, and so do their p-values, so a part "
-            "may be picked out after looking. A part that is not distinguishable is small more often than equal."
-        ),
-        _chart(data, results),
-        *_shaky(data, results),
-    ]
-    if len(tables) == 1:
-        return [*shown, *tables]
-    return [*shown, blocks.Details("The numbers, attribute by attribute", tables)]
+    tested = sum(result.n >= SMALLEST for result in data.slices)
+    about = Paragraph(
+        f"The paired differences within parts of the query set. The {tested} intervals hold jointly with "
+        f"{data.confidence_label} confidence, and so do their p-values, so a part may be picked out after looking. "
+        "A part that is not distinguishable is small more often than equal."
+    )
+    return [_heading(data), about, *([Choice("Metric", tuple(answers))] if answers[1:] else answers[0][1])]
 
 
-def _shaky(data: ReportData, results: Sequence[SliceResult]) -> list[Block]:
-    """Which verdicts a rare kind of query, of which a part may hold none, could turn round."""
-    comparison = data.comparison
-    width, method = comparison.value_range(), replace(comparison.method, correction="joint")
+def slices_of(data: ReportData, metric: str) -> Sequence[SliceResult]:
+    """At the primary metric those that the whole report has."""
+    return data.slices if metric == data.primary else slice_results(data.comparison, metric)
+
+
+def _heading(data: ReportData) -> Heading:
+    """On how many parts a model's verdict differs from its verdict on all queries."""
+    tested = [result for result in data.slices if result.n >= SMALLEST]
+    apart = [result for result in tested if _apart(data, result, data.primary)]
+    finding = f"{len(apart):,} of {len(tested):,} differ from the verdict"
+    return Heading(
+        "Slices", finding=finding if apart else f"none of {len(tested):,} differs", matters=bool(apart)
+    )
+
+
+def _apart(data: ReportData, result: SliceResult, metric: str) -> bool:
+    """Whether a part has a verdict that all queries together do not have."""
+    overall = data.comparison.paired(result.model, metric).verdict
+    return result.n >= SMALLEST and result.verdict in ("better", "worse") and result.verdict != overall
+
+
+def _shaky(data: ReportData, results: Sequence[SliceResult], metric: str) -> list[Block]:
+    """Which verdicts a rare kind of query, of which a part may hold none, could reverse."""
+    width, method = data.comparison.value_range(metric), replace(data.comparison.method, correction="joint")
     family = sum(result.n >= SMALLEST for result in results)
     names = [
         f"{result.model} on {LABELS.get(result.attribute, result.attribute)} {result.label}"
@@ -54,91 +72,39 @@ def _shaky(data: ReportData, results: Sequence[SliceResult]) -> list[Block]:
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return [
         Paragraph(
-            "Rests on so few queries that a rare kind, of which they may hold none, could turn the verdict round: "
+            "These verdicts rest on so few queries that a rare kind, of which they may hold none, could reverse them: "
             f"{'; '.join(names[:5])}{more}."
         )
     ]
 
 
-def _table(data: ReportData, attribute: str, file: str, results: Sequence[SliceResult]) -> Table:
-    def verdict(result: SliceResult) -> blocks.Badge:
-        return (
-            verdict_badge(result.verdict)
-            if result.n >= SMALLEST
-            else blocks.Badge("too few queries", "muted")
-        )
+def _table(data: ReportData, results: Sequence[SliceResult], metric: str, file: str) -> Table:
+    """Parts that contradict the verdict first, then model by model by the size of the difference."""
 
+    def order(result: SliceResult) -> tuple[bool, bool, int, float]:
+        small, place = result.n < SMALLEST, data.rivals.index(result.model)
+        return small, not _apart(data, result, metric), place, 0.0 if small else -abs(result.difference)
+
+    def verdict(result: SliceResult) -> Badge:
+        return verdict_badge(result.verdict) if result.n >= SMALLEST else Badge("too few queries", "muted")
+
+    close = near_models(data)
+    axis = near([result for result in results if result.n >= SMALLEST and result.model in close])
     return Table.of(
-        f"slices_{file}",
-        f"By {LABELS.get(attribute, attribute)}, at {data.primary} against {data.baseline}.",
-        [result for result in results if result.attribute == attribute],
+        "slices" if metric == data.primary else f"slices_{file}",
+        f"Parts of the query set at {metric}, against {data.baseline}.",
+        sorted(results, key=order),
         {
             Column("Model"): lambda result: data.model_name(result.model),
-            Column(LABELS.get(attribute, attribute)): lambda result: result.label,
+            Column("Attribute"): lambda result: LABELS.get(result.attribute, result.attribute),
+            Column("Part"): lambda result: result.label,
             Column("Queries", "count", hint="Queries of this part with a value."): lambda result: result.n,
-            Column("Baseline", "metric"): lambda result: result.baseline_mean,
-            Column("Mean", "metric"): lambda result: result.model_mean,
-            Column(f"Difference [{data.confidence_label} simultaneous]", "difference"): Estimate.of,
-            Column("joint p", "p"): lambda result: result.p,
             Column("Verdict"): verdict,
+            Column(
+                f"Difference [{data.confidence_label} simultaneous]",
+                "difference",
+                axis=None if math.isinf(axis[0]) else axis,
+            ): lambda result: replace(Estimate.of(result), mark=marked(result.verdict)),
+            Column("joint p", "p"): lambda result: result.p,
         },
-    )
-
-
-def _chart(data: ReportData, results: Sequence[SliceResult]) -> Chart:
-    order: dict[str, int] = {}
-    rows: list[dict[str, Any]] = []
-    sure: dict[str, list[str]] = {result.model: [] for result in results}
-    for result in results:
-        part = f"{LABELS.get(result.attribute, result.attribute)}: {result.label}"
-        order.setdefault(part, len(order))
-        if result.n < SMALLEST:
-            continue
-        rows.append(
-            {
-                "model": result.model,
-                "part": part,
-                "at": order[part],
-                "n": result.n,
-                "difference": round(result.difference, 6),
-                "low": round(result.ci_low, 6),
-                "high": round(result.ci_high, 6),
-                "zero": 0,
-            }
-        )
-        if result.verdict in ("better", "worse"):
-            sure[result.model].append(
-                f"{result.verdict} by {formats.difference(result.difference)} on {part}"
-            )
-    names = [name for name in data.rivals if any(row["model"] == name for row in rows)]
-    words = [f"{name}: {'; '.join(sure[name]) or 'nowhere distinguishable'}." for name in names]
-    y = {
-        "field": "part",
-        "type": "nominal",
-        "title": None,
-        "sort": {"field": "at", "op": "min"},
-        "axis": {"labelLimit": 150},
-    }
-    x = {
-        "type": "quantitative",
-        "title": "difference to the baseline",
-        "axis": {"format": "+.2~f", "tickCount": 4},
-    }
-    about = [*charts.tooltip("model", "part"), {"field": "n", "title": "queries"}]
-    panel = {
-        "height": {"step": 15},
-        "layer": [
-            charts.layer(
-                {"type": "rule", "strokeDash": [4, 3], "clip": True},
-                x={**x, "field": "zero", "aggregate": "min"},
-            ),
-            *charts.intervals(data, names, y, x, about, size=42),
-        ],
-    }
-    return Chart(
-        name="slices",
-        title=f"Difference in {data.primary} to {data.baseline} by part of the query set, with simultaneous "
-        f"{data.confidence_label} intervals; each panel has its own scale",
-        spec=charts.small_multiples(names, rows, panel, labels=110, own_x=True),
-        text=" ".join(words),
     )

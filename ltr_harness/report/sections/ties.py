@@ -1,5 +1,7 @@
 """How much of the numbers is decided by the order of equal scores?"""
 
+import math
+
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import TieAudit, parse_metric
 from ltr_harness.metrics.core.binding import tie_audits
@@ -14,7 +16,10 @@ def section(data: ReportData) -> list[Block]:
         return []
     k = MetricName.of(data.primary).k
     positions = "positions" if k is None else f"top-{k} positions"
-    heading = Heading("Equal scores")
+    widest = max(audit.mean_high - audit.mean_low for audit in of_models.values())
+    lead = min((abs(data.comparison.paired(name).difference) for name in data.rivals), default=math.inf)
+    moved = f"their order moves {data.primary} by up to {widest:.4f}" if widest else "none that matter"
+    heading = Heading("Equal scores", finding=moved, matters=widest > lead)
     if not any(audit.share_tied_positions for audit in of_models.values()):
         return [
             heading,

@@ -9,6 +9,7 @@ from ltr_harness.report import charts
 from ltr_harness.report.blocks import Block, Chart, Code, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import Record
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.runs import Run
@@ -181,7 +182,7 @@ def failures(data: ReportData) -> list[Block]:
             title = f"{record.model}, fold {record.fold}, seed {record.seed}"
             logs.append(Details(title, (Code("\n".join(lines)),)))
     return [
-        Heading("Failures"),
+        Heading("Failures", finding=count_of(len(data.failures), "run"), matters=True),
         Table(
             name="failures",
             caption="Runs that failed while training; the others were not touched by it.",

@@ -1,15 +1,31 @@
 """Which model, by how much, how sure?"""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.comparison.pairs import Paired
-from ltr_harness.report import blocks
-from ltr_harness.report.blocks import Block, Cell, Column, Estimate, Heading, Paragraph, Table
+from ltr_harness.comparison.slices import SliceResult
+from ltr_harness.report.blocks import (
+    Badge,
+    Banner,
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Details,
+    Estimate,
+    Mark,
+    Paragraph,
+    Table,
+    Tone,
+)
 from ltr_harness.report.data import ReportData
 from ltr_harness.stats.method import CORRECTIONS, Correction
 from ltr_harness.wording import count_of
 
-TONES: dict[str, blocks.Tone] = {
+TONES: dict[str, Tone] = {
     "better": "good",
     "worse": "bad",
     "equivalent": "neutral",
@@ -18,8 +34,8 @@ TONES: dict[str, blocks.Tone] = {
 }
 
 
-def verdict_badge(verdict: str) -> blocks.Badge:
-    return blocks.Badge(verdict, TONES[verdict])
+def verdict_badge(verdict: str) -> Badge:
+    return Badge(verdict, TONES[verdict])
 
 
 def corrected_label(correction: Correction) -> str:
@@ -36,71 +52,120 @@ def corrected_column(data: ReportData) -> Column:
     return Column(label, "p", hint="Corrected for testing several models.")
 
 
+PILLS: dict[Outcome, Badge] = {
+    "better": Badge("better", "good"),
+    "worse": Badge("worse", "bad"),
+    "equivalent": Badge("equivalent", "neutral"),
+    "no clear winner": Badge("undecided", "neutral"),
+    "one model": Badge("one model", "neutral"),
+    "nothing to compare": Badge("no result", "neutral"),
+}
+
+FAR = 4
+"""A model that lies this many times further out than the widest interval around 0 stands at the axis' edge."""
+
+
 def section(data: ReportData) -> list[Block]:
-    shown: list[Block] = [Heading("Verdict"), Paragraph(data.comparison.verdict, "lead")]
+    outcome, text = data.comparison.headline
+    blocks: list[Block] = [Banner(PILLS[outcome], text)]
     if data.failures:
-        shown.append(Paragraph(failures_sentence(data), "warning"))
-    shown += [fixed_k_table(data), Paragraph(queries_sentence(data), "note")]
-    if data.comparison.notes:
-        shown.append(blocks.Bullets(tuple(data.comparison.notes)))
-    return shown
+        blocks.append(Paragraph(failures_sentence(data), "warning"))
+    blocks.append(fixed_k_table(data))
+    if data.comparison.cautions:
+        blocks.append(Bullets(data.comparison.cautions))
+    return [*blocks, _method(data)]
+
+
+def _method(data: ReportData) -> Details:
+    comparison = data.comparison
+    inside: list[Block] = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
+    if not comparison.families:
+        return Details(f"Means with {data.confidence_label} intervals over queries", tuple(inside))
+    together = (
+        " With several seeds, differences are judged over queries and seeds together." * data.over_seeds
+    )
+    described = comparison.method.describe()
+    described = f"{described[:1].upper()}{described[1:]}."
+    inside.append(Paragraph(f"{described} Corrected together: {comparison.families[0]}.{together}"))
+    seeds = "queries and seeds" if data.over_seeds else "queries"
+    return Details(
+        f"Method: {comparison.method.test_text} over {seeds}, {data.confidence_label} intervals of differences",
+        tuple(inside),
+    )
 
 
 def fixed_k_table(data: ReportData) -> Table:
-    """The one table that decides: every model at the primary metric and its K."""
-    comparison, primary = data.comparison, data.primary
-    label = data.confidence_label
+    """The one table that decides: every model at the primary metric and its K, with its difference drawn."""
+    primary, label = data.primary, data.confidence_label
     summaries = {name: data.summary(name, primary) for name in data.models}
 
     def mean(name: str) -> Cell:
         return Estimate(summaries[name].mean, summaries[name].ci_low, summaries[name].ci_high)
 
-    def of_pair(cell: Callable[[Paired], Cell]) -> Callable[[str], Cell]:
-        return lambda name: None if (pair := data.paired(name, primary)) is None else cell(pair)
-
     def verdict(name: str) -> Cell:
         pair = data.paired(name, primary)
         return verdict_badge("baseline" if pair is None else pair.verdict)
 
+    def difference(name: str) -> Cell:
+        pair = data.paired(name, primary)
+        return None if pair is None else replace(Estimate.of(pair), mark=marked(pair.verdict))
+
+    def p(name: str) -> Cell:
+        pair = data.paired(name, primary)
+        return None if pair is None else pair.p_corrected
+
     columns: dict[Column, Callable[[str], Cell]] = {
-        Column("Model"): data.model_name,
-        Column(
-            f"{primary} [{label} interval]", "metric", best=data.best(primary), hint="Mean over queries."
-        ): mean,
+        # the column of verdicts says which is the baseline
+        Column("Model"): lambda name: replace(data.model_name(name), note="")
     }
-    # The caption says n for all; a column of its own only where models differ in it.
+    if data.rivals:
+        columns[Column("Verdict")] = verdict
+    means = Column(f"{primary} [{label} CI]", "metric", best=data.best(primary), hint="Mean over queries.")
+    columns[means] = mean
+    # The header says n for all; a column of its own only where models differ in it.
     if len({summary.n for summary in summaries.values()}) > 1:
         columns[Column("Queries", "count", hint="Queries with a value.")] = lambda name: summaries[name].n
-    columns |= {
-        Column(
-            f"Difference [{label} interval]",
-            "difference",
-            hint=f"Mean of the paired per-query differences, model minus {data.baseline}.",
-        ): of_pair(Estimate.of),
-        p_column(data): of_pair(lambda pair: pair.p),
-        corrected_column(data): of_pair(lambda pair: pair.p_corrected),
-        Column("Verdict"): verdict,
-    }
-    notes: tuple[str, ...] = ()
-    if comparison.families:
-        several = any(comparison.paired(name, primary).over_seeds for name in data.rivals)
-        together = " With several seeds, differences are judged over queries and seeds together."
-        method = comparison.method.describe()
-        notes = (
-            f"{method[:1].upper()}{method[1:]}. Corrected together: {comparison.families[0]}."
-            f"{together if several else ''}",
-        )
-    return Table.of(
-        "fixed_k",
-        (
-            "Models at ",
-            blocks.code(primary),
-            f" over {count_of(data.n_defined, 'query')}; differences against {data.baseline}.",
-        ),
-        data.models,
-        columns,
-        notes=notes,
-    )
+    if data.rivals:
+        low, high = near([data.comparison.paired(name) for name in data.rivals])
+        columns[
+            Column(
+                f"Difference [{label} CI]",
+                "difference",
+                hint=f"Mean of the paired per-query differences, model minus {data.baseline}.",
+                axis=None if math.isinf(low) else (low, high),
+            )
+        ] = difference
+        columns[corrected_column(data)] = p
+    caption = f"Models at {primary}" + (f", against {data.baseline}" if data.rivals else "")
+    return Table.of("fixed_k", caption, data.models, columns)
+
+
+def marked(verdict: str) -> Mark:
+    """How a difference is coloured."""
+    return "better" if verdict == "better" else "worse" if verdict == "worse" else ""
+
+
+def near(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float]:
+    """Ends of an axis with 0 on it, on which a far-off model does not squeeze those whose sign is open.
+
+    A random baseline lies a hundred times further away than good models lie from each other, and it is these
+    that the eye has to tell apart.
+    """
+    undecided = [pair for pair in pairs if pair.ci_low <= 0 <= pair.ci_high]
+    reach = max((max(-pair.ci_low, pair.ci_high) for pair in undecided), default=math.inf)
+    shown = [pair for pair in pairs if abs(pair.difference) <= FAR * (reach or math.inf)]
+    ends = [end for pair in shown for end in (pair.ci_low, pair.ci_high) if math.isfinite(end)]
+    low, high = min(ends, default=0.0), max(ends, default=0.0)
+    if low == high == 0:
+        return -math.inf, math.inf
+    room = 0.08 * (max(high, 0.0) - min(low, 0.0))
+    return round(min(low, 0.0) - room, 6), round(max(high, 0.0) + room, 6)
+
+
+def near_models(data: ReportData) -> list[str]:
+    """The rivals that a chart of differences can show beside each other, best first."""
+    low, high = near([data.comparison.paired(name) for name in data.rivals])
+    return [name for name in data.rivals if low <= data.comparison.paired(name).difference <= high]
 
 
 def queries_sentence(data: ReportData) -> str:

@@ -15,9 +15,14 @@
       numeric: cell.classList.contains("number"), exact: cell.dataset.sort,
     };
   };
+  const title = (cell) => {
+    const copy = cell.cloneNode(true);
+    copy.querySelector(".scale")?.remove();
+    return plain(copy.textContent);
+  };
   const grid = (table) => {
     const heads = [...table.tHead.rows].map((row) =>
-      [...row.cells].flatMap((cell) => [plain(cell.textContent), ...Array(cell.colSpan - 1).fill(null)]));
+      [...row.cells].flatMap((cell) => [title(cell), ...Array(cell.colSpan - 1).fill(null)]));
     const groups = heads.length > 1 ? heads[0].map((name, at, all) => {
       while (name === null) name = all[--at];
       return name;

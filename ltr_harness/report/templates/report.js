@@ -84,6 +84,15 @@
     });
   }
 
+  // A link to a folded section opens it.
+  const unfold = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let up = target?.querySelector("details") ?? target; up; up = up.parentElement?.closest("details")) up.open = true;
+  };
+  window.addEventListener("hashchange", unfold);
+  document.querySelector("nav").addEventListener("click", (event) => { if (event.target.closest("a")) setTimeout(unfold); });
+  unfold();
+
   // Charts. Colours are the page's CSS variables, so a theme switch or printing redraws nothing.
   const { specs, theme } = JSON.parse(document.getElementById("charts").textContent);
   const views = new Map();
@@ -96,7 +105,18 @@
     const room = Math.floor((width - 66 - each - (22 + each) * (columns - 1)) / columns);
     return { ...spec, columns, spec: { ...spec.spec, width: Math.max(120, Math.min(340, room)) } };
   };
+  // The chart library is unpacked for the first chart; the page's policy lets this one script run, by digest.
+  let library = null;
+  const unpacked = () => (library ??= (async () => {
+    const packed = Uint8Array.from(atob(document.getElementById("library").textContent), (c) => c.charCodeAt(0));
+    const text = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    const script = document.createElement("script");
+    script.textContent = text;
+    document.head.append(script);
+    script.remove();
+  })());
   const draw = async (plot, room) => {
+    await unpacked();
     const name = plot.dataset.chart;
     const embed = (width) => window.vegaEmbed(plot, fitted(structuredClone(specs[name]), width), {
       actions: false, ast: true, config: theme, defaultStyle: false, mode: "vega-lite", renderer: "svg",
@@ -116,10 +136,13 @@
   };
   // The page is there before its charts are; then one at a time, so that what the reader does comes in between.
   const drawAll = async (plots) => {
-    await new Promise((go) => (window.requestIdleCallback ?? setTimeout)(go, { timeout: 300 }));
-    const rooms = plots.map((plot) => plot.clientWidth);
+    const idle = () => new Promise((go) => (window.requestIdleCallback ?? setTimeout)(go, { timeout: 300 }));
+    await idle();
+    const folded = (plot) => plot.closest("details:not([open])") !== null;
+    plots.sort((a, b) => folded(a) - folded(b)); // what is in view first; the rest is there when a section is opened
+    const rooms = plots.map((plot) => plot.clientWidth || document.querySelector("main").clientWidth);
     for (const [at, plot] of plots.entries()) {
-      await new Promise((go) => setTimeout(go));
+      await (folded(plot) ? idle() : new Promise((go) => setTimeout(go)));
       await draw(plot, rooms[at]).catch((problem) => {
         plot.textContent = plot.getAttribute("aria-label"); // the words say what the picture would
         console.error(problem);
