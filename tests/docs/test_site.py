@@ -158,6 +158,10 @@ def test_the_advice_on_presets_is_what_they_do() -> None:
     assert advised == {name: preset["primary"] for name, preset in PRESETS.items()}
 
 
+def test_the_readme_is_short() -> None:
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") <= 120
+
+
 def test_links_of_the_pages_outside_the_site_lead_somewhere() -> None:
     for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md"):
         for target in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text(encoding="utf-8")):
