@@ -172,21 +172,16 @@ def _check(comparisons: Mapping[str, Comparison]) -> None:
         if one.baseline != first.baseline:
             found = f"the baseline is {one.baseline}, {first.baseline} on {names[0]}"
             problems.append(Problem(name, found, "one baseline"))
+    baselines = {name: one.entrant(one.baseline) for name, one in comparisons.items()}
+    values = {name: baselines[name].per_query(one.primary) for name, one in comparisons.items()}
     for before, again in combinations(names, 2):
-        if _same_set(comparisons[before], comparisons[again]):
+        same_queries = np.array_equal(baselines[before].query_ids, baselines[again].query_ids)
+        if same_queries and np.array_equal(values[before], values[again], equal_nan=True):
             found = f"is {before} again: the same queries and values"
             problems.append(Problem(again, found, "each data set once"))
     if problems:
         raise NotComparableError(problems)
     require_means(first.method, "over several data sets")
-
-
-def _same_set(one: Comparison, other: Comparison) -> bool:
-    """Whether two data sets are one: the same queries, and the same values of the baselines."""
-    mine, theirs = one.entrant(one.baseline), other.entrant(other.baseline)
-    return np.array_equal(mine.query_ids, theirs.query_ids) and np.array_equal(
-        mine.per_query(one.primary), theirs.per_query(other.primary), equal_nan=True
-    )
 
 
 def _weights(names: Sequence[str], weights: Mapping[str, float] | None) -> list[float]:
