@@ -83,7 +83,7 @@ class Rankings:
 
     all: tuple[Scored, ...]  # one or more
     judgments: Judgments  # what they are measured against: the data, or the qrels without any run
-    source: Path  # the file of the judgments
+    judgments_file: Path
     max_grade: float | None  # given by the user
     notes: tuple[str, ...]  # what was left out or looks odd
     # what the data says of each query of `judgments`, such as its user
@@ -102,8 +102,8 @@ class Rankings:
         if scaled == list(metrics) or self.max_grade is not None:
             return scaled, []
         return scaled, [
-            f"max_grade is {plain_number(grade)}, the largest label of {self.source}; --max-grade says which scale "
-            "the labels are on"
+            f"max_grade is {plain_number(grade)}, the largest label of {self.judgments_file}; --max-grade says which "
+            "scale the labels are on"
         ]
 
     def entrant(self, scored: Scored, evaluation: Evaluation) -> Entrant:

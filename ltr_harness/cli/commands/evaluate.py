@@ -94,7 +94,7 @@ def command(
             baseline=None if baseline is None else loaded.named(baseline),
             common_queries=common_queries,
         )
-        compared = ReportData(comparison, (), (), None, str(loaded.source))
+        compared = ReportData(comparison, (), (), None, str(loaded.judgments_file))
         notes += [f"{with_tool(text)} is {name}" for name, text in typed.items()]
     if form == "csv":
         _write_csv(loaded, evaluations, per_query)
@@ -233,7 +233,7 @@ def _document(
     typed: Mapping[str, str],
 ) -> dict[str, Any]:
     """The same numbers for programs."""
-    body: dict[str, Any] = {"judgments": str(loaded.source), "rankings": [], "notes": list(notes)}
+    body: dict[str, Any] = {"judgments": str(loaded.judgments_file), "rankings": [], "notes": list(notes)}
     for scored, evaluation in zip(loaded.all, evaluations, strict=True):
         part: dict[str, Any] = {"name": scored.name, "file": str(scored.path), "metrics": {}}
         for name in evaluation.metrics:
