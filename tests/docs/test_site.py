@@ -89,7 +89,7 @@ def test_the_page_for_language_models_leads_to_pages(site: Path) -> None:
 def test_the_search_works_in_a_page_opened_from_the_disk(site: Path, browser: Any) -> None:
     page = browser.new_page()
     page.goto((site / "reference" / "cli.html").as_uri())
-    page.fill("input[name=query]", "xendcg")
+    page.locator("input[name=query]").press_sequentially("xendcg")  # the search listens to keys
     page.wait_for_selector(".md-search-result__item a", timeout=30_000)
     found = page.eval_on_selector_all(".md-search-result__item a", "links => links.map(link => link.href)")
     page.close()
