@@ -215,7 +215,7 @@ def _tool_table(data: ReportData, one: Recomputed, name: str) -> Table:
         caption=("Mean ", code(one.metric), " under other conventions."),
         columns=(Column("Model"), *columns),
         rows=tuple((data.model_name(model), *one.means[model]) for model in data.models),
-        notes=tuple(f"Not computed: {reason}" for reason in one.refused),
+        notes=(f"Not computed: {'; '.join(dict.fromkeys(one.refused))}",) if one.refused else (),
     )
 
 

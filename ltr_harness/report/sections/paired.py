@@ -31,6 +31,7 @@ def section(data: ReportData) -> list[Block]:
         shown += [_interval_chart(data, compared), table, _distribution(data, compared)]
     else:
         shown.append(table)
+    shown.append(_further(data))
     others = [metric for metric in data.metrics if metric != data.primary]
     if others:
         files = formats.file_names(others)
@@ -40,39 +41,50 @@ def section(data: ReportData) -> list[Block]:
 
 
 def _table(data: ReportData, metric: str, name: str) -> Table:
-    difference = Column(
-        f"Difference [{data.confidence_label} interval]",
-        "difference",
-        hint="Mean of the per-query differences.",
-    )
+    share = "The difference as a share of the baseline's mean."
     tally = "Queries on which the model is better, equal to 1e-9, worse."
-    detectable = "Smallest difference these queries show with 80 % probability."
     return Table.of(
         name,
         ("Against ", blocks.code(data.baseline), " at ", blocks.code(metric), "."),
         [data.comparison.paired(model, metric) for model in data.rivals],
         {
             Column("Model"): lambda pair: data.model_name(pair.model),
-            difference: Estimate.of,
-            Column(
-                "Relative", "relative", hint="The difference as a share of the baseline's mean."
-            ): lambda pair: pair.relative,
             Column("Verdict"): lambda pair: verdict_badge(pair.verdict),
-            p_column(data): lambda pair: pair.p,
-            corrected_column(data): lambda pair: pair.p_corrected,
-            Column("p (t)", "p", hint="Paired t-test, beside the chosen test."): lambda pair: pair.p_t,
             Column(
-                "Effect", "number", hint="d_z: mean of the differences over their standard deviation."
-            ): lambda pair: pair.effect_size,
+                f"Difference [{data.confidence_label} CI]",
+                "difference",
+                hint="Mean of the per-query differences.",
+            ): Estimate.of,
+            Column("Relative", "relative", hint=share): lambda pair: pair.relative,
             Column("Win / tie / loss", "tally", hint=tally): lambda pair: (
                 f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
             ),
+            corrected_column(data): lambda pair: pair.p_corrected,
+        },
+    )
+
+
+def _further(data: ReportData) -> blocks.Details:
+    """What few readers ask for: other p-values, the effect, and what these queries could show."""
+    effect = "d_z: mean of the differences over their standard deviation."
+    detectable = "Smallest difference these queries show with 80 % probability."
+    table = Table.of(
+        "paired_tests",
+        ("Tests against ", blocks.code(data.baseline), " at ", blocks.code(data.primary), "."),
+        [data.comparison.paired(model) for model in data.rivals],
+        {
+            Column("Model"): lambda pair: data.model_name(pair.model),
+            p_column(data): lambda pair: pair.p,
+            corrected_column(data): lambda pair: pair.p_corrected,
+            Column("p (t)", "p", hint="Paired t-test, beside the chosen test."): lambda pair: pair.p_t,
+            Column("Effect", "number", hint=effect): lambda pair: pair.effect_size,
             Column("Detectable", "metric", hint=detectable): lambda pair: pair.detectable,
         },
         notes=(
             "A difference smaller than the detectable one may exist and these queries would probably not show it.",
         ),
     )
+    return blocks.Details("Uncorrected p, t-test, effect size and detectable difference", (table,))
 
 
 def _interval_chart(data: ReportData, compared: list[str]) -> Chart:

@@ -125,7 +125,7 @@ def _introduction(data: ReportData, *, lists: bool) -> str:
     return (
         f"{text} A query opens to both ranked lists, those of {which}: the first {_depth(data)} documents with "
         "label and "
-        "score, equal scores in the order of the file, and the place each has in the other list."
+        "score, equal scores in the order of the file, and the rank of each in the other list."
     )
 
 
@@ -151,6 +151,11 @@ def _table(data: ReportData, changed: list[ChangedQuery], metric: str, name: str
     )
 
 
+def _moved(other: int, here: int) -> str:
+    """A document's rank in the other list, with an arrow where this list has it higher or lower."""
+    return f"{other} {'↑' if here < other else '↓' if here > other else ' '}".rstrip()
+
+
 def _side_by_side(
     data: ReportData, rows: TestRows, change: ChangedQuery, both: Sequence[NDArray[np.float64]], name: str
 ) -> Details:
@@ -167,15 +172,23 @@ def _side_by_side(
         for one, other in ((0, 1), (1, 0)):
             row = int(orders[one][place])
             label = Badge(f"{labels[row]:g}", "good" if labels[row] > 0 else "muted")
-            line += [str(names[row]), label, f"{scores[one][row]:.4g}", int(ranks[other][row])]
+            line += [
+                str(names[row]),
+                label,
+                f"{scores[one][row]:.4g}",
+                _moved(int(ranks[other][row]), place + 1),
+            ]
         lines.append(tuple(line))
     columns = [Column("Rank", "count")]
-    for group, rank in ((data.baseline, "there"), (change.model, "was")):
+    for group, rank in (
+        (data.baseline, f"Rank by {change.model}"),
+        (change.model, f"Rank by {data.baseline}"),
+    ):
         columns += [
             Column("Row" if documents is None else "Document", group=group),
             Column("Label", group=group),
             Column("Score", "tally", group=group),
-            Column(rank, "count", group=group),
+            Column(rank, "tally", group=group, hint="The arrow points to where this list has the document."),
         ]
     count = count_of(labels.size, "document")
     table = Table(
