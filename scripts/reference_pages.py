@@ -258,7 +258,7 @@ def cli_page() -> str:
     """Every command and subcommand: what it does, its arguments and options, its examples."""
     import click
 
-    from ltr_harness.cli import COMMANDS, cli
+    from ltr_harness.cli import cli
 
     parts = [
         "# Command line",
@@ -286,7 +286,7 @@ def cli_page() -> str:
                 add(inner, f"{path} {name}", context, level + 1)
 
     top = click.Context(cli, info_name="ltr-harness", **cli.context_settings)
-    for name in COMMANDS:
+    for name in cli.list_commands(top):
         command = cli.get_command(top, name)
         assert command is not None
         add(command, f"ltr-harness {name}", top, 2)

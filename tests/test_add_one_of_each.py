@@ -125,7 +125,7 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setitem(readers.READERS, "added", "ltr_harness.readers.added:Added")
     monkeypatch.setitem(report.SECTIONS, "added", "ltr_harness.report.sections.added:section")
     monkeypatch.setitem(formats.FORMATS, "added", "ltr_harness.export.formats.added:Added")
-    monkeypatch.setitem(cli.COMMANDS, "added", "Says hello.")
+    monkeypatch.setitem(cli.COMMANDS["Setup"], "added", "Says hello.")
     yield tmp_path
     for name in [name for name in sys.modules if name.startswith("ltr_harness.") and name.endswith(".added")]:
         del sys.modules[name]

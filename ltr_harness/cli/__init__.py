@@ -12,26 +12,35 @@ from types import FrameType
 
 import click
 
-# Modules of `commands`, with their lines of `ltr-harness --help`, which must not import what commands need.
+# Modules of `commands` by the headings of `ltr-harness --help`, with their lines there: it must not import what commands
+# need.
 COMMANDS = {
-    "run": "Train what is missing, compare, report.",
-    "check": "Find every problem of an experiment before training.",
-    "evaluate": "Metrics for scores from anywhere, TREC runs included.",
-    "explain": "The arithmetic of one query, document by document.",
-    "compare": "Compare runs, score files or TREC runs; gates for CI.",
-    "power": "How many queries, users and seeds find a difference.",
-    "monitor": "Production logs against a baseline: what moved, where, why.",
-    "predict": "Score new rows with a stored model.",
-    "reproduce": "Train a stored run again: is everything identical?",
-    "report": "Rebuild the report from stored runs.",
-    "export": "Stored runs for pip and MLflow: packages, parameters, history.",
-    "data": "Look at data, convert, divide and fetch it.",
-    "list": "List metrics, rankers, readers or report sections.",
-    "show": "Show a resolved configuration, all experiments, or a run.",
-    "init": "Write a first experiment file, for your data or made up.",
-    "doctor": "Is everything here that experiments need, and does it work?",
-    "completion": "Commands and options on the Tab key.",
-    "schema": "Print the JSON Schema of experiment files.",
+    "Experiments": {
+        "init": "Write a first experiment file, for your data or made-up data.",
+        "check": "Find every problem of an experiment before training.",
+        "run": "Train what is missing, compare, report.",
+        "report": "Rebuild the report from stored runs.",
+        "reproduce": "Train a stored run again: is everything identical?",
+    },
+    "Measure": {
+        "evaluate": "Metrics for scores from any source, TREC runs included.",
+        "compare": "Compare runs, score files or TREC runs; gates for CI.",
+        "power": "How many queries, users and seeds find a difference.",
+        "explain": "The arithmetic of one query, document by document.",
+    },
+    "Models": {
+        "show": "Show stored runs, their models, or a resolved configuration.",
+        "predict": "Score new rows with a stored model.",
+        "export": "Models for search engines and MLflow, requirements for pip.",
+    },
+    "Production": {"monitor": "Production logs against a baseline: what changed, where, why."},
+    "Data": {"data": "Describe, convert, split and download ranking data."},
+    "Setup": {
+        "doctor": "Check the installation.",
+        "list": "List metrics, rankers, readers or report sections.",
+        "schema": "Print the JSON Schema of experiment files.",
+        "completion": "Complete commands and options with the Tab key.",
+    },
 }
 
 EPILOG = """\b
@@ -73,17 +82,19 @@ class LazyGroup(SuggestingGroup):
     """Commands that are imported only when they run or print their help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [name for group in COMMANDS.values() for name in group]
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+        if name not in self.list_commands(ctx):
             return None
         command: click.Command = importlib.import_module(f"ltr_harness.cli.commands.{name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, self.list_commands(ctx)))
+        for heading, group in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, line in group.items()])
 
 
 @click.group(

@@ -1,4 +1,4 @@
-"""`ltr-harness completion`: commands and options on the Tab key."""
+"""`ltr-harness completion`: complete commands and options with the Tab key."""
 
 import click
 
@@ -15,7 +15,7 @@ from ltr_harness.cli.output import say
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> int:
-    """Print the script that makes a shell complete ltr-harness commands and options."""
+    """Print the script that completes commands and options with the Tab key, for bash, zsh or fish."""
     from click.shell_completion import get_completion_class
 
     kind = get_completion_class(shell)

@@ -1,4 +1,4 @@
-"""`ltr-harness data`: look at data, convert, divide and fetch it."""
+"""`ltr-harness data`: describe, convert, split and download data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 """)
 @click.group("data", cls=SuggestingGroup)
 def command() -> None:
-    """Look at ranking data, convert, divide and fetch it."""
+    """Describe, convert, split and download ranking data."""
 
 
 @options.examples("""
@@ -333,6 +333,9 @@ def _copy_columns(tables: Sequence[OpenedTable], of_row: NDArray[np.int64], targ
             parquet.write_table(rows, target, compression="zstd")
 
 
+@options.examples("""
+  ltr-harness data list
+""")
 @command.command("list")
 def data_list() -> int:
     """List the public sets that `data get` and `data: {set: …}` know."""

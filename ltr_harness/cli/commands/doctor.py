@@ -1,4 +1,4 @@
-"""`ltr-harness doctor`: is everything here that experiments need, and does it work?"""
+"""`ltr-harness doctor`: check the installation."""
 
 import json
 import os
@@ -47,7 +47,7 @@ Exit codes: 0 experiments can run (notes are about optional things), 1 something
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def command(as_json: bool) -> int:
-    """Look at versions, cores, caches and disks; evaluate a metric and train a tiny model with both libraries."""
+    """Check the installation: versions, cores, caches and disks, one metric, and a tiny model of both libraries."""
     findings = []
     for finding in examined():
         findings.append(finding)

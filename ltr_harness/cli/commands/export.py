@@ -23,9 +23,14 @@ if TYPE_CHECKING:
 """)
 @click.group("export", no_args_is_help=True)
 def command() -> None:
-    """Stored runs for other tools: a model for a search engine, the packages used, or all to MLflow."""
+    """Export models for search engines and runtimes, requirements for pip, and runs with their models to MLflow."""
 
 
+@options.examples("""
+  ltr-harness export model RUN --to onnx -o model.onnx
+  ltr-harness export model RUN --to opensearch --engine-version 3.5 -o model.json
+  ltr-harness export model RUN --to solr -o model.json --max-loss 0.001   # exit 3 if ndcg@10 loses more
+""")
 @command.command("model")
 @options.run
 @click.option(
@@ -131,6 +136,10 @@ def _print(verification: Verification) -> None:
 _runs = click.argument("runs", type=options.PATH)
 
 
+@options.examples("""
+  ltr-harness export requirements RUN > requirements.txt
+  ltr-harness export requirements runs/quickstart -o requirements.txt
+""")
 @command.command("requirements")
 @_runs
 @options.output("File to write to.", options.FILE)
@@ -152,6 +161,10 @@ def to_requirements(runs: Path, output: Path | None) -> int:
     return 0
 
 
+@options.examples("""
+  ltr-harness export mlflow runs/quickstart --to sqlite:///mlflow.db
+  ltr-harness export mlflow RUN --experiment shop --no-models
+""")
 @command.command("mlflow")
 @_runs
 @click.option(

@@ -29,6 +29,11 @@ def command() -> None:
     """Show a resolved configuration, all experiments, a run, or what a stored model looks at."""
 
 
+@options.examples("""
+  ltr-harness show trees RUN -m ndcg@10 -m mrr@10
+  ltr-harness show trees RUN --data last_week.csv --documents 500
+  ltr-harness show trees runs/quickstart --budget 5ms     # the best model that is fast enough
+""")
 @command.command("trees")
 @click.argument("runs", nargs=-1, required=True, type=options.PATH, metavar="RUN…")
 @options.rows_of_run
@@ -80,6 +85,10 @@ def show_trees(
     return 0
 
 
+@options.examples("""
+  ltr-harness show config configs/mq2008.yaml
+  ltr-harness show config configs/mq2008.yaml --set seeds=[1]
+""")
 @command.command("config")
 @options.config
 @options.overrides
@@ -95,6 +104,10 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> int:
     return 0
 
 
+@options.examples("""
+  ltr-harness show run runs/quickstart/xgb-ndcg--all--s1--0123456789ab
+  ltr-harness show run RUN --json
+""")
 @command.command("run")
 @options.run
 @options.as_json
@@ -124,6 +137,10 @@ def show_run(run: Path, as_json: bool) -> int:
     return 0
 
 
+@options.examples("""
+  ltr-harness show runs
+  ltr-harness show runs /data/runs -o /data/runs/index.html
+""")
 @command.command("runs")
 @click.argument("folder", type=options.PATH, default=Path("runs"))
 @options.output("Page to write, such as runs/index.html.", options.PATH)
@@ -151,6 +168,10 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
     return 0
 
 
+@options.examples("""
+  ltr-harness show worst RUN -n 20
+  ltr-harness show worst RUN -m mrr@10
+""")
 @command.command("worst")
 @options.run
 @click.option("-m", "--metric", help="One of the run's metrics; the primary one unless given.")
@@ -181,6 +202,10 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int
     return 0
 
 
+@options.examples("""
+  ltr-harness show importance RUN
+  ltr-harness show importance RUN --data last_week.csv --top 50
+""")
 @command.command("importance")
 @options.run
 @options.rows_of_run
@@ -229,6 +254,10 @@ def show_importance(
     return 0
 
 
+@options.examples("""
+  ltr-harness show why RUN --query 17
+  ltr-harness show why RUN --query 17 --rows 0 3
+""")
 @command.command("why")
 @options.run
 @options.rows_of_run

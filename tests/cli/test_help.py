@@ -1,0 +1,46 @@
+"""The help of every command: groups, and examples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import click
+import pytest
+
+from ltr_harness.cli import COMMANDS, cli
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def commands(group: click.Group = cli, path: str = "ltr-harness") -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield f"{path} {name}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
+
+
+ALL = dict(commands())
+
+
+def test_commands_stand_under_headings(ltr: Cli) -> None:
+    code, out, _ = ltr("--help")
+    assert code == 0
+    at = [out.index(f"\n{heading}:\n") for heading in COMMANDS]
+    assert at == sorted(at)
+    for heading, group in COMMANDS.items():
+        section = out.split(f"\n{heading}:\n")[1].split("\n\n")[0]
+        assert [line.split()[0] for line in section.splitlines()] == list(group)  # a line for each
+    assert out.count("export  ") == 1
+    assert re.search(r"export +Models", out)
+
+
+@pytest.mark.parametrize("path", ALL)
+def test_a_command_has_examples_of_itself(ltr: Cli, path: str) -> None:
+    code, out, _ = ltr(*path.split()[1:], "--help")
+    assert code == 0
+    examples = out.split("\n  Examples:\n")[1].split("\n\n")[0]
+    assert f"{path}" in examples
