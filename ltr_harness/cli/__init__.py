@@ -12,8 +12,7 @@ from types import FrameType
 
 import click
 
-# Modules of `commands` by the headings of `ltr-harness --help`, with their lines there: it must not import what commands
-# need.
+# Modules of `commands` under the headings of `ltr-harness --help`, with their lines there: it imports none of them.
 COMMANDS = {
     "Experiments": {
         "init": "Write a first experiment file, for your data or made-up data.",

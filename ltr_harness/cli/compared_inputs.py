@@ -201,7 +201,7 @@ class ComparedInputs:
         """Options that mean something only beside --data or --qrels, and files that could only be scores."""
         if self._cheap_labels is not None:
             raise UsageError(
-                "--cheap-labels without --data or --qrels; stored runs and tables have values of the queries that they "
+                "--cheap without --data or --qrels; stored runs and tables have values of the queries that they "
                 "were tested on alone: `predict` scores more queries with a stored run, for --data"
             )
         for name in (name for name, value in given.items() if value):

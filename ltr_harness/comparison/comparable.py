@@ -197,7 +197,7 @@ def _query_differences(first: Entrant, other: Entrant) -> list[Problem]:
     cure = (
         f"common_queries=True, or --common-queries, compares the {shared:,} that both have"
         if shared
-        else "they share no query: are the ids of one data set? The same models on several data sets: --data-sets"
+        else "they share no query: are the ids of one data set? The same models on several data sets: `compare sets`"
     )
     return [Problem(other.name, found, "the same queries", cure)]
 

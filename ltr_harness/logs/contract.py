@@ -102,7 +102,7 @@ CHECKS = {
     ),
     "arm_varies": _Check(
         "error", "queries", "queries change arm from row to row",
-        "one arm per list; lists made by two rankers are for compare --interleaving",
+        "one arm per list; lists made by two rankers are for `compare interleaved`",
     ),
     "rank_tied": _Check("warning", "queries", "queries give a rank twice", "such items count as tied"),
     "rank_gap": _Check(

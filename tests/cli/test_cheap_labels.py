@@ -1,4 +1,4 @@
-"""`compare --cheap-labels`: human labels of some queries, labels of another hand for many."""
+"""`compare labels`: human labels of some queries, labels of another hand for many."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fil
     return run
 
 
-QRELS = ("--qrels", "human.qrels", "--cheap-labels", "llm.qrels")
+QRELS = ("--qrels", "human.qrels", "--cheap", "llm.qrels")
 
 
 @pytest.mark.long
 def test_both_together_say_more_than_human_labels_alone(ltr: Cli) -> None:
-    code, out, _ = ltr("a.run", "b.run", "c.run", *QRELS, "--json")
+    code, out, _ = ltr("labels", "a.run", "b.run", "c.run", *QRELS, "--json")
     assert code == 0
     found = json.loads(out)["cheap_labels"]
     assert (found["n_human"], found["n_cheap"]) == (60, 240)
@@ -68,7 +68,7 @@ def test_both_together_say_more_than_human_labels_alone(ltr: Cli) -> None:
     assert better["ci_high"] - better["ci_low"] < 0.8 * (better["human_ci_high"] - better["human_ci_low"])
     assert better["queries_saved"] > 30
     assert pairs["c"]["verdict"] == "not distinguishable"
-    words = " ".join(ltr("a.run", "b.run", "c.run", *QRELS)[1].split())
+    words = " ".join(ltr("labels", "a.run", "b.run", "c.run", *QRELS)[1].split())
     assert "b is better than a at ndcg@5 by human and cheap labels together: +0." in words
     assert "over 60 queries with human labels and 240 with cheap ones alone, which say as much as" in words
     assert f"Human labels alone: {better['human_verdict']}, {better['human_difference']:+.4f}" in words
@@ -77,16 +77,18 @@ def test_both_together_say_more_than_human_labels_alone(ltr: Cli) -> None:
 
 @pytest.mark.long
 def test_data_and_qrels_say_the_same(ltr: Cli) -> None:
-    by_data = ltr("a.txt", "b.txt", "--data", "human.txt", "--cheap-labels", "llm.txt", "--json")
-    by_qrels = ltr("a.run", "b.run", *QRELS, "--json")
+    by_data = ltr("labels", "a.txt", "b.txt", "--data", "human.txt", "--cheap", "llm.txt", "--json")
+    by_qrels = ltr("labels", "a.run", "b.run", *QRELS, "--json")
     assert by_data[0] == by_qrels[0] == 0
     assert json.loads(by_data[1])["cheap_labels"] == json.loads(by_qrels[1])["cheap_labels"]
 
 
 @pytest.mark.long
 def test_the_comparison_itself_is_that_of_human_labels(ltr: Cli) -> None:
-    with_cheap, alone = (json.loads(ltr("a.run", "b.run", "--qrels", "human.qrels", "--json", *more)[1])
-                         for more in (("--cheap-labels", "llm.qrels"), ()))  # fmt: skip
+    with_cheap, alone = (
+        json.loads(ltr(*mode, "a.run", "b.run", "--qrels", "human.qrels", "--json")[1])
+        for mode in (("labels", "--cheap", "llm.qrels"), ())
+    )
     assert with_cheap["pairs"] == alone["pairs"]
     assert "cheap_labels" not in alone
 
@@ -94,20 +96,20 @@ def test_the_comparison_itself_is_that_of_human_labels(ltr: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("a.run", "b.run", *QRELS, "--fail-if", "ndcg@5 < baseline"), "a gate goes by human labels alone"),
+        (("a.run", "b.run", *QRELS, "--fail-if", "ndcg@5 < baseline"), "No such option '--fail-if'"),
         (("a.run", "b.run", *QRELS, "--test", "bootstrap"), "bootstrap with cheap labels; expected"),
         (("a.run", "b.run", *QRELS, "--strict"), "bounded with cheap labels"),
         (("a.run", "b.run", *QRELS, "--margin", "0.1"), "equivalence with cheap labels"),
         (
-            ("a.run", "b.run", "--qrels", "llm.qrels", "--cheap-labels", "human.qrels"),
+            ("a.run", "b.run", "--qrels", "llm.qrels", "--cheap", "human.qrels"),
             "240 queries of 300 with human labels without any",
         ),
         (
-            ("few_a.txt", "few_b.txt", "--data", "llm.txt", "--cheap-labels", "human.txt"),
+            ("few_a.txt", "few_b.txt", "--data", "llm.txt", "--cheap", "human.txt"),
             "human.txt: 240 of 300 queries are not there, or have other rows, such as '60'",
         ),
-        (("llm.qrels", "--cheap-labels", "llm.qrels"), "--cheap-labels"),
-        (("some.csv", "--cheap-labels", "llm.qrels"), "--cheap-labels without --data or --qrels"),
+        (("llm.qrels", "--cheap", "llm.qrels"), "--cheap without --data or --qrels"),
+        (("some.csv", "--cheap", "llm.qrels"), "--cheap without --data or --qrels"),
     ],
 )  # fmt: skip
 def test_what_cheap_labels_do_not_go_with_is_refused(ltr: Cli, arguments: tuple[str, ...], said: str) -> None:
@@ -115,7 +117,7 @@ def test_what_cheap_labels_do_not_go_with_is_refused(ltr: Cli, arguments: tuple[
         scores = Path(f"{name}.txt").read_text().splitlines(keepends=True)
         Path(f"few_{name}.txt").write_text("".join(scores[: HUMAN * ROWS]))
     Path("some.csv").write_text("query_id,ndcg@5\nq1,0.5\nq2,0.25\n")
-    code, out, err = ltr(*arguments)
+    code, out, err = ltr("labels", *arguments)
     assert (code, out) == (2, "")
     assert said in err
 

@@ -424,5 +424,5 @@ def test_a_unit_is_an_attribute_of_the_data_or_a_column_of_tables(ltr: Cli, tmp_
     )
     code, _, err = ltr(*files, "--unit", "user")
     assert (code, "unit 'user': no query has an attribute 'user'" in err) == (2, True)
-    code, _, err = ltr(files[0], "--interleaving", "--unit", "user_id")
-    assert (code, "--unit with --interleaving" in err) == (2, True)
+    code, _, err = ltr("interleaved", files[0], "--unit", "user_id")
+    assert (code, "No such option '--unit'" in err) == (2, True)

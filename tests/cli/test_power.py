@@ -169,9 +169,7 @@ def test_sessions_of_interleaving(ltr: Cli) -> None:
     code, out, _ = ltr("--interleaving", "--difference", "0.02")
     assert code == 0
     assert out.startswith("share of the decided sessions above one half, sign test, level 5 %")
-    assert (
-        "it takes 4,908 decided sessions." in out
-    )  # 4,906 by compare --interleaving, which has no Student's t
+    assert "it takes 4,908 decided sessions." in out  # 4,906 by compare interleaved, which has no Student's t
     rows = [
         (f"s{s}", team, int(team == ("a", "b")[s % 2]) if s % 4 else 0)
         for s in range(40)

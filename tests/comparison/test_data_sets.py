@@ -1,4 +1,4 @@
-"""The same models on several data sets: `across_data_sets` and `compare --data-sets`."""
+"""The same models on several data sets: `across_data_sets` and `compare sets`."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def ltr(
 
 @pytest.mark.long
 def test_the_command(ltr: Cli) -> None:
-    inputs = ("small/report", "web/report/report.json", "--data-sets")
+    inputs = ("sets", "small/report", "web/report/report.json")
     code, out, _ = ltr(*inputs, "-o", "page")
     assert code == 0
     assert out.startswith(
@@ -201,23 +201,20 @@ def test_the_command(ltr: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("small/report", "web/report"), "The same models on several data sets: --data-sets"),
-        (("small/report", "--data-sets"), "1 data set; several are compared"),
-        (("small/report", "web/report", "--weights", "small=1"), "--weights without --data-sets"),
+        (("small/report", "web/report"), "The same models on several data sets: `compare sets`"),
+        (("sets", "small/report"), "1 data set; several are compared"),
+        (("small/report", "web/report", "--weights", "small=1"), "No such option '--weights'"),
         (
-            ("small/report", "web/report", "--data-sets", "--weights", "small"),
+            ("sets", "small/report", "web/report", "--weights", "small"),
             "--weights small; expected NAME=NUMBER",
         ),
         (
-            ("small/report", "web/report", "--data-sets", "--fail-if", "mrr < baseline"),
-            "--fail-if with --data-sets",
+            ("sets", "small/report", "web/report", "--fail-if", "mrr < baseline"),
+            "No such option '--fail-if'",
         ),
-        (
-            ("small/report", "web/report", "--data-sets", "--cheap-labels", "x"),
-            "--cheap-labels with --data-sets",
-        ),
-        (("small/report", "web/report", "--data-sets", "--interleaving"), "--interleaving with --data-sets"),
-        (("small/report", "web/report", "--data-sets", "--baseline", "nobody"), "no model 'nobody'"),
+        (("sets", "small/report", "web/report", "--cheap", "x"), "No such option '--cheap'"),
+        (("sets", "small/report", "web/report", "--interleaving"), "No such option '--interleaving'"),
+        (("sets", "small/report", "web/report", "--baseline", "nobody"), "no model 'nobody'"),
     ],
 )
 def test_what_the_command_refuses(ltr: Cli, arguments: tuple[str, ...], said: str) -> None:

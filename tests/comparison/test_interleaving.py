@@ -80,19 +80,19 @@ def test_what_is_no_vote_is_refused(rows: dict[str, Any], told: str) -> None:
 def test_from_the_command_line(ltr: Cli, tmp_path: Path) -> None:
     path = tmp_path / "sessions.csv"
     sessions(60, 40, 10).to_csv(path, index=False)
-    code, out, _ = ltr("compare", path, "--interleaving")
+    code, out, _ = ltr("compare", "interleaved", path)
     assert code == 0
     assert out.splitlines() == [
         "b won 60 sessions, a 40; 10 were tied or without clicks.",
         "b won 60.0% of the decided sessions [49.7%, 69.7%], sign test p = 0.0569",
         "So many sessions show a share of 64.0% (80 % power); 52% takes 4,906 decided sessions.",
     ]
-    assert json.loads(ltr("compare", path, "--interleaving", "--json")[1])["wins"] == [40, 60]
+    assert json.loads(ltr("compare", "interleaved", path, "--json")[1])["wins"] == [40, 60]
     sessions(0, 0, 10).to_csv(path, index=False)
-    assert '"share": null' in ltr("compare", path, "--interleaving", "--json")[1]  # was NaN, which is no JSON
-    code, _, err = ltr("compare", path, path, "--interleaving")
+    assert '"share": null' in ltr("compare", "interleaved", path, "--json")[1]  # was NaN, which is no JSON
+    code, _, err = ltr("compare", "interleaved", path, path)
     assert code == 2
-    assert "expected one log" in err
+    assert "Got unexpected extra argument" in err
 
 
 # ---- users ------------------------------------------------------------------------------------------------

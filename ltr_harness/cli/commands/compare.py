@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ltr_harness.cli import options
-from ltr_harness.cli.output import print_means, say, say_json, say_notes, say_page
+from ltr_harness.cli import SuggestingGroup, options
+from ltr_harness.cli.output import print_means, say, say_json, say_note, say_notes, say_page
 from ltr_harness.errors import GateError, Problem, UsageError, all_of
 from ltr_harness.files import write_whole
 from ltr_harness.wording import count_of, json_value, printable
 
 if TYPE_CHECKING:
-    from ltr_harness.comparison import Comparison
     from ltr_harness.comparison.gates import Gate
     from ltr_harness.report.data import ReportData
-    from ltr_harness.stats.method import Method
 
 
 class CheckedGate(NamedTuple):
@@ -32,6 +30,54 @@ class CheckedGate(NamedTuple):
     cautions: Sequence[str] = ()
 
 
+class _Modes(SuggestingGroup):
+    """A command of its own unless its first argument is the name of one of its modes."""
+
+    allow_interspersed_args = True
+    parse_args = click.Command.parse_args
+    invoke = click.Command.invoke
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if not self.commands.keys() & set(args[:1]):
+            args = _renamed(args)
+        if args and args[0] in self.commands:
+            mode = self.commands[args[0]]
+            return mode.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+_RENAMED = {"--data-sets": "sets", "--interleaving": "interleaved", "--cheap-labels": "labels"}
+
+
+def _renamed(args: list[str]) -> list[str]:
+    """The arguments as they are now, where an option of version 0.2 has become a command."""
+    for at, (option, equals, value) in enumerate(one.partition("=") for one in args):
+        if option in _RENAMED:
+            now = f"compare {_RENAMED[option]}"
+            moved = [f"--cheap{equals}{value}"] if now == "compare labels" else []
+            say_note(
+                f"`compare {option}` is now `{' '.join([now, *moved])}`; the next version refuses {option}"
+            )
+            return [_RENAMED[option], *args[:at], *moved, *args[at + 1 :]]
+    return args
+
+
+_baseline = click.option(
+    "--baseline",
+    metavar="NAME",
+    help="The model the others are compared with.  [default: what an experiment declares, else the first]",
+)
+_common_queries = click.option("--common-queries", is_flag=True, help="Compare the queries that all have.")
+_report = options.output("Write a report there.")
+_summary = options.file(
+    "--summary",
+    'Append verdict, table and gates as Markdown: --summary "$GITHUB_STEP_SUMMARY".',
+    options.FILE,
+)
+
+
 @options.examples("""
   ltr-harness compare runs/mq2008 --metric ndcg@10
   ltr-harness compare 'runs/a/lgbm--*' 'runs/b/xgb--*' -m ndcg@10,mrr@10 --baseline lgbm -o out
@@ -39,10 +85,8 @@ class CheckedGate(NamedTuple):
   ltr-harness compare runs/shop --unit user_id       # many queries of one user are not independent
   ltr-harness compare a.run b.run --qrels qrels.txt -m map --baseline a
   ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
-  ltr-harness compare sessions.parquet --interleaving   # team drafts: session_id, team, click per item shown
-  ltr-harness compare a.run b.run --qrels human.txt --cheap-labels llm.txt   # human labels for some queries
-  ltr-harness compare runs/mq2008 runs/web --data-sets   # the same models on several data sets
   ltr-harness compare lastweek/report.json runs/new  # a comparison kept with -o, or an experiment's report
+  ltr-harness compare sets runs/mq2008 runs/web      # a command below; ./sets is a folder of that name
 
 \b
 Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER) [and significant]"
@@ -52,16 +96,12 @@ Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER)
   "mrr@10 of new < 0.4"                   one model's mean is below a number
 A gate that fails is exit 3. Exit 2: results that must not be compared, or an invalid gate.
 """)
-@click.command("compare")
+@click.group("compare", cls=_Modes, subcommand_metavar="")
 @click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…")
 @options.metrics
 @options.rankings("scores", "run")
-@click.option(
-    "--baseline",
-    metavar="NAME",
-    help="The model the others are compared with.  [default: what an experiment declares, else the first]",
-)
-@click.option("--common-queries", is_flag=True, help="Compare the queries that all have.")
+@_baseline
+@_common_queries
 @click.option(
     "--fail-if", "gates", multiple=True, metavar="GATE", help="Exit 3 if this holds; several times."
 )
@@ -72,75 +112,70 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
     metavar="TOOL",
     help="The tool whose metric names the tables use: ir_measures, pytrec_eval, ranx, trec_eval.  [default: ours]",
 )
-@options.output("Write a report there.")
+@_report
 @options.file("--junit", "Write the gates as JUnit XML.", options.FILE)
-@options.file(
-    "--summary",
-    'Append verdict, table and gates as Markdown: --summary "$GITHUB_STEP_SUMMARY".',
-    options.FILE,
-)
-@click.option(
-    "--interleaving",
-    is_flag=True,
-    help="The input is a log of interleaved lists: session_id, team and click in every row.",
-)
-@click.option(
-    "--data-sets",
-    is_flag=True,
-    help="Each input is a data set: the same models on all, by their average and on each.",
-)
-@click.option("--weights", metavar="NAME=N,…", help="Of the data sets in the average.  [default: equal]")
-@options.file(
-    "--cheap-labels",
-    "Labels of a language model or of clicks for the queries of --data or --qrels and many more, in the same form; "
-    "scores are of its rows.",
-)
+@_summary
 @options.as_json
-def command(
-    inputs: tuple[str, ...],
-    metrics: tuple[str, ...],
-    baseline: str | None,
-    common_queries: bool,
-    gates: tuple[str, ...],
-    convention: str | None,
-    output: Path | None,
-    junit: Path | None,
-    summary: Path | None,
-    interleaving: bool,
-    data_sets: bool,
-    weights: str | None,
-    cheap_labels: Path | None,
-    as_json: bool,
-    **given: Any,
-) -> int:
+def command(gates: tuple[str, ...], junit: Path | None, **given: Any) -> int:
     """Which ranking is better, by how much, how sure: at a fixed K, over the same queries.
 
     RUNS-OR-SCORES are run folders, experiments' folders, saved comparisons (report.json) or tables of per-query
     values; with --data score files, with --qrels TREC runs. What must not be compared (another K, definition,
     query set, labels) is refused.
     """
+    if junit is not None and not gates:
+        raise UsageError("--junit without --fail-if; its test cases are the gates")
+    return _compare(_parsed(gates), junit, **given)
+
+
+@options.examples("""
+  ltr-harness compare labels a.run b.run --qrels human.txt --cheap llm.txt -m ndcg@10
+  ltr-harness compare labels old.txt new.txt --data human.txt --cheap llm.txt
+""")
+@command.command("labels")
+@click.argument("inputs", nargs=-1, required=True, metavar="SCORES…")
+@options.file(
+    "--cheap",
+    "Labels of a language model or of clicks for the queries of --data or --qrels and many more, in the same form; "
+    "scores are of its rows.",
+    required=True,
+)
+@options.metrics
+@options.rankings("scores", "run")
+@_baseline
+@_common_queries
+@options.method()
+@options.strict
+@_report
+@_summary
+@options.as_json
+def compare_labels(cheap: Path, **given: Any) -> int:
+    """Compare by human labels, with cheap labels of more queries.
+
+    SCORES are files of scores for --data, or TREC runs for --qrels, which have the human labels. Means and verdicts
+    are those of the human labels; the estimate with both stands beside them.
+    """
+    return _compare([], None, convention=None, cheap_labels=cheap, **given)
+
+
+def _compare(
+    conditions: Sequence[Gate],
+    junit: Path | None,
+    *,
+    inputs: tuple[str, ...],
+    metrics: tuple[str, ...],
+    convention: str | None,
+    output: Path | None,
+    summary: Path | None,
+    as_json: bool,
+    cheap_labels: Path | None = None,
+    **given: Any,
+) -> int:
     from ltr_harness.cli.compared_inputs import ComparedInputs
     from ltr_harness.report.data import ReportData
 
-    method = options.taken_method(given)
-    if junit is not None and not gates:
-        raise UsageError("--junit without --fail-if; its test cases are the gates")
-    if summary is not None and interleaving:
-        raise UsageError("--summary with --interleaving; --summary is about comparisons by metrics")
-    if data_sets:
-        values = (gates, convention, cheap_labels, interleaving, summary)
-        names = ("--fail-if", "--convention", "--cheap-labels", "--interleaving", "--summary")
-        for name in (name for name, value in zip(names, values, strict=True) if value):
-            raise UsageError(f"{name} with --data-sets; {name} is about one data set")
-        compare = partial(
-            ComparedInputs.compared, method=method, baseline=baseline, common_queries=common_queries
-        )
-        return _compare_data_sets(inputs, metrics, given, compare, weights, output, as_json)
-    if weights is not None:
-        raise UsageError("--weights without --data-sets; the weights are those of data sets")
-    if interleaving:
-        return _say_votes(inputs, method, as_json)
-    conditions = _parsed(gates, cheap_labels)
+    method, baseline = options.taken_method(given), given.pop("baseline")
+    common_queries = given.pop("common_queries")
     compared = ComparedInputs(inputs, metrics, conditions, given, cheap_labels)
     comparison = compared.compared(method, baseline, common_queries, convention=convention)
     cheap = {}
@@ -179,31 +214,73 @@ def command(
     return 0
 
 
-def _compare_data_sets(
-    inputs: Sequence[str],
-    metrics: Sequence[str],
-    given: dict[str, Any],
-    compare: Callable[..., Comparison],
+@options.examples("""
+  ltr-harness compare sets runs/mq2008 runs/web -m ndcg@10
+  ltr-harness compare sets runs/mq2008 runs/web --weights mq2008=1,web=2 -o page
+""")
+@command.command("sets")
+@click.argument("inputs", nargs=-1, required=True, metavar="RUNS…")
+@options.metrics
+@_baseline
+@_common_queries
+@options.method()
+@options.strict
+@click.option("--weights", metavar="NAME=N,…", help="Of the data sets in the average.  [default: equal]")
+@_report
+@options.as_json
+def compare_sets(
+    inputs: tuple[str, ...],
+    metrics: tuple[str, ...],
+    baseline: str | None,
+    common_queries: bool,
     weights: str | None,
     output: Path | None,
     as_json: bool,
+    **given: Any,
 ) -> int:
-    """Compare each input by itself, then all of them, and print that."""
+    """Compare the same models on several data sets.
+
+    Each of RUNS is a data set: an experiment's folder, or a saved comparison (report.json). Verdicts are about the
+    average and about each set.
+    """
     from ltr_harness.cli.compared_inputs import ComparedInputs, expanded
     from ltr_harness.comparison.data_sets import across_data_sets
     from ltr_harness.comparison.inputs import label_of
     from ltr_harness.report.pages import data_sets_page
 
+    method = options.taken_method(given)
     paths, notes = expanded(inputs)
     labels = [label_of(path if path.is_dir() else path.parent) for path in paths]
     comparisons = {}
     for path, label in zip(paths, labels, strict=True):
-        one = ComparedInputs([str(path)], metrics, (), given)
-        comparisons[label if labels.count(label) == 1 else str(path)] = compare(one, primary_alone=True)
+        one = ComparedInputs([str(path)], metrics, (), {"data": None, "qrels": None})
+        comparison = one.compared(method, baseline, common_queries, primary_alone=True)
+        comparisons[label if labels.count(label) == 1 else str(path)] = comparison
         notes += one.notes
     across = across_data_sets(comparisons, None if weights is None else _weights(weights))
     say_page(data_sets_page(across), as_json, output, ("html", "md", "json"))
     say_notes(notes)
+    return 0
+
+
+@options.examples("""
+  ltr-harness compare interleaved sessions.parquet      # team drafts: session_id, team, click per item shown
+  ltr-harness compare interleaved sessions.csv --json
+""")
+@command.command("interleaved")
+@click.argument("log", type=options.PATH)
+@options.method("confidence")
+@options.as_json
+def compare_interleaved(log: Path, as_json: bool, **given: Any) -> int:
+    """Compare two rankers by a log of interleaved lists.
+
+    Each session is one vote. LOG has session_id, team and click in every row; with user_id, the votes of one user
+    count together.
+    """
+    from ltr_harness.comparison.interleaving import interleaved
+
+    votes = interleaved(log, options.taken_method(given).confidence)
+    say(json.dumps(json_value(votes)) if as_json else str(votes))
     return 0
 
 
@@ -221,11 +298,9 @@ def _weights(text: str) -> dict[str, float]:
     return weights
 
 
-def _parsed(texts: Sequence[str], cheap_labels: Path | None) -> list[Gate]:
+def _parsed(texts: Sequence[str]) -> list[Gate]:
     from ltr_harness.comparison.gates import parse_gate
 
-    if texts and cheap_labels is not None:
-        raise UsageError("--fail-if with --cheap-labels; a gate goes by human labels alone")
     gates: list[Gate] = all_of([partial(parse_gate, text) for text in texts], UsageError)
     return list({gate.text: gate for gate in gates}.values())
 
@@ -238,20 +313,6 @@ def _refuse_failures(gates: Sequence[CheckedGate]) -> None:
         say_notes(f"gate {gate.gate!r}: {line}" for line in gate.cautions)
     if problems := [Problem(f"gate {gate.gate!r}", line) for gate in gates for line in gate.failures]:
         raise GateError(problems)
-
-
-def _say_votes(inputs: Sequence[str], method: Method, as_json: bool) -> int:
-    from ltr_harness.comparison.interleaving import interleaved
-
-    if method.unit is not None:
-        raise UsageError("--unit with --interleaving; the votes go by the log's user_id where it has one")
-    if len(inputs) != 1:
-        raise UsageError(
-            f"--interleaving with {len(inputs)} inputs; expected one log of both rankers' sessions"
-        )
-    votes = interleaved(Path(inputs[0]), method.confidence)
-    say(json.dumps(json_value(votes)) if as_json else str(votes))
-    return 0
 
 
 def _write_ci_files(

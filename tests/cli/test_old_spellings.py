@@ -1,0 +1,99 @@
+"""Spellings of version 0.2: they work for one more version, and a note on stderr has the new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text("session_id,team,click\n" + "1,a,1\n1,b,0\n2,b,1\n2,a,0\n3,b,1\n3,a,0\n")
+    Path("rows.csv").write_text("query_id,grade,score\n7,2,1\n7,0,2\n9,1,2\n9,0,1\n")
+    for name, values in (("old", (0.5, 0.4, 0.3)), ("new", (0.6, 0.4, 0.4))):
+        Path(f"{name}.csv").write_text("query_id,mrr\n" + "".join(f"{q},{x}\n" for q, x in enumerate(values)))
+    Path("human.qrels").write_text("7 0 a 1\n7 0 b 0\n")
+    Path("llm.qrels").write_text("".join(f"{query} 0 a 1\n{query} 0 b 0\n" for query in (7, 8, 9)))
+    for name, scores in (("x", (2, 1)), ("y", (1, 2))):
+        lines = [
+            f"{query} Q0 {item} 1 {s} {name}\n"
+            for query in (7, 8, 9)
+            for item, s in zip("ab", scores, strict=True)
+        ]
+        Path(f"{name}.run").write_text("".join(lines))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "note"),
+    [
+        (
+            ("compare", "log.csv", "--interleaving"),
+            ("compare", "interleaved", "log.csv"),
+            "`compare --interleaving` is now `compare interleaved`; the next version refuses --interleaving",
+        ),
+        (
+            ("compare", "old.csv", "new.csv", "--data-sets", "-m", "mrr"),
+            ("compare", "sets", "old.csv", "new.csv", "-m", "mrr"),
+            "`compare --data-sets` is now `compare sets`; the next version refuses --data-sets",
+        ),
+        (
+            (
+                "compare",
+                "x.run",
+                "y.run",
+                "--qrels",
+                "human.qrels",
+                "--cheap-labels",
+                "llm.qrels",
+                "-m",
+                "mrr",
+            ),
+            (
+                "compare",
+                "labels",
+                "x.run",
+                "y.run",
+                "--qrels",
+                "human.qrels",
+                "--cheap",
+                "llm.qrels",
+                "-m",
+                "mrr",
+            ),
+            "`compare --cheap-labels` is now `compare labels --cheap`; the next version refuses --cheap-labels",
+        ),
+        (
+            ("compare", "x.run", "y.run", "--qrels", "human.qrels", "--cheap-labels=llm.qrels", "-m", "mrr"),
+            (
+                "compare",
+                "labels",
+                "x.run",
+                "y.run",
+                "--qrels",
+                "human.qrels",
+                "--cheap=llm.qrels",
+                "-m",
+                "mrr",
+            ),
+            "`compare --cheap-labels` is now `compare labels --cheap=llm.qrels`; the next version refuses "
+            "--cheap-labels",
+        ),
+    ],
+)
+def test_an_old_spelling_does_the_same_with_a_note(
+    ltr: Cli, files: Path, old: tuple[str, ...], new: tuple[str, ...], note: str
+) -> None:
+    code, out, err = ltr(*new)
+    assert note not in err
+    assert ltr(*old) == (code, out, f"note: {note}\n{err}")
+
+
+def test_a_file_may_be_named_like_a_command_of_compare(ltr: Cli, files: Path) -> None:
+    Path("old.csv").rename("sets")
+    assert "sets: is neither a run folder nor a table" in ltr("compare", "./sets", "new.csv")[2]
