@@ -40,10 +40,10 @@ def made_reader(name: str, options: Sequence[str] = ()) -> Reader:
     values, places = {}, {}
     for option in options:
         key, equals, text = option.partition("=")
-        said = f"--set {option}"
         if not equals or not key.strip() or not text.strip():
-            raise UsageError(f"{said}: not KEY=VALUE; expected an option of the reader, such as label=grade")
-        values[key.strip()] = value = parse_yaml(text, said, Path.cwd(), lines=False)
+            expected = "expected a column or another option of the reader, such as label=grade"
+            raise UsageError(f"{option}: not KEY=VALUE; {expected}")
+        values[key.strip()] = value = parse_yaml(text, option, Path.cwd(), lines=False)
         places[key.strip()] = value.place
     node = Node(values, Place(f"--reader {name}", 0, 0, Path.cwd()), places)
     try:

@@ -1,12 +1,14 @@
 """Options and arguments that several commands share."""
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
+from ltr_harness.cli.output import say_note
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import CHOICES, RETIRED, Method, method_of
 
@@ -61,11 +63,13 @@ reader_name = click.option(
     "--reader", "reader_name", help="How to read files; guessed from their names unless given."
 )
 reader_options = click.option(
-    "--set",
+    "--column",
+    "--reader-option",
     "reader_options",
     multiple=True,
     metavar="KEY=VALUE",
-    help="An option of the reader, such as n_features=136, label=grade or regroup=true; may be given several times.",
+    help="A column, such as --column label=grade, or another option of the reader, such as --reader-option "
+    "regroup=true; may be given several times.",
 )
 
 
@@ -90,8 +94,22 @@ def file(name: str, text: str, kind: click.Path = PATH, **more: Any) -> Callable
 
 
 def reader(command: F) -> F:
-    """``--reader`` and ``--set``: how files are read, for `data_source`."""
-    return reader_name(reader_options(command))
+    """``--reader``, ``--column`` and ``--reader-option``: how files are read, for `data_source`."""
+
+    @functools.wraps(command)
+    def with_renamed(old_options: tuple[str, ...], **given: Any) -> Any:
+        return command(**given | {"reader_options": (*given["reader_options"], *renamed(old_options))})
+
+    old = click.option("--set", "old_options", multiple=True, hidden=True)
+    return cast(F, reader_name(reader_options(old(with_renamed))))
+
+
+def renamed(old_options: Sequence[str]) -> Sequence[str]:
+    """Options of a reader as version 0.2 took them, by ``--set``."""
+    if old_options:
+        now = " ".join(f"--column {option}" for option in old_options)
+        say_note(f"--set is now {now}; the next version takes --set for experiment files alone")
+    return old_options
 
 
 def rows_of_run(command: F) -> F:
@@ -144,7 +162,7 @@ def rankings(*without: str) -> Callable[[F], F]:
     return add
 
 
-_WRITTEN = {"reader_name": "--reader", "reader_options": "--set"}
+_WRITTEN = {"reader_name": "--reader", "reader_options": "--column"}
 
 
 def written(name: str) -> str:

@@ -167,7 +167,16 @@ def test_runs_and_score_files_over_the_same_test_data(ltr: Cli) -> None:
 
 def test_tables_written_by_evaluate(ltr: Cli, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for name in ("poor", "fine"):
-        arguments = ["evaluate", "--data", "data.txt", "--scores", f"{name}.txt", "-m", "ndcg@3", "-q"]
+        arguments = [
+            "evaluate",
+            "--data",
+            "data.txt",
+            "--scores",
+            f"{name}.txt",
+            "-m",
+            "ndcg@3",
+            "--per-query",
+        ]
         assert run_command(cli, [*arguments, "--format", "csv"]) == 0
         (tmp_path / f"{name}.csv").write_text(capsys.readouterr().out)
     direct = ltr("poor.txt", "fine.txt", "--data", "data.txt", "-m", "ndcg@3")
@@ -289,7 +298,7 @@ def test_tables_that_cannot_be_read_are_named(ltr: Cli, tmp_path: Path, name: st
             "fine.txt: is neither a run folder nor a table; expected --data FILE for scores",
         ),
         (("fine.txt", "--max-grade", "3"), "--max-grade without --data or --qrels"),
-        (("runs/tiny", "--set", "label=x"), "--set without --data or --qrels"),
+        (("runs/tiny", "--column", "label=x"), "--column without --data or --qrels"),
         (("runs/tiny", "--data", "data.txt"), "--data or --qrels without a file of scores"),
         (("runs/tiny", "--baseline", "god"), "no model 'god' to serve as the baseline; did you mean 'good'?"),
         (("runs/tiny", "-m", "ndcg(ties=id)@2"), "ties=id orders tied documents by document id"),

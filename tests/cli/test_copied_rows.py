@@ -26,7 +26,7 @@ ROWS = [
     for q in range(20)
     for d in range(3)
 ]
-SAID = ("--set", "query=search_id", "--set", "label=grade")
+SAID = ("--column", "query=search_id", "--column", "label=grade")
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_other_files_of_tables(ltr: Cli, suffix: str) -> None:
 def test_scattered_rows_stay_in_the_order_of_the_file(ltr: Cli) -> None:
     order = [*ROWS[::3], *ROWS[1::3], *ROWS[2::3]]
     Path("all.csv").write_text(HEAD + "".join(order).rstrip("\n"))  # and no line end at the end
-    split(ltr, "all.csv", "--set", "regroup=true")
+    split(ltr, "all.csv", "--reader-option", "regroup=true")
     for part in ("train", "test"):
         text = Path("parts", f"{part}.csv").read_text().removeprefix(HEAD)
         assert text == "".join(row for row in order if row in text)

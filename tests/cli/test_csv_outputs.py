@@ -58,8 +58,8 @@ def test_what_is_a_formula_gets_an_apostrophe_and_a_number_stays() -> None:
 
 def test_tables_of_per_query_values(run: Run) -> None:
     Path("scores.txt").write_text("0\n1\n" * len(IDS))
-    data = ("--data", "rows.csv", "--set", "query=query", "--scores", "scores.txt", "-m", "ndcg@2")
-    Path("a.csv").write_text(run("evaluate", *data, "-q", "--format", "csv"))
+    data = ("--data", "rows.csv", "--column", "query=query", "--scores", "scores.txt", "-m", "ndcg@2")
+    Path("a.csv").write_text(run("evaluate", *data, "--per-query", "--format", "csv"))
     assert cells(Path("a.csv").read_text(), "query_id") == sorted(
         WRITTEN, key=lambda cell: WRITTEN.index(cell)
     )
@@ -73,7 +73,7 @@ def test_tables_of_per_query_values(run: Run) -> None:
 
 @pytest.mark.parametrize("file", ["new.csv", "new.tsv"])
 def test_converted_data(run: Run, file: str) -> None:
-    run("data", "convert", "rows.csv", "--set", "query=query", "--set", "document_id=doc", "-o", file)
+    run("data", "convert", "rows.csv", "--column", "query=query", "--column", "document_id=doc", "-o", file)
     separator = "," if file == "new.csv" else "\t"
     assert cells(Path(file).read_text(), "query_id", separator)[::2] == WRITTEN
     read = Csv(document_id="document_id").read([file], Path())
@@ -83,7 +83,7 @@ def test_converted_data(run: Run, file: str) -> None:
 
 def test_control_characters_in_converted_data(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     Path("odd.csv").write_text('label,query,f\n1,"a\nb\x1b",1\n0,"a\nb\x1b",2\n')
-    assert run_command(cli, ["data", "convert", "odd.csv", "--set", "query=query", "-o", "n.csv"]) == 0
+    assert run_command(cli, ["data", "convert", "odd.csv", "--column", "query=query", "-o", "n.csv"]) == 0
     assert "control characters in 1 text are escapes now; Parquet keeps them" in "".join(capsys.readouterr())
     assert cells(Path("n.csv").read_text(), "query_id") == ["a\\nb\\x1b"] * 2
 
@@ -93,10 +93,20 @@ def test_predicted_scores(run: Run) -> None:
     Path("e.yaml").write_text(CONFIG)
     run("run", "e.yaml", "--workers", "1")
     made = min(Path("runs/e").glob("best*"))
-    run("predict", str(made), "rows.csv", "--set", "query=query", "--set", "document_id=doc", "-o", "p.csv")
+    run(
+        "predict",
+        str(made),
+        "rows.csv",
+        "--column",
+        "query=query",
+        "--column",
+        "document_id=doc",
+        "-o",
+        "p.csv",
+    )
     assert cells(Path("p.csv").read_text(), "query_id")[::2] == WRITTEN
     assert cells(Path("p.csv").read_text(), "document_id")[:2] == ["'=0", "'=1"]
-    data = ("--data", "rows.csv", "--set", "query=query", "--set", "document_id=doc")
+    data = ("--data", "rows.csv", "--column", "query=query", "--column", "document_id=doc")
     assert "1.0000" in run("evaluate", *data, "--scores", "p.csv", "-m", "ndcg@2")
 
 

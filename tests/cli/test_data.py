@@ -75,15 +75,13 @@ def test_describe_an_experiment_and_wrong_options(folder: Path, capsys: pytest.C
     assert code == 0
     assert "train       20" in out
     file = folder / "train.txt"
-    code, _, err = run(capsys, "data", "describe", file, "--set", "n_feature=3")
+    code, _, err = run(capsys, "data", "describe", file, "--reader-option", "n_feature=3")
     assert code == 2
-    assert err.startswith(
-        "error: --set n_feature=3: unknown key 'n_feature' in data; did you mean 'n_features'?"
-    )
-    assert "--set x: not KEY=VALUE" in run(capsys, "data", "describe", file, "--set", "x")[2]
+    assert err.startswith("error: n_feature=3: unknown key 'n_feature' in data; did you mean 'n_features'?")
+    assert "error: x: not KEY=VALUE" in run(capsys, "data", "describe", file, "--column", "x")[2]
     assert (
         "n_features is 'x'; expected an integer >= 1"
-        in (run(capsys, "data", "describe", file, "--set", "n_features=x")[2])
+        in (run(capsys, "data", "describe", file, "--reader-option", "n_features=x")[2])
     )
     assert (
         "unknown reader 'leter'; did you mean 'letor'?"

@@ -51,7 +51,7 @@ def sessions(n: int = 150, rows: int = 20) -> pd.DataFrame:
 
 def test_other_targets_and_ids_are_no_features(ltr: Cli) -> None:
     sessions().to_csv("otto.csv", index=False)
-    code, out, _ = ltr("init", "otto.csv", "--set", "label=orders", "-o", "e.yaml")
+    code, out, _ = ltr("init", "otto.csv", "--column", "label=orders", "-o", "e.yaml")
     assert code == 0
     assert "query: column 'session'\ndocument_id: column 'aid'\n" in out
     assert "3 features: sim, pop, recent\n" in out
@@ -71,7 +71,7 @@ def test_other_targets_and_ids_are_no_features(ltr: Cli) -> None:
 def test_other_targets_and_ids_without_telling_names_are_found_by_fact(ltr: Cli) -> None:
     hidden = sessions().rename(columns={"aid": "number", "clicks": "a", "carts": "b"})
     hidden.to_csv("hidden.csv", index=False)
-    ltr("init", "hidden.csv", "--set", "label=orders", "-o", "e.yaml")
+    ltr("init", "hidden.csv", "--column", "label=orders", "-o", "e.yaml")
     cure = "`features: [sim, pop, recent]`"
     found = {
         "other than 0 in nearly all relevant documents and in few others; check whether it is known only after the "
@@ -82,7 +82,7 @@ def test_other_targets_and_ids_without_telling_names_are_found_by_fact(ltr: Cli)
     assert code == 0
     assert "\n6 features: number, sim, pop, recent, a, b\n" in checked
     assert checked.splitlines()[-1].startswith("primary ndcg@10; no errors, ")
-    columns = ["--set", "query=session", "--set", "label=orders"]
+    columns = ["--column", "query=session", "--column", "label=orders"]
     for said in (
         checked,
         ltr("data", "describe", "hidden.csv", *columns)[1],
@@ -115,7 +115,14 @@ def test_a_tutorials_table_of_gains_and_ranks(ltr: Cli) -> None:
     out = ltr("init", "rows.csv", "-o", "e.yaml")[1]
     for line in ("query: column 'search_group_id'", "label: column 'Gains'", "position: column 'Ranks'"):
         assert line in out
-    columns = ["--set", "query=search_group_id", "--set", "label=Gains", "--set", "document_id=item_id"]
+    columns = [
+        "--column",
+        "query=search_group_id",
+        "--column",
+        "label=Gains",
+        "--column",
+        "document_id=item_id",
+    ]
     code, out, err = ltr("evaluate", "--data", "rows.csv", *columns, "--scores", "rows.csv", "-m", "ndcg@3")
     assert (code, "'Ranks' ranks its rows, 1 being the best" in err) == (0, True), err
     data = {"reader": "csv", "query": "search_group_id", "files": "rows.csv", "folds": 3}
@@ -136,13 +143,13 @@ def test_the_place_at_the_finish_is_no_grade(ltr: Cli) -> None:
         }
     )
     rows.to_csv("races.csv", index=False)
-    out = ltr("init", "races.csv", "--set", "label=FinishPosition", "-o", "e.yaml")[1]
+    out = ltr("init", "races.csv", "--column", "label=FinishPosition", "-o", "e.yaml")[1]
     assert "query: column 'RaceID'" in out
     cure = 'turn it round with `grades: {"1": 3, "2": 2, "3": 1, ">=4": 0}` under `data:`'
     assert cure in out
     assert cure in ltr("check", "e.yaml")[1]
     rows.rename(columns={"FinishPosition": "rank"}).to_csv("ranks.csv", index=False)
-    out = ltr("init", "ranks.csv", "--set", "label=rank", "-o", "ranks.yaml")[1]
+    out = ltr("init", "ranks.csv", "--column", "label=rank", "-o", "ranks.yaml")[1]
     assert (
         "warning: train: the label rank is named as a place in a list: 1 is the best there, and the worst"
         in out

@@ -144,7 +144,7 @@ def test_gdeval_and_letor_numbers_from_the_same_files(ltr: Cli, shared_data: Pat
     folder = shared_data / "reference" / name
     metrics = f"ndcg(as=gdeval)@{k},err(as=gdeval)@{k}"
     files = ("--qrels", folder / "qrels.txt", "--run", folder / "run.txt")
-    _, out, _ = ltr("evaluate", *files, "-m", metrics, "-q", "--format", "csv")
+    _, out, _ = ltr("evaluate", *files, "-m", metrics, "--per-query", "--format", "csv")
     found = {
         row[0]: [float(cell) for cell in row[2:] if cell] for row in list(csv.reader(io.StringIO(out)))[1:]
     }
@@ -185,7 +185,7 @@ def test_layout_takes_trec_evals_names_and_ours(ltr: Cli) -> None:
         "P_1                   \tall\t0.3333",
         "rbp(p=0.5)            \tall\t0.3750",
     ]
-    _, out, err = ltr(*arguments, "-m", "err@1", "-q")
+    _, out, err = ltr(*arguments, "-m", "err@1", "--per-query")
     assert (
         out
         == "err(max_grade=2)@1    \t7\t0.0000\nerr(max_grade=2)@1    \t9\t0.2500\nerr(max_grade=2)@1    \tall\t0.1250\n"
@@ -289,7 +289,7 @@ def test_table_csv_and_json_hold_the_same_numbers(ltr: Cli) -> None:
         "ranking,metric,mean,n_queries,n_undefined\n"
         f"down,ndcg@2,{expected.means['ndcg@2']!r},3,1\ndown,mrr,0.5,3,1\n"
     )
-    _, out, err = ltr(*arguments, "--json", "-q")
+    _, out, err = ltr(*arguments, "--json", "--per-query")
     (ranking,) = json.loads(out)["rankings"]
     assert ranking["metrics"]["mrr"] == {
         "mean": 0.5,
@@ -299,7 +299,7 @@ def test_table_csv_and_json_hold_the_same_numbers(ltr: Cli) -> None:
     }
     assert ranking["per_query"]["mrr"] == {"7": 0.5, "9": 0.5, "11": None}
     assert err == ""
-    _, out, _ = ltr(*arguments, "-q", "--format", "csv")
+    _, out, _ = ltr(*arguments, "--per-query", "--format", "csv")
     assert out.splitlines() == [
         "query_id,n_relevant,ndcg@2,mrr",
         f"7,1,{1 / np.log2(3)!r},0.5".replace("np.float64(", "").replace(")", ""),
@@ -334,7 +334,9 @@ def test_the_name_asked_for_stands_beside_the_canonical_one(ltr: Cli) -> None:
 
 
 def test_per_query_table(ltr: Cli) -> None:
-    _, out, _ = ltr("evaluate", "--data", "data.txt", "--scores", "down.txt", "-m", "ndcg@2,mrr", "-q")
+    _, out, _ = ltr(
+        "evaluate", "--data", "data.txt", "--scores", "down.txt", "-m", "ndcg@2,mrr", "--per-query"
+    )
     assert out.splitlines()[:4] == [
         "query  ndcg@2     mrr",
         "7      0.6309  0.5000",
@@ -371,12 +373,12 @@ def test_counts_differ_by_column_where_definitions_do(ltr: Cli) -> None:
 def test_tables_are_read_by_suffix_and_reader_options(ltr: Cli, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("query_id,grade,score\n7,2,1\n7,0,2\n9,1,2\n9,0,1\n")
     files = ("--data", "t.csv", "--scores", "t.csv")
-    code, out, _ = ltr("evaluate", *files, "-m", "mrr", "--set", "label=grade")
+    code, out, _ = ltr("evaluate", *files, "-m", "mrr", "--column", "label=grade")
     assert (code, "mrr    0.7500" in out) == (0, True)
-    code, _, err = ltr("evaluate", *files, "-m", "mrr", "--set", "lable=grade")
+    code, _, err = ltr("evaluate", *files, "-m", "mrr", "--column", "lable=grade")
     assert (code, "did you mean 'label'?" in err, "lable" in err) == (2, True, True)
-    code, _, err = ltr("evaluate", *files, "--set", "label")
-    assert (code, "--set label: not KEY=VALUE" in err) == (2, True)
+    code, _, err = ltr("evaluate", *files, "--column", "label")
+    assert (code, "error: label: not KEY=VALUE" in err) == (2, True)
     code, _, err = ltr("evaluate", *files, "--reader", "cvs")
     assert (code, "did you mean 'csv'?" in err) == (2, True)
 
@@ -385,7 +387,7 @@ def test_query_weights_count_in_means_and_not_in_comparisons(ltr: Cli, tmp_path:
     (tmp_path / "a.txt").write_text("1\n2\n2\n1\n")
     (tmp_path / "b.txt").write_text("2\n1\n2\n1\n")
     (tmp_path / "t.csv").write_text("query_id,label,w,f\n7,1,3,0\n7,0,3,0\n9,1,1,0\n9,0,1,0\n")
-    arguments = ("evaluate", "--data", "t.csv", "--set", "weight=w", "-m", "mrr", "--scores", "a.txt")
+    arguments = ("evaluate", "--data", "t.csv", "--column", "weight=w", "-m", "mrr", "--scores", "a.txt")
     _, out, err = ltr(*arguments)
     assert "mrr    0.6250" in out  # (3 * 1/2 + 1 * 1) / 4
     assert "weights" not in err
@@ -406,7 +408,7 @@ def test_several_runs_are_compared(ltr: Cli) -> None:
     assert json.loads(out)["comparison"]["baseline"] == "bad"
     code, _, err = ltr(*arguments, "--baseline", "worse")
     assert (code, "no model 'worse' to serve as the baseline" in err) == (2, True)
-    _, out, _ = ltr(*arguments, "-q", "--format", "csv")
+    _, out, _ = ltr(*arguments, "--per-query", "--format", "csv")
     assert out.splitlines()[:2] == ["ranking,query_id,n_relevant,mrr,map", "good,7,1,1.0,1.0"]
 
 
@@ -451,7 +453,7 @@ def test_runs_over_other_queries_are_refused_or_cut_to_the_common_ones(ltr: Cli,
     code, out, err = ltr(*arguments, "--common-queries")
     assert (code, "good: 2 of 3 queries left out, not common to all" in out) == (0, True)
     assert "2 of the 3 queries of the qrels are not in the run and are left out" in err
-    code, out, _ = ltr(*arguments, "--all-queries", "-q")
+    code, out, _ = ltr(*arguments, "--all-queries", "--per-query")
     assert code == 0
     assert "9      0.0000" in out
 
@@ -465,8 +467,8 @@ def test_names_from_files_give_no_orders_to_the_terminal(ltr: Cli, tmp_path: Pat
     (tmp_path / "qrels").write_text(QRELS.replace("7 0", "7\x07 0"))
     runs = ("--run", "good.run", "--run", "bad.run")
     for arguments in (
-        ("evaluate", "-q"),
-        ("evaluate", "-q", *runs),
+        ("evaluate", "--per-query"),
+        ("evaluate", "--per-query", *runs),
         ("explain", "ndcg@2", "--query", "7\x07"),
     ):
         runs_given = () if runs[0] in arguments else runs[:2]
@@ -486,7 +488,7 @@ def test_unjudged_documents(ltr: Cli) -> None:
         "bad.run",
         "-m",
         "judged@2",
-        "-q",
+        "--per-query",
         "--format",
         "csv",
     )

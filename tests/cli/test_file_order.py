@@ -54,8 +54,8 @@ FILES = ["s.txt", "s.npy", "s.csv", "named.csv", "labels.tsv", "rows.csv"]
 
 @pytest.mark.parametrize("file", FILES)
 def test_scores_are_in_the_order_of_the_file(ltr: Cli, file: str) -> None:
-    data = ("--data", "d.txt", "--set", "regroup=true", "--scores", file)
-    code, out, _ = ltr("evaluate", *data, "-m", "ndcg@2", "-q")
+    data = ("--data", "d.txt", "--reader-option", "regroup=true", "--scores", file)
+    code, out, _ = ltr("evaluate", *data, "-m", "ndcg@2", "--per-query")
     assert code == 0
     assert (
         out.count("1.0000") == 3
@@ -63,14 +63,16 @@ def test_scores_are_in_the_order_of_the_file(ltr: Cli, file: str) -> None:
     for query in "ab":
         code, out, _ = ltr("explain", "ndcg@2", "--query", query, *data)
         assert (code, out.splitlines()[0]) == (0, f"{file.split('.')[0]}, query {query}: ndcg@2 = 1.0000")
-    code, out, _ = ltr("compare", file, "--data", "d.txt", "--set", "regroup=true", "-m", "ndcg@2", "--json")
+    code, out, _ = ltr(
+        "compare", file, "--data", "d.txt", "--reader-option", "regroup=true", "-m", "ndcg@2", "--json"
+    )
     assert code == 0
     assert '"mean": 1.0' in out
 
 
 def test_queries_out_of_the_files_order_are_refused(ltr: Cli) -> None:
     Path("grouped.csv").write_text("query_id,score\na,1\na,0\nb,1\nb,0\n")
-    data = ("--data", "d.txt", "--set", "regroup=true", "--scores", "grouped.csv")
+    data = ("--data", "d.txt", "--reader-option", "regroup=true", "--scores", "grouped.csv")
     code, _, err = ltr("evaluate", *data)
     assert code == 2
     assert "grouped.csv:3: query 'a' where the data has 'b' (2 such rows)" in err
@@ -108,7 +110,7 @@ def test_the_scores_ranker_reads_as_evaluate_does_and_predict_writes_it_back(
     assert theirs.test_scores["score"].tolist() == [1, 0, 1, 0]
     for suffix in ("txt", "npy", "csv", "parquet"):
         code, _, err = ltr(
-            "predict", str(other.path), "d.txt", "--set", "regroup=true", "-o", f"out.{suffix}"
+            "predict", str(other.path), "d.txt", "--reader-option", "regroup=true", "-o", f"out.{suffix}"
         )
         assert code == 0, err
     assert Path("out.txt").read_text().split() == ["1.0", "1.0", "2.0", "2.0"]  # the feature, as in the file

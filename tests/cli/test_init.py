@@ -138,9 +138,9 @@ def test_columns_that_cannot_be_guessed_are_asked_for(
     assert run_command(cli, ["init", str(path), "-o", str(output)]) == 2
     said = capsys.readouterr().err
     assert "no column looks like the query (anfrage, prop_id, note, price, match: title)" in said
-    assert "name it: --set label=COLUMN" in said
+    assert "name it: --column label=COLUMN" in said
     assert not output.exists()
-    options = ["--set", "query=anfrage", "--set", "label=note"]
+    options = ["--column", "query=anfrage", "--column", "label=note"]
     assert run_command(cli, ["init", str(path), "-o", str(output), *options]) == 0
     assert load_experiment(output).data.reader.query == "anfrage"
 

@@ -113,7 +113,7 @@ class TestPredict:
         shuffled.to_csv(tmp_path / "new.csv", index=False)
         out = tmp_path / "scores.csv"
         run = run_of(folder, model)
-        code, said, err = ltr("predict", run, tmp_path / "new.csv", "--set", "document_id=doc", "-o", out)
+        code, said, err = ltr("predict", run, tmp_path / "new.csv", "--column", "document_id=doc", "-o", out)
         assert (code, said) == (0, "")
         assert err == f"{len(shuffled):,} scores of 40 queries: {out}\n"
         head, *rows = csv.reader(out.read_text().splitlines())
@@ -132,7 +132,7 @@ class TestPredict:
         from ltr_harness.readers.csv import Csv
 
         run, out = run_of(folder, "xgb"), tmp_path / f"scores{suffix}"
-        assert ltr("predict", run, folder / "test.csv", "--set", "document_id=doc", "-o", out)[0] == 0
+        assert ltr("predict", run, folder / "test.csv", "--column", "document_id=doc", "-o", out)[0] == 0
         split: RankingDataset = Csv(document_id="doc").read(["test.csv"], folder)
         np.testing.assert_array_equal(
             ScoresModel(file=out).score_split(split), load_run(run).test_scores["score"].to_numpy()
@@ -375,7 +375,7 @@ class TestBudget:
         code, _, err = ltr("show", "trees", *both, "--budget", "60s")
         assert code == 2
         assert "the runs were tested on different queries (xgb, seed 1; xgb, fold b, seed 1)" in err
-        given = (*both, "--budget", "60s", "--data", folder / "test.csv", "--set", "document_id=doc")
+        given = (*both, "--budget", "60s", "--data", folder / "test.csv", "--column", "document_id=doc")
         code, _, err = ltr("show", "trees", *given)
         assert code == 2
         assert "the runs have different primary metrics (ndcg@3, mrr@3); name one with -m" in err

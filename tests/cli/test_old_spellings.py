@@ -9,6 +9,8 @@ import pytest
 
 Cli = Callable[..., tuple[int, str, str]]
 
+ROWS = ("evaluate", "--data", "rows.csv", "--scores", "rows.csv")
+
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -84,6 +86,22 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "`compare --cheap-labels` is now `compare labels --cheap=llm.qrels`; the next version refuses "
             "--cheap-labels",
         ),
+        (
+            (*ROWS, "--set", "label=grade", "-m", "mrr", "--reader-option", "regroup=true"),
+            (*ROWS, "--column", "label=grade", "-m", "mrr", "--reader-option", "regroup=true"),
+            "--set is now --column label=grade; the next version takes --set for experiment files alone",
+        ),
+        (
+            ("data", "describe", "rows.csv", "--set", "query=query_id", "--set", "label=grade"),
+            ("data", "describe", "rows.csv", "--column", "query=query_id", "--column", "label=grade"),
+            "--set is now --column query=query_id --column label=grade; the next version takes --set for experiment "
+            "files alone",
+        ),
+        (
+            (*ROWS, "--column", "label=grade", "-m", "mrr", "-q"),
+            (*ROWS, "--column", "label=grade", "-m", "mrr", "--per-query"),
+            "-q is now --per-query; the next version takes -q with --format trec_eval alone",
+        ),
     ],
 )
 def test_an_old_spelling_does_the_same_with_a_note(
@@ -97,3 +115,17 @@ def test_an_old_spelling_does_the_same_with_a_note(
 def test_a_file_may_be_named_like_a_command_of_compare(ltr: Cli, files: Path) -> None:
     Path("old.csv").rename("sets")
     assert "sets: is neither a run folder nor a table" in ltr("compare", "./sets", "new.csv")[2]
+
+
+def test_with_the_format_of_trec_eval_q_stays(ltr: Cli, files: Path) -> None:
+    given = ("evaluate", "--qrels", "llm.qrels", "--run", "x.run", "--format", "trec_eval", "-m", "map")
+    code, out, err = ltr(*given, "-q")
+    assert (code, out, err) == ltr(*given, "--per-query")
+    assert (code, len(out.splitlines()), err) == (0, 4, "")  # three queries and all
+
+
+def test_columns_are_those_of_files(ltr: Cli, files: Path) -> None:
+    """An experiment file has its own: a value of it is changed by --set."""
+    Path("mine.yaml").write_text("name: mine\n")
+    code, _, err = ltr("data", "describe", "mine.yaml", "--column", "label=grade")
+    assert (code, "mine.yaml with --reader or --column, which are about data files" in err) == (2, True)

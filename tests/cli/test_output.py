@@ -68,22 +68,22 @@ def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
     return run
 
 
-CSV = ("--data", "rows.csv", "--set", "query=query")
+CSV = ("--data", "rows.csv", "--column", "query=query")
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("evaluate", *CSV, "--scores", "scores.txt", "-q"), 0),
-        (("evaluate", *CSV, "--scores", "scores.txt", "-q", "--format", "csv"), 0),
-        (("evaluate", *CSV, "--scores", "scores.txt", "-q", "--format", "json"), 0),
+        (("evaluate", *CSV, "--scores", "scores.txt", "--per-query"), 0),
+        (("evaluate", *CSV, "--scores", "scores.txt", "--per-query", "--format", "csv"), 0),
+        (("evaluate", *CSV, "--scores", "scores.txt", "--per-query", "--format", "json"), 0),
         (("evaluate", *CSV, "--scores", "scores.txt", "--scores", f"scores{ESC}.txt"), 0),
         (("evaluate", "--qrels", "qrels", "--run", "a.run", "-q", "--format", "trec_eval"), 0),
         (("evaluate", "--qrels", "qrels", "--run", "a.run", "--format", "csv"), 0),
         (("explain", "ndcg@2", "--query", f"q1{ESC}", "--qrels", "qrels", "--run", "a.run"), 0),
-        (("compare", "--data", "rows.csv", "--set", "query=query", "scores.txt", f"scores{ESC}.txt"), 0),
-        (("data", "describe", "rows.csv", "--set", "query=query"), 0),
-        (("data", "describe", "rows.csv", "--set", f"query={ESC}"), 2),
+        (("compare", "--data", "rows.csv", "--column", "query=query", "scores.txt", f"scores{ESC}.txt"), 0),
+        (("data", "describe", "rows.csv", "--column", "query=query"), 0),
+        (("data", "describe", "rows.csv", "--column", f"query={ESC}"), 2),
         (("data", "describe", f"missing{EVIL}"), 2),
         (("init", "rows.csv", "-o", f"mine{ESC}.yaml"), 0),
         (("check", f"missing{ESC}.yaml"), 2),

@@ -58,7 +58,7 @@ def test_the_same_queries_as_by_the_command(log: Path, way: str, valid: float | 
     command = ["data", "split", str(log / "log.csv"), "-o", str(log / "parts"), "--test", "0.25"]
     command += ["--valid", str(valid)] if valid is not None else []
     said = [f"--{option.replace('_', '-')}", str(value)]
-    assert run_command(cli, [*command, *said, "--set", "attributes=[day, user]"]) == 0
+    assert run_command(cli, [*command, *said, "--column", "attributes=[day, user]"]) == 0
     for side in ("train", *reversed(sides)):
         part = Csv(attributes=("day", "user")).read([f"parts/{side}.csv"], log)
         assert sorted(fold.splits[side].groups.ids.tolist()) == sorted(part.groups.ids.tolist()), side

@@ -213,7 +213,7 @@ def test_names_said_with_set_count_for_the_scores_too(ltr: Cli) -> None:
     Path("data.csv").write_text(DATA.replace("query_id,document_id", "request,offer"))
     Path("score.csv").write_text(SHUFFLED.format("request", "offer"))
     Path("order.txt").write_text("".join(f"{score}\n" for score in SCORES))
-    said = ("--set", "query=request", "--set", "document_id=offer")
+    said = ("--column", "query=request", "--column", "document_id=offer")
     for command in (("evaluate", "-m", "ndcg@2"), ("explain", "ndcg@2", "--query", "7")):
         by_id = ltr(*command, "--data", "data.csv", *said, "--scores", "score.csv")
         in_order = ltr(*command, "--data", "data.csv", *said, "--scores", "order.txt")

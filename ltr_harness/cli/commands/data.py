@@ -50,25 +50,20 @@ def command() -> None:
 @options.examples("""
   ltr-harness data describe configs/quickstart.yaml
   ltr-harness data describe train.txt vali.txt test.txt -o card/
-  ltr-harness data describe rows.csv --set query=session --set label=grade --json
+  ltr-harness data describe rows.csv --column query=session --column label=grade --json
 """)
 @command.command("describe")
 @click.argument("what", nargs=-1, required=True, type=options.PATH)
 @options.reader_name
-@click.option(
-    "--set",
-    "settings",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A value of the experiment, such as data.root=/data, or an option of the files' reader, such as label=grade; "
-    "may be given several times.",
-)
+@options.reader_options
+@options.overrides
 @options.output("Folder for data_card.html and .md.")
 @options.as_json
 def data_describe(
     what: tuple[Path, ...],
     reader_name: str | None,
-    settings: tuple[str, ...],
+    reader_options: tuple[str, ...],
+    overrides: tuple[str, ...],
     output: Path | None,
     as_json: bool,
 ) -> int:
@@ -83,12 +78,18 @@ def data_describe(
         from ltr_harness.config import load_experiment
         from ltr_harness.experiment.folds import FoldReader
 
-        experiment = load_experiment(what[0], settings, check_rankers=False)
+        if reader_name or reader_options:
+            raise UsageError(
+                f"{what[0]} with --reader or --column, which are about data files; --set changes a value of it"
+            )
+        experiment = load_experiment(what[0], overrides, check_rankers=False)
         reader = FoldReader(experiment.data)
         sets = {name: dict(reader.read(name).splits) for name in reader.names()}
         title = f"Data of {experiment.name}"
     else:
-        sets = {"all": data_source.read_splits(what, reader_name, settings)}
+        sets = {
+            "all": data_source.read_splits(what, reader_name, (*reader_options, *options.renamed(overrides)))
+        }
         title = f"Data: {', '.join(path.name for path in what)}"
     cards = {}
     for fold, splits in sets.items():
@@ -111,7 +112,7 @@ def data_describe(
 
 @options.examples("""
   ltr-harness data convert train.txt -o train.parquet
-  ltr-harness data convert rows.csv --set query=session -o rows.txt.gz
+  ltr-harness data convert rows.csv --column query=session -o rows.txt.gz
   ltr-harness data convert part1.txt part2.txt -o lightgbm/rank.train --to lightgbm
 """)
 @command.command("convert")

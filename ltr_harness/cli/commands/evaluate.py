@@ -9,7 +9,7 @@ import click
 
 import ltr_harness
 from ltr_harness.cli import metric_names, options, rankings
-from ltr_harness.cli.output import counts, print_means, print_table, say, say_json, say_notes
+from ltr_harness.cli.output import counts, print_means, print_table, say, say_json, say_note, say_notes
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.evaluation import Evaluation, MetricValues
 from ltr_harness.metrics import Metric
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @options.examples("""
   ltr-harness evaluate --data test.txt --scores scores.txt
-  ltr-harness evaluate --data test.parquet --scores scores.csv -m ndcg@10,mrr@10 -q
+  ltr-harness evaluate --data test.parquet --scores scores.csv -m ndcg@10,mrr@10 --per-query
   ltr-harness evaluate --qrels qrels.txt --run a.run --run b.run.gz -m ndcg@10 --baseline a
   ltr-harness evaluate --qrels qrels.txt --run a.run --format trec_eval -q
 
@@ -41,7 +41,12 @@ With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.1
     metavar="GRADE",
     help="Lowest grade that binary metrics count as relevant (trec_eval -l).  [default: 1]",
 )
-@click.option("-q", "--per-query", is_flag=True, help="Print every query's value too.")
+@click.option(
+    "--per-query",
+    is_flag=True,
+    help="Print every query's value too. With --format trec_eval it is also -q, as in trec_eval.",
+)
+@click.option("-q", "short", is_flag=True, hidden=True)
 @click.option(
     "--baseline", metavar="NAME", help="The ranking the others are compared with: name, tag or file."
 )
@@ -57,6 +62,7 @@ def command(
     metrics: tuple[str, ...],
     relevant: float | None,
     per_query: bool,
+    short: bool,
     baseline: str | None,
     common_queries: bool,
     form: str | None,
@@ -73,6 +79,9 @@ def command(
     if relevant is not None and not relevant > 0:
         raise UsageError(f"--relevant {relevant:g}; expected a grade above 0")
     form = "json" if as_json else form or "table"
+    if short and form != "trec_eval":
+        say_note("-q is now --per-query; the next version takes -q with --format trec_eval alone")
+    per_query = per_query or short
     if form == "trec_eval":
         return _as_trec_eval(metrics, relevant or 1, per_query, baseline or common_queries, given)
     asked = metric_names.parsed(metrics, relevant)
@@ -203,7 +212,7 @@ def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
 
 
 def _write_csv(loaded: rankings.Rankings, evaluations: Sequence[Evaluation], per_query: bool) -> None:
-    """Means, or with -q a table of per-query values that `compare` reads; full precision."""
+    """Means, or with --per-query a table of per-query values that `compare` reads; full precision."""
     several = len(evaluations) > 1
     rows: list[list[Any]] = [["ranking", "metric", "mean", "n_queries", "n_undefined"]]
     if per_query:

@@ -44,7 +44,7 @@ _THERE = click.Path(path_type=Path, exists=True)
   ltr-harness init                                     # on made-up data: runs at once
   ltr-harness init clicks.csv                          # one file: five folds by query
   ltr-harness init train.txt --valid vali.txt --test test.txt -o mine.yaml
-  ltr-harness init offers.parquet --set query=request --set label=bought
+  ltr-harness init offers.parquet --column query=request --column label=bought
 
 \b
 Never overwrites a file. Says what it guessed; then: ltr-harness check FILE, ltr-harness run FILE.
@@ -172,7 +172,7 @@ def guessed_columns(
         elif role in ("query", "label"):
             shown = ", ".join(columns[:20]) + (" …" if len(columns) > 20 else "")
             found = f"no column looks like the {role} ({shown})"
-            problems.append(Problem(place, found, cure=f"name it: --set {role}=COLUMN"))
+            problems.append(Problem(place, found, cure=f"name it: --column {role}=COLUMN"))
     if problems:
         raise DataError(problems)
     return options, said

@@ -25,7 +25,7 @@ _SUFFIXES = (".parquet", ".csv", ".tsv", ".npy", ".txt", ".run")
 
 @options.examples("""
   ltr-harness predict RUN new.txt -o scores.parquet
-  ltr-harness predict RUN rows.csv --set query=session -o scores.csv
+  ltr-harness predict RUN rows.csv --column query=session -o scores.csv
   ltr-harness predict RUN rows.parquet -o model.run        (a TREC run; needs document ids)
   ltr-harness evaluate --data new.txt --scores scores.parquet
 """)
