@@ -114,7 +114,7 @@ def execute(
             )
             fitted = config.ranker.fit(training)
             seconds = {"fit": time.perf_counter() - started}
-            scores, evaluation = _evaluated(fitted, job, fold, seconds)
+            evaluated = _evaluated(fitted, job, fold, seconds) if "test" in fold.splits else None
         except Exception as problem:
             # one model's failure, whatever it is, must not cost the others; the log keeps what a developer needs
             text = message_of(problem)
@@ -129,7 +129,9 @@ def execute(
             }
             record |= {"status": "failed", "error": text, "seconds": seconds, **nothing}
         else:
-            _write_evaluation(folder, fold.test, scores, evaluation)
+            if evaluated is not None:
+                _write_evaluation(folder, fold.test, *evaluated)
+            evaluation = evaluated and evaluated[1]
             record |= _written(fitted, evaluation, seconds, folder, task, job, fold)
         finish(folder, task.folder, Record(**record))
     return load_run(task.folder)
@@ -191,7 +193,7 @@ def _evaluated(
 
 def _written(
     fitted: FittedModel,
-    evaluation: Evaluation,
+    evaluation: Evaluation | None,
     seconds: dict[str, float],
     folder: Path,
     task: Task,
@@ -216,15 +218,17 @@ def _written(
     return {
         "status": "complete",
         "params": dict(fitted.params),
-        "metrics": _summaries(evaluation),
+        "metrics": {} if evaluation is None else _summaries(evaluation),
         "stopping": None if rule is None else stopping_facts(rule),
         "best_round": fitted.best_round,
         "rounds_trained": fitted.rounds_trained,
-        "notes": [*fold.test.notes, *fitted.notes],
+        "notes": [*fold.splits.get("test", fold.train).notes, *fitted.notes],
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
         "learned": dict(fitted.learned),
         "seconds": seconds,
-        "latency": _latency(fitted, folder, task, job, fold, evaluation, seconds["fit"]),
+        "latency": []
+        if evaluation is None
+        else _latency(fitted, folder, task, job, fold, evaluation, seconds["fit"]),
     }
 
 
@@ -281,7 +285,7 @@ def _summaries(evaluation: Evaluation) -> dict[str, MetricSummary]:
     }
 
 
-def _log(task: Task, job: Job, fitted: FittedModel, evaluation: Evaluation) -> str:
+def _log(task: Task, job: Job, fitted: FittedModel, evaluation: Evaluation | None) -> str:
     lines = [str(task), *(f"note: {note}" for note in fitted.notes)]
     lines += [
         f"round {point.round}: {point.data} {point.metric} {point.value!r}"
@@ -290,7 +294,8 @@ def _log(task: Task, job: Job, fitted: FittedModel, evaluation: Evaluation) -> s
     ]
     if fitted.best_round is not None:
         lines.append(f"best round {fitted.best_round} of {fitted.rounds_trained} trained")
-    lines += [f"test {evaluation[name]}" for name in evaluation.metrics]
+    if evaluation is not None:
+        lines += [f"test {evaluation[name]}" for name in evaluation.metrics]
     return "\n".join(lines) + "\n"
 
 

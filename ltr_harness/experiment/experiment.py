@@ -257,21 +257,22 @@ def run_prepared(
 
 
 def check_final(experiment: Experiment, model: str) -> None:
-    """Raise a UsageError for what can be known before anything is trained: no such model, or several folds."""
+    """Raise a UsageError for what can be known before anything is trained: no such model, or several splits."""
     if model not in experiment.models:
         raise UsageError(f"--final: {model!r} is not a model; {did_you_mean(model, experiment.models)}")
-    if experiment.data.folds is not None or len(experiment.data.splits) != 1:
+    if len(experiment.data.splits) > 1:
         raise UsageError(
-            "--final: the data have several folds, and each has test queries of its own; "
-            "expected one split into train, valid and test"
+            "--final: the data have several splits, and each has test queries of its own; "
+            "expected one split into train, valid and test, or `folds:` of one set of files"
         )
 
 
 def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) -> dict[str, Any]:
     """An experiment of the one model, which stops nowhere: it takes the rounds that stopping found.
 
-    The median over the seeds, of two in the middle the smaller. The test queries stay unseen, so the model has a number
-    of its own; it stands beside the other runs under the name ``…-final``.
+    The median over folds and seeds, of two in the middle the smaller. The test queries of a split stay unseen, so the
+    model has a number of its own; it stands beside the other runs under the name ``…-final``. With `folds`,
+    `train_on_all` trains it.
     """
     check_final(experiment, model)
     own = [run.record for run in runs if run.record.model == model]
@@ -285,11 +286,10 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
     plain = as_mapping(experiment)
     rounds = [record.best_round for record in own if record.best_round is not None]
     settings = plain["models"][model] | ({"rounds": int(median_low(rounds))} if rounds else {})
-    ((fold, split),) = plain["data"]["splits"].items()
-    valid = split.pop("valid", None)
-    if isinstance(valid, list):  # a share of the training queries is among them anyway
-        split["train"] = [*split["train"], *valid]
-    plain["data"]["splits"] = {fold: split}
+    for split in plain["data"].get("splits", {}).values():
+        valid = split.pop("valid", None)
+        if isinstance(valid, list):  # a share of the training queries is among them anyway
+            split["train"] = [*split["train"], *valid]
     plain.pop("tune", None)
     plain.pop("references", None)  # they are of models that saw no validation queries
     return plain | {
@@ -298,3 +298,25 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
         "models": {model: settings},
         "compare": plain["compare"] | {"baseline": model},
     }
+
+
+def train_on_all(config: Mapping[str, Any], runs: Path) -> ExperimentResult:
+    """Train an experiment's models on all rows that its folds divide; none is left to evaluate them on."""
+    job = read(config, runs=runs)
+    job = list_tasks(replace(job, reader=FoldReader(job.experiment.data, undivided=True)))
+    job.folder.mkdir(parents=True, exist_ok=True)
+    outline = outline_of(job.experiment)
+    write_stored(job.folder / "experiment.yaml", outline.text.encode("utf-8", "backslashreplace"))
+    write_plan(job.folder, [task.folder.name for task in job.tasks])
+    todo = [task for task in job.tasks if task.state != "done"]
+    for _ in run_here(todo, job, Progress()):
+        pass
+    finished = [load_run(task.folder) for task in job.tasks]
+    return ExperimentResult(
+        runs=tuple(run for run in finished if run.record.status == "complete"),
+        failures=tuple(run for run in finished if run.record.status == "failed"),
+        report=None,
+        report_path=None,
+        folder=job.folder,
+        reused=len(finished) - len(todo),
+    )

@@ -51,16 +51,22 @@ class Fold:
 
 
 class FoldReader:
-    """Reads folds on demand; files that several folds share, or that are asked for again, are read once."""
+    """Reads folds on demand; files that several folds share, or that are asked for again, are read once.
 
-    def __init__(self, data: DataConfig, cache: DataCache | None = None) -> None:
+    With `undivided`, the rows that folds divide are the training rows of one fold without a test.
+    """
+
+    def __init__(self, data: DataConfig, cache: DataCache | None = None, *, undivided: bool = False) -> None:
         self._data = data
+        self._undivided = undivided
         self._cache = DataCache() if cache is None else cache
         self._read: dict[tuple[str, ...], CachedSet] = {}
         self._folds: dict[str, Fold] = {}
 
     def names(self) -> list[str]:
         """The folds' names, in order."""
+        if self._undivided:
+            return ["all"]
         if self._data.folds is not None:
             return [f"fold{i + 1}" for i in range(self._data.folds)]
         return list(self._data.splits)
@@ -111,6 +117,8 @@ class FoldReader:
         assert self._data.folds is not None
         assert self._data.files is not None
         whole = self._file_set(self._data.files)
+        if self._undivided:
+            return {"train": whole}, {"train": self._data.files}
         at = self.names().index(name)
         queries = folds(
             whole.dataset.groups,

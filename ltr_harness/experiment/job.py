@@ -103,7 +103,9 @@ def identity_of(
 
 
 def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:
-    """What decides every value of a trained model on the fold's test split."""
+    """What decides every value of a trained model on the fold's test split, if it has one."""
+    if "test" not in fold.facts:
+        return identity
     test = fold.facts["test"].fingerprint
     if fold.test.file_rows is not None:  # scores in a file may be in the order of the data's file
         test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"

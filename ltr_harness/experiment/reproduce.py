@@ -69,6 +69,7 @@ def reproduce(
     record = run.record
     if record.status != "complete":
         raise UsageError(f"{path}: this run failed ({record.error}); there is nothing to reproduce")
+    run.refuse_without_test()
     ranker, changed = _ranker(run)
     metrics = tuple(_metric(run, name) for name in record.metrics)
     fold = _fold(data_of(run, data_root), record)
@@ -119,6 +120,7 @@ def reproduce(
 
 def fold_of(run: Run, data_root: Path | None = None) -> Fold:
     """The data of a stored run, read again; UsageError where they are not those that it was tested on."""
+    run.refuse_without_test()
     fold = _fold(data_of(run, data_root), run.record)
     if fold.facts["test"].fingerprint != run.record.data["test"].fingerprint:
         raise UsageError(f"{run.path}: the test data are not those that this run was tested on")

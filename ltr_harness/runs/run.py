@@ -219,6 +219,8 @@ class Run:
         import pyarrow.compute as compute
         import pyarrow.parquet as parquet
 
+        if name in (PER_QUERY, TEST_SCORES):
+            self.refuse_without_test()
         self._intact(name)
         try:
             file = parquet.ParquetFile((self.path / name).absolute())
@@ -239,6 +241,14 @@ class Run:
         except (ValueError, OSError, pa.ArrowException) as problem:
             reason = (str(problem).strip() or type(problem).__name__).splitlines()[0]
             raise DataError(f"{self.path / name}: cannot be read ({reason}); {_RESTORE}") from None
+
+    def refuse_without_test(self) -> None:
+        """Raise a DataError where the model was trained on all rows, and none was left to test it on."""
+        if self.record.data.keys() == {"train"}:
+            found = "was trained on all rows and has no test queries"
+            raise DataError.at(
+                self.path, found, cure="where a command takes it, name labelled rows with --data"
+            )
 
     def _intact(self, name: str) -> None:
         path = self.path / name

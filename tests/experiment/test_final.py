@@ -11,6 +11,7 @@ import yaml
 
 from ltr_harness import run_experiment
 from ltr_harness.cli import cli
+from ltr_harness.cli.data_source import read_files
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import UsageError
@@ -95,12 +96,51 @@ def test_what_has_no_final_model_is_refused(experiment: Path, tmp_path: Path, ca
         final_experiment(loaded, [], "lgmb")
     with pytest.raises(UsageError, match="no run of lgbm has finished"):
         final_experiment(loaded, [], "lgbm")
-    folds = config | {"data": {"reader": "parquet", "files": "train.parquet", "folds": 3}}
-    with pytest.raises(UsageError, match="several folds, and each has test queries of its own"):
-        final_experiment(load_experiment(folds), [], "lgbm")
+    split = config["data"]["splits"]
+    two = config | {"data": {"reader": "parquet", "splits": {"one": split, "two": split}}}
+    with pytest.raises(UsageError, match="several splits, and each has test queries of its own"):
+        final_experiment(load_experiment(two), [], "lgbm")
     assert run_command(cli, ["run", str(experiment), "--runs", str(tmp_path / "no"), "--final", "lgmb"]) == 2
     assert "'lgmb' is not a model" in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
     for other in ("--json", "--dry-run"):
         assert run_command(cli, ["run", str(experiment), "--final", "lgbm", other]) == 2
         assert f"--final: has no meaning with {other}" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_with_folds_it_learns_from_all_rows(experiment: Path, tmp_path: Path, capsys: Any) -> None:
+    config = yaml.safe_load(experiment.read_text())
+    config["data"] = {"reader": "parquet", "files": ["train.parquet", "test.parquet"], "folds": 3}
+    experiment.write_text(yaml.safe_dump(config))
+    runs = tmp_path / "runs"
+    arguments = ["run", str(experiment), "--runs", str(runs), "--workers", "1", "--quiet", "--final", "lgbm"]
+    assert run_command(cli, arguments) == 0
+    said = capsys.readouterr().out
+    found = sorted(run.record.best_round for run in find_runs(runs / "shop") if run.record.model == "lgbm")
+    assert len(found) == 6  # three folds, two seeds
+    finals = find_runs(runs / "shop-final")
+    assert [run.record.seed for run in finals] == [1, 2]
+    everything = read_files([tmp_path / "train.parquet", tmp_path / "test.parquet"], None)
+    for run in finals:
+        record = run.record
+        assert record.rounds == record.best_round == found[2]  # of two in the middle the smaller
+        assert list(record.data) == ["train"]
+        assert record.data["train"].n_queries == 90
+        assert record.metrics == {}
+        assert f"final: lgbm, seed {record.seed}, all 90 queries: {run.path}" in said
+        assert np.unique(run.score_split(everything)).size > 10
+    data = ["--data", str(tmp_path / "valid.parquet")]
+    assert run_command(cli, ["predict", str(finals[0].path), data[1], "-o", str(tmp_path / "new.csv")]) == 0
+    assert run_command(cli, ["show", "trees", str(finals[0].path), *data]) == 0
+    assert run_command(cli, ["show", "run", str(finals[0].path)]) == 0
+    capsys.readouterr()
+    for command in ("compare", "reproduce", "report"):
+        assert run_command(cli, [command, str(finals[0].path)]) == 2
+        assert "was trained on all rows and has no test queries" in capsys.readouterr().err
+    for command in ("trees", "importance"):
+        assert run_command(cli, ["show", command, str(finals[0].path)]) == 2
+        assert "name labelled rows with --data" in capsys.readouterr().err
+    stored = [run.path.stat().st_mtime_ns for run in finals]
+    assert run_command(cli, arguments) == 0  # again: what exists is reused
+    assert [run.path.stat().st_mtime_ns for run in find_runs(runs / "shop-final")] == stored

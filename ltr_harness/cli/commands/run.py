@@ -57,7 +57,8 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 @click.option(
     "--final",
     metavar="MODEL",
-    help="Then train this one on training and validation rows, with the rounds that stopping found.",
+    help="Then train this one on training and validation rows, with `folds` on all rows, for the rounds that stopping "
+    "found.",
 )
 @options.accept
 @options.verify
@@ -145,19 +146,25 @@ def _train_final(
     job: Job, compared: ltr_harness.ExperimentResult, model: str, accept: tuple[str, ...]
 ) -> int:
     """Train it, and say where it is and what it is worth; the exit code."""
-    from ltr_harness.experiment.experiment import final_experiment
+    from ltr_harness.experiment.experiment import final_experiment, train_on_all
     from ltr_harness.experiment.progress import Progress
 
     config = final_experiment(job.experiment, compared.runs, model)
-    result = ltr_harness.run_experiment(
-        config, runs=job.folder.parent, accept=accept, workers=1, progress=Progress(), on_failure="keep"
-    )
+    if job.experiment.data.folds is not None:
+        result = train_on_all(config, job.folder.parent)
+    else:
+        result = ltr_harness.run_experiment(
+            config, runs=job.folder.parent, accept=accept, workers=1, progress=Progress(), on_failure="keep"
+        )
     _say_failures(result)
     for run in result.runs:
-        summary = run.record.metrics[run.record.primary]
-        mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
-        seed = f", seed {run.record.seed}" if len(result.runs) > 1 else ""
-        say(f"final: {run.record.model}{seed}, test {run.record.primary} {mean}: {run.path}")
+        record = run.record
+        about = f"all {count_of(record.data['train'].n_queries, 'query')}"
+        if summary := record.metrics.get(record.primary):
+            mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
+            about = f"test {record.primary} {mean}"
+        seed = f", seed {record.seed}" if len(result.runs) > 1 else ""
+        say(f"final: {record.model}{seed}, {about}: {run.path}")
     return 1 if result.failures else 0
 
 
