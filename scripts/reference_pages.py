@@ -258,7 +258,7 @@ def cli_page() -> str:
     """Every command and subcommand: what it does, its arguments and options, its examples."""
     import click
 
-    from ltr_harness.cli import cli
+    from ltr_harness.cli import COMMANDS, cli
 
     parts = [
         "# Command line",
@@ -273,12 +273,19 @@ def cli_page() -> str:
                 ("4", "`monitor` raised an alert"),
             ],
         ),
+        table(
+            ("group", "commands"),
+            [
+                (heading, ", ".join(f"[{name}](#ltr-harness-{name})" for name in group))
+                for heading, group in COMMANDS.items()
+            ],
+        ),
     ]
 
     def add(command: click.Command, path: str, parent: click.Context | None, level: int) -> None:
         context = click.Context(command, info_name=path.rpartition(" ")[2], parent=parent)
         with context.scope(cleanup=False):
-            parts.extend([f"{'#' * level} {path}", *command_parts(command, context)])
+            parts.extend([f"{'#' * level} {path}", *command_parts(command, context, path)])
         if isinstance(command, click.Group) and parent is not None:
             for name in command.list_commands(context):
                 inner = command.get_command(context, name)
@@ -293,10 +300,10 @@ def cli_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def command_parts(command: click.Command, context: click.Context) -> Iterator[str]:
+def command_parts(command: click.Command, context: click.Context, path: str) -> Iterator[str]:
     """A command's help as Markdown: prose, the synopsis, a table of options, examples as code."""
     yield from help_text(command.help or "")
-    yield f"```text\n{' '.join([context.command_path, *command.collect_usage_pieces(context)])}\n```"
+    yield f"```text\n{' '.join([path, *command.collect_usage_pieces(context)])}\n```"
     records = [one.get_help_record(context) for one in command.get_params(context)]
     described = [one for one in records if one is not None and one[1] and "--help" not in one[0]]
     if described:

@@ -179,8 +179,11 @@ def _entries(paths: Sequence[Path], rows: RankingDataset | None, trust: bool) ->
     """What can be scored by features; whatever cannot is named."""
     runs = [replace(run, trust=trust) for path in paths for run in find_runs(path)]
     complete = [run for run in runs if run.record.status == "complete"]
-    of_tests = {run.record.data["test"].judgments_fingerprint: _name(run) for run in complete}
-    if rows is None and len(of_tests) > 1:
+    of_tests = {}
+    for run in complete if rows is None else ():
+        run.refuse_without_test()
+        of_tests[run.record.data["test"].judgments_fingerprint] = _name(run)
+    if len(of_tests) > 1:
         raise NotComparableError.at(
             "--budget",
             f"the runs were tested on different queries ({'; '.join(list(of_tests.values())[:4])})",

@@ -38,6 +38,13 @@ def test_commands_stand_under_headings(ltr: Cli) -> None:
     assert re.search(r"export +Models", out)
 
 
+def test_usage_names_the_command_as_it_is_typed(ltr: Cli) -> None:
+    assert ltr("compare", "-h")[1].startswith("Usage: ltr-harness compare [OPTIONS] RUNS-OR-SCORES…\n")
+    assert ltr("compare", "sets", "-h")[1].startswith("Usage: ltr-harness compare sets [OPTIONS] RUNS…\n")
+    code, _, err = ltr("compare")
+    assert (code, "Missing argument 'RUNS-OR-SCORES…'" in err) == (2, True)
+
+
 @pytest.mark.parametrize("path", ALL)
 def test_a_command_has_examples_of_itself(ltr: Cli, path: str) -> None:
     code, out, _ = ltr(*path.split()[1:], "--help")

@@ -135,11 +135,14 @@ def test_with_folds_it_learns_from_all_rows(experiment: Path, tmp_path: Path, ca
     assert run_command(cli, ["show", "trees", str(finals[0].path), *data]) == 0
     assert run_command(cli, ["show", "run", str(finals[0].path)]) == 0
     capsys.readouterr()
-    for command in ("compare", "reproduce", "report"):
-        assert run_command(cli, [command, str(finals[0].path)]) == 2
+    for command in (["compare"], ["reproduce"], ["report"], ["show", "worst"]):
+        assert run_command(cli, [*command, str(finals[0].path)]) == 2
         assert "was trained on all rows and has no test queries" in capsys.readouterr().err
-    for command in ("trees", "importance"):
-        assert run_command(cli, ["show", command, str(finals[0].path)]) == 2
+    budget = ["show", "trees", "--budget", "10s"]
+    assert run_command(cli, [*budget, str(finals[0].path), *data]) == 0
+    capsys.readouterr()
+    for command in (["show", "trees"], budget, ["show", "importance"]):
+        assert run_command(cli, [*command, str(finals[0].path)]) == 2
         assert "name labelled rows with --data" in capsys.readouterr().err
     stored = [run.path.stat().st_mtime_ns for run in finals]
     assert run_command(cli, arguments) == 0  # again: what exists is reused

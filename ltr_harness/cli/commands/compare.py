@@ -34,6 +34,7 @@ class _Modes(SuggestingGroup):
     """A command of its own unless its first argument is the name of one of its modes."""
 
     allow_interspersed_args = True
+    collect_usage_pieces = click.Command.collect_usage_pieces
     parse_args = click.Command.parse_args
     invoke = click.Command.invoke
 
@@ -96,7 +97,7 @@ Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER)
   "mrr@10 of new < 0.4"                   one model's mean is below a number
 A gate that fails is exit 3. Exit 2: results that must not be compared, or an invalid gate.
 """)
-@click.group("compare", cls=_Modes, subcommand_metavar="")
+@click.group("compare", cls=_Modes, no_args_is_help=False)
 @click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…")
 @options.metrics
 @options.rankings("scores", "run")
