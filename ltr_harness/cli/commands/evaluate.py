@@ -170,7 +170,9 @@ def _print(
 
 
 def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> None:
-    """Each mean with the name it was asked for by and the queries it is over; said once where all are over the same."""
+    """Each mean with the name it was asked for by and the queries it is over; then how the first one spreads."""
+    import numpy as np
+
     groups = evaluation.judgments.groups
     say(f"{printable(name)}: {counts(query=groups.n_queries, row=groups.n_rows)}\n")
     said = [_over(evaluation[metric]) for metric in evaluation.metrics]
@@ -182,6 +184,12 @@ def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> N
         say((line if len(set(said)) == 1 else f"{line}  {over}").rstrip())
     if len(set(said)) == 1:
         say(f"\n{said[0]}")
+    first = evaluation[evaluation.metrics[0]]
+    values = first.per_query[~np.isnan(first.per_query)]
+    if values.size > 1:
+        low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
+        zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
+        say(f"\n{evaluation.metrics[0]} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
 
 
 def _over(values: MetricValues) -> str:
