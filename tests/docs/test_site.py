@@ -194,7 +194,12 @@ def options_of(words: list[str]) -> set[str]:
     """The options of the command, or subcommand, that the words begin with."""
     found: click.Command | None = cli.get_command(click.Context(cli), words[0])
     assert found is not None, f"no command {words[0]}"
-    if isinstance(found, click.Group) and len(words) > 1:
+    # `compare a.csv` is a command too: a group with arguments of its own
+    if (
+        isinstance(found, click.Group)
+        and len(words) > 1
+        and not (found.params and words[1] not in found.commands)
+    ):
         found = found.get_command(click.Context(found), words[1])
         assert found is not None, f"no command {' '.join(words[:2])}"
     return {option for parameter in found.params for option in (*parameter.opts, *parameter.secondary_opts)}
