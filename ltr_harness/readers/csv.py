@@ -17,7 +17,7 @@ from ltr_harness.files import bare_name
 from ltr_harness.logs.columns import Columns
 from ltr_harness.readers.files import release, text_bytes
 from ltr_harness.readers.rows import SHOWN, limited, repeated
-from ltr_harness.readers.table_part import OpenedTable
+from ltr_harness.readers.table_part import OpenedTable, column_problem
 from ltr_harness.readers.tables import TableReader
 from ltr_harness.wording import FORMULA, count_of, shortened
 
@@ -208,19 +208,18 @@ class Delimited(OpenedTable):
             raise DataError(limited(problems, len(wrong)))
 
     def _bad_cells(self, table: Any, numbers: Sequence[str]) -> list[Problem]:
-        bad: list[tuple[int, str, str]] = []
+        bad: list[tuple[int, int, str, list[str]]] = []
         for name in numbers:
             column = table[name].to_pylist()
-            bad += [(row, name, value) for row, value in enumerate(column) if value and not _is_number(value)]
-        order = {name: at for at, name in enumerate(self.columns)}
-        bad.sort(key=lambda cell: (cell[0], order[cell[1]]))
-        shown = bad[:SHOWN]
-        lines = self._lines([row + self.header for row, _, _ in shown]) if shown else []
-        problems = [
-            Problem(f"{self.path}:{line}", f"column {name!r} contains {value!r}", "a number")
-            for line, (_, name, value) in zip(lines, shown, strict=True)
+            rows = [row for row, value in enumerate(column) if value and not _is_number(value)]
+            if rows:
+                bad.append((rows[0], self.columns.index(name), name, [column[row] for row in rows]))
+        bad.sort()
+        lines = self._lines([row + self.header for row, *_ in bad]) if bad else []
+        return [
+            column_problem(f"{self.path}:{line}", name, values, len(values), "a number")
+            for line, (_, _, name, values) in zip(lines, bad, strict=True)
         ]
-        return limited(problems, len(bad), "such cell")
 
     def _unexpected(self, problem: Exception) -> DataError:
         return DataError.at(self.path, f"cannot be read as a table: {problem}")

@@ -222,6 +222,9 @@ def _pipe(path: Path) -> Problem:
 
 def _nearest(path: Path) -> str:
     folder = path.parent
+    if set(path.name) & set("*?["):
+        matching = ", ".join(sorted(one.name for one in folder.glob(path.name))[:_LISTED])
+        return f"patterns are not expanded; list the files: [{matching or 'a.csv, b.csv'}]"
     if folder.is_dir():
         names = [entry.name for entry in folder.iterdir()] if os.access(folder, os.R_OK) else []
         close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.75)

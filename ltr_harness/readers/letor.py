@@ -265,6 +265,9 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
     n_rows = len(features)
     if n_problems := _total(parsed, "problems"):
         listed = [problem for part in parsed for problem in part.problems]
+        if n_problems > SHOWN and len({(one.expected, one.cure) for one in listed}) == 1:
+            found = f"{listed[0].found} ({n_problems:,} such lines, this is the first)"
+            raise DataError(replace(listed[0], found=found))
         raise DataError(limited(listed, n_problems, "bad line"))
     files = [chunk.file for chunk in chunks]
     firsts = np.searchsorted(files, np.arange(len(paths)))

@@ -1,7 +1,8 @@
 """Checked columns of one table file, with every bad value named by its row."""
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ from ltr_harness.groups import LONGEST_ID
 from ltr_harness.logs.columns import Columns, coded, is_category, is_numeric, values_of
 from ltr_harness.readers.files import Bound
 from ltr_harness.readers.reader import ValueOptions
-from ltr_harness.readers.rows import Rows, bad_rows, blocks_of, limited, query_ids, recoded, within_float32
+from ltr_harness.readers.rows import Rows, blocks_of, limited, query_ids, recoded, within_float32
 from ltr_harness.wording import count_of
 
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 
 
 _QUOTED = 60  # characters of a value that messages quote
+_QUERY_ID = "a query id"
+_LOOKED_AT = 1000  # bad cells of a column, for examples of their values
 
 
 MOST_CATEGORIES = 1 << 16
@@ -93,22 +96,23 @@ class TableColumns:
         self,
         table: OpenedTable,
         features: Sequence[str],
-        roles: Mapping[str, str | None],  # `query` and the values of `Rows` to their columns
+        roles: Mapping[str, str | None],  # the values of `Rows` to their columns
         options: ValueOptions,
         categorical: Collection[str] = (),  # those of the features whose values are texts
         attributes: Sequence[str] = (),
         subtopics: Sequence[str] = (),
+        query: Sequence[str] = (),  # columns whose values together are the query's id
     ) -> None:
         self.table = table
         self._options = options
         self.n_beyond = 0
         self.problems: list[Problem] = []
-        query, label, weight, position, document = (
-            roles.get(role) for role in ("query", "labels", "weights", "positions", "document_ids")
+        label, weight, position, document = (
+            roles.get(role) for role in ("labels", "weights", "positions", "document_ids")
         )
         mapped = label if options.grades else None
         numbers = [*(name for name in (label, weight, position) if name and name != mapped), *subtopics]
-        texts = [*(name for name in (query, document, mapped) if name), *attributes]
+        texts = [*query, *(name for name in (document, mapped) if name), *attributes]
         quantities = [name for name in features if name not in categorical]
         try:
             if table.schema is None:
@@ -117,10 +121,10 @@ class TableColumns:
                 refuse_types(table.path, table.schema, [*quantities, *numbers])
             columns = table.read(numbers, texts)
         except DataError as error:
-            raise DataError([_of_words(problem, label) for problem in error.problems]) from None
+            raise DataError(self._with_cures(error.problems, label, quantities, categorical)) from None
         self.n_rows = len(columns)
 
-        self.query_ids = self._texts(columns, query, "a query id") if query else None
+        self.query_ids = self._query_ids(columns, query) if query else None
         self.values: dict[str, NDArray[Any]] = {
             "labels": self._labels(columns, label) if label else np.zeros(self.n_rows)
         }
@@ -149,6 +153,37 @@ class TableColumns:
         self.attributes = {name: self._attribute(columns, name) for name in attributes}
         graded = [self._grades(columns, name, "a grade >= 0 for the subtopic") for name in subtopics]
         self.subtopics = np.column_stack(graded) if graded else None
+
+    def _with_cures(
+        self,
+        problems: Sequence[Problem],
+        label: str | None,
+        quantities: Sequence[str],
+        categorical: Collection[str],
+    ) -> Iterator[Problem]:
+        """The problems, with the line to write where a column of numbers holds words."""
+        kinds = "contains '[A-Za-z]|has the type .*string"
+        wordy = {
+            problem: name
+            for problem in problems
+            for name in (label, *quantities)
+            if name
+            and not problem.cure
+            and re.match(f"column {re.escape(repr(name))} ({kinds})", problem.found)
+        }
+        features = ", ".join([*categorical, *(name for name in wordy.values() if name != label)])
+        for problem in problems:
+            cure = problem.cure
+            if wordy.get(problem) == label is not None:
+                words = self.table.read([], [label])[label].unique().drop_null().to_pylist()
+                grades = "bad: 0, good: 1"
+                if len(words) > 1 and all(word[:1].isalpha() for word in words):
+                    grades = ", ".join(f"{word}: {grade}" for grade, word in enumerate(words[:5]))
+                    grades += ", …" * (len(words) > 5)
+                cure = f"where labels are words, `grades: {{{grades}}}` says what each stands for"
+            elif problem in wordy and hasattr(self._options, "categorical"):
+                cure = f"`categorical: [{features}]` reads it as categories; or leave it out of `features:`"
+            yield replace(problem, cure=cure)
 
     def _labels(self, columns: Columns, name: str) -> NDArray[np.float64]:
         if self._options.grades is None:
@@ -183,9 +218,23 @@ class TableColumns:
         )
         return np.full(self.n_rows, np.nan, dtype=np.float32)
 
+    def _query_ids(self, columns: Columns, names: Sequence[str]) -> NDArray[np.str_]:
+        first, *others = (self._texts(columns, name, _QUERY_ID) for name in names)
+        for name, ids in zip(
+            names[:-1], (first, *others), strict=False
+        ):  # else two queries could be called alike
+            self._report(
+                np.char.find(ids, "/") >= 0, name, columns, "no '/', which joins the columns of `query`"
+            )
+        for ids in others:
+            first = np.char.add(np.char.add(first, "/"), ids)
+        return first
+
     def _texts(self, columns: Columns, name: str, expected: str) -> NDArray[np.str_]:
         column = columns[name]
         values = columns.texts(name)
+        if values is None and expected == _QUERY_ID:
+            values = _time_texts(column)
         if values is None:
             is_double = "double" in str(column.type)
             cure = "are the ids stored as floats? write them as integers or text" if is_double else ""
@@ -242,10 +291,15 @@ class TableColumns:
         self.problems.append(Problem(str(self.table.path), found, expected, cure))
 
     def _report(self, bad: NDArray[np.bool_], name: str, columns: Columns, expected: str) -> None:
-        def found(row: int) -> str:
-            return f"column {name!r} {_found_in(columns.cell(name, row))}"
-
-        self.problems += bad_rows(bad, self.table.place, found, expected, f" in column {name!r}")
+        rows = np.flatnonzero(bad)
+        if not rows.size:
+            return
+        values = columns[name].take(rows[:_LOOKED_AT]).to_pylist()
+        cure = ""
+        if expected.startswith("a label") and set(values) == {values[0]} and values[0] is not None:
+            cure = f"`unjudged: {values[0]:g}` where it stands for documents that nobody judged"
+        place = self.table.place(int(rows[0]))
+        self.problems.append(column_problem(place, name, values, rows.size, expected, cure))
 
 
 def joined(
@@ -296,6 +350,31 @@ def joined(
     )
 
 
+def _time_texts(column: Any) -> Any | None:
+    """Dates and times as Arrow's text, null as "": dates alone where every time is midnight; None for another type."""
+    from pyarrow import ArrowInvalid, date32, large_string, types
+
+    if not (types.is_date(column.type) or types.is_timestamp(column.type)):
+        return None
+    if not getattr(column.type, "tz", None):
+        days = column.cast(date32())
+        column = days if days.cast(column.type).equals(column) else column
+    try:
+        return column.cast(large_string()).fill_null("")
+    except ArrowInvalid:  # a zone that is none
+        return None
+
+
+def column_problem(
+    place: str, name: str, values: Sequence[Any], n: int, expected: str, cure: str = ""
+) -> Problem:
+    """One problem for all `n` bad cells of a column: the place of the first, and examples of their values."""
+    first, *others = dict.fromkeys(_found_in(value) for value in values)
+    examples = [first, *(each.removeprefix("contains ") for each in others[:2]), *["…"][: len(others) > 2]]
+    rows = f" ({n:,} rows, this is the first)" if n > 1 else ""
+    return Problem(place, f"column {name!r} {', '.join(examples)}{rows}", expected, cure)
+
+
 def _found_in(value: Any) -> str:
     """What a message says of a cell: ``is empty``, ``contains 'x'``."""
     if value is None or value == "":
@@ -303,12 +382,3 @@ def _found_in(value: Any) -> str:
     if isinstance(value, str) and len(value) > _QUOTED:
         return f"contains {value[:_QUOTED] + '…'!r} ({len(value):,} characters)"
     return f"contains {value!r}"
-
-
-def _of_words(problem: Problem, label: str | None) -> Problem:
-    """The problem, with what helps where labels are words."""
-    if problem.cure or not problem.found.startswith(f"column {label!r} "):
-        return problem
-    return replace(
-        problem, cure="where labels are words, `grades: {bad: 0, good: 1}` says what each stands for"
-    )

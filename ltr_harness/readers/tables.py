@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -183,7 +183,11 @@ _DOCUMENT = "document_id"
 class TableReader(FileReader, ValueOptions):
     """A reader of tables with one row per document of a query."""
 
-    query: str = Field(default="query_id", description="Column that says which query a row belongs to.")
+    query: str | Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        default="query_id",
+        description="Column that says which query a row belongs to: text, integers, dates or times. Several columns, "
+        "such as [week, customer], are a key together; ids are then joined by /, as in 31/4711.",
+    )
     label: str = Field(default="label", description="Column with the grade of the row, a number >= 0.")
     features: tuple[str, ...] | None = Field(
         default=None,
@@ -292,7 +296,6 @@ class TableReader(FileReader, ValueOptions):
         categorical = [name for name in features if name in typed or name in self.categorical]
         label = self.label if self.relevance is None else None
         roles = {
-            "query": self.query,
             "labels": label if self._labelled else None,
             "weights": self.weight,
             "positions": self.position,
@@ -303,7 +306,16 @@ class TableReader(FileReader, ValueOptions):
         for table in tables:
             try:
                 parts.append(
-                    TableColumns(table, features, roles, self, categorical, self.attributes, subtopics)
+                    TableColumns(
+                        table,
+                        features,
+                        roles,
+                        self,
+                        categorical,
+                        self.attributes,
+                        subtopics,
+                        self.query_columns,
+                    )
                 )
             except DataError as problem:
                 problems += problem.problems
@@ -314,7 +326,7 @@ class TableReader(FileReader, ValueOptions):
             made = self._labels_by_rule(self.relevance, tables, rows, source)
             rows = rows.with_values((*notes, *made.notes), labels=made.grades, judged=made.judged)
         rows = rows.labelled(self, sum(part.n_beyond for part in parts))
-        named = {"query": self.query, "label": label, "document_id": self.document_id}
+        named = {"query": ", ".join(self.query_columns), "label": label, "document_id": self.document_id}
         columns = {role: name for role, name in named.items() if name is not None}
         return assembled(rows, source, regroup=self.regroup, columns=columns)
 
@@ -361,11 +373,16 @@ class TableReader(FileReader, ValueOptions):
         named = self.features or ()
         return [*named, *(name for name in self.categorical if name not in named)]
 
+    @property
+    def query_columns(self) -> tuple[str, ...]:
+        """The columns whose values together are the query's id; nearly always one."""
+        return (self.query,) if isinstance(self.query, str) else self.query
+
     def roles(self) -> list[str]:
         """Columns that are something else than features."""
         optional = [name for name in (self.weight, self.position, self.document_id) if name is not None]
         labels = [self.label] if self._labelled and self.relevance is None else []
-        return [self.query, *labels, *optional, *self.attributes, *self.subtopics]
+        return [*self.query_columns, *labels, *optional, *self.attributes, *self.subtopics]
 
     def no_features(self) -> tuple[str, ...]:
         """Columns beside the roles that are no features: what a rule of relevance makes labels of, users and times."""
@@ -378,6 +395,8 @@ class TableReader(FileReader, ValueOptions):
         given = [name for name, default in defaults.items() if getattr(self, name) != default]
         if given:
             yield f"{' and '.join(given)} beside relevance; expected one of them: the rule says what a row is worth"
+        if len(self.query_columns) > 1:
+            yield "query of several columns beside relevance; expected one: join them in the file"
         both = sorted({*self.no_features()} & {*self._named_features()})
         if both:
             yield f"features names {', '.join(both)}, of which relevance makes labels; expected other columns"
@@ -385,7 +404,7 @@ class TableReader(FileReader, ValueOptions):
     def _rule_roles(self) -> ListColumns:
         """Which columns play a role in the rule of relevance."""
         return ListColumns.model_construct(
-            query_id=self.query,
+            query_id=self.query_columns[0],
             item_id=self.document_id,
             rank=self.position,
             score=None,

@@ -140,13 +140,23 @@ def test_all_bad_lines_are_reported_together_in_order(tmp_path: Path) -> None:
 
 
 def test_a_thousand_bad_lines_do_not_make_a_thousand_messages(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("x\n" * 1000)
+    (tmp_path / "a.txt").write_text("x\n1 1:2\n" * 500)
     (tmp_path / "b.txt").write_text("x\n" * 1000)
     with pytest.raises(DataError) as caught:
         Letor(n_features=1).read(["a.txt", "b.txt"], tmp_path)
     lines = str(caught.value).splitlines()
     assert len(lines) == 21
     assert lines[-1] == "and 1,980 more bad lines"
+
+
+def test_a_thousand_lines_without_query_are_one_problem(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("0 1:0.5\n" * 1000)
+    with pytest.raises(DataError) as caught:
+        Letor().read(["a.txt"], tmp_path)
+    assert str(caught.value).startswith(
+        f"{tmp_path / 'a.txt'}:1: '1:0.5' where the query id should be (1,000 such lines, this is the first); "
+        "expected qid:…"
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +22,7 @@ from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import LONGEST_ID
 from ltr_harness.readers.csv import Csv
+from ltr_harness.readers.memory import from_frame
 from ltr_harness.readers.parquet import Parquet, ParquetTable
 from ltr_harness.readers.rows import SHOWN, limited
 
@@ -160,6 +163,69 @@ def test_attributes_belong_to_queries(tmp_path: Path) -> None:
     )
     numbers = "query_id,label,x,year\n1,0,1,2024\n2,0,1,2025\n"
     assert from_csv(tmp_path, numbers, attributes=("year",)).query_attributes["year"].tolist() == [2024, 2025]
+
+
+def test_a_key_of_several_columns(tmp_path: Path) -> None:
+    text = "week,customer,label,x\n1,7,1,0.5\n1,7,0,0.1\n1,8,1,0.2\n2,7,0,0.3\n"
+    data = from_csv(tmp_path, text, query=("week", "customer"))
+    assert data.groups.ids.tolist() == ["1/7", "1/8", "2/7"]
+    assert data.groups.sizes.tolist() == [2, 1, 1]
+    assert data.feature_names == ("x",)
+    frame = pd.DataFrame({"week": [1, 1], "customer": ["a", "b"], "label": [1, 0], "x": [0.5, 0.1]})
+    assert from_frame(frame, query=["week", "customer"]).groups.ids.tolist() == ["1/a", "1/b"]
+    found = message_of(tmp_path, text.replace("1,8,1", "1/8,8,1"), query=("week", "customer"))
+    assert found == (
+        f"{tmp_path}/a.csv:4: column 'week' contains '1/8'; expected no '/', which joins the columns of `query`"
+    )
+    found = message_of(tmp_path, text.replace("1,8,1", "1,,1"), query=("week", "customer"))
+    assert found.startswith(f"{tmp_path}/a.csv:4: column 'customer' is empty; expected a query id")
+    with pytest.raises(ValueError, match="query of several columns beside relevance; expected one"):
+        Csv(query=("week", "customer"), relevance={"events": {"label": 1}})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("dates", "ids"),
+    [
+        ([date(2024, 1, 2), date(2024, 1, 3)], ["2024-01-02", "2024-01-03"]),
+        ([datetime(2024, 1, 2), datetime(2024, 1, 3)], ["2024-01-02", "2024-01-03"]),
+        (
+            [datetime(2024, 1, 2), datetime(2024, 1, 2, 9, 30)],
+            ["2024-01-02 00:00:00.000000", "2024-01-02 09:30:00.000000"],
+        ),
+    ],
+)
+def test_dates_and_times_are_query_ids(tmp_path: Path, dates: list[object], ids: list[str]) -> None:
+    data = from_parquet(tmp_path, {"day": dates, "label": [1, 0], "x": [0.5, 0.1]}, query="day")
+    assert data.groups.ids.tolist() == ids
+
+
+def test_one_problem_for_each_column_of_words(tmp_path: Path) -> None:
+    rows = "".join(f"{row},{'AB'[row % 2]},{'uvw'[row % 3]},{-(row % 2)}\n" for row in range(500))
+    found = message_of(tmp_path, "query_id,brand,shop,label\n" + rows, features=("brand", "shop"))
+    cure = "`categorical: [brand, shop]` reads it as categories; or leave it out of `features:`"
+    rows = f"(500 rows, this is the first); expected a number; {cure}"
+    assert found.splitlines() == [
+        f"{tmp_path}/a.csv:2: column 'brand' contains 'A', 'B' {rows}",
+        f"{tmp_path}/a.csv:2: column 'shop' contains 'u', 'v', 'w' {rows}",
+    ]
+    typed = {"query_id": [1, 1], "label": [1, 0], "brand": ["A", "B"]}
+    with pytest.raises(
+        DataError, match=r"column 'brand' has the type string; expected numbers; `categorical: \[brand"
+    ):
+        from_parquet(tmp_path, typed, features=("brand",))
+
+
+def test_one_problem_for_labels(tmp_path: Path) -> None:
+    words = "".join(f"{row},{('poor', 'good')[row % 2]},1\n" for row in range(500))
+    assert message_of(tmp_path, "query_id,label,x\n" + words) == (
+        f"{tmp_path}/a.csv:2: column 'label' contains 'poor', 'good' (500 rows, this is the first); expected a number; "
+        "where labels are words, `grades: {poor: 0, good: 1}` says what each stands for"
+    )
+    negative = "".join(f"{row},{row % 3 - 1},1\n" for row in range(300))
+    assert message_of(tmp_path, "query_id,label,x\n" + negative) == (
+        f"{tmp_path}/a.csv:2: column 'label' contains -1.0 (100 rows, this is the first); expected a label >= 0, such "
+        "as 0, 1, 2; `unjudged: -1` where it stands for documents that nobody judged"
+    )
 
 
 HEAD = "query_id,label,x,y\n"

@@ -135,10 +135,11 @@ def test_words_are_grades(tmp_path: Path, file: str) -> None:
     assert read(tmp_path, file, grades=words).labels.tolist() == [0, 3, 2, 1, 0]
     del words["fair"], words["2"]
     with pytest.raises(
-        DataError, match=r"column 'label' contains 'fair'; expected one of bad, very good"
+        DataError,
+        match=r"column 'label' contains '2', 'fair' \(2 rows, this is the first\); expected one of bad, very good",
     ) as caught:
         read(tmp_path, file, grades=words)
-    assert len(caught.value.problems) == 2
+    assert len(caught.value.problems) == 1
 
 
 @pytest.mark.parametrize("file", READERS)
@@ -248,7 +249,9 @@ def test_values_that_no_float32_holds(tmp_path: Path, file: str) -> None:
     written(tmp_path, HUGE, [1, 0, 1, 0, 0])
     with pytest.raises(DataError, match="float32") as caught:
         read(tmp_path, file)
-    assert len(caught.value.problems) == 4
+    by_line = file in ("rows", "rows.txt")
+    assert len(caught.value.problems) == (4 if by_line else 1)
+    assert by_line or "contains 1e+137, -inf, -3.5e+38, … (4 rows, this is the first)" in str(caught.value)
     clipped = read(tmp_path, file, beyond_float32="clip")
     assert clipped.features[:, 0].tolist() == [LARGEST, -LARGEST, 1, -LARGEST, LARGEST]
     assert clipped.notes == ("4 values beyond float32 are clipped to its range (beyond_float32: clip)",)

@@ -191,8 +191,9 @@ def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
     table = reader.opened(path)
     known = {*reader.roles(), *reader.no_features(), *table.numeric_columns(), *table.category_columns()}
     names = [name for name in table.columns if name not in known and not is_id(name) and not is_outcome(name)]
-    kinds = table.read([], [reader.query, *names])
-    most = min(MOST_GUESSED, len(kinds[reader.query].unique()) // 10)
+    query = reader.query_columns[0]
+    kinds = table.read([], [query, *names])
+    most = min(MOST_GUESSED, len(kinds[query].unique()) // 10)
 
     def is_category(column: Any) -> bool:
         texts = id_texts(column.unique())
