@@ -37,6 +37,16 @@ runs = click.option(
     show_default=True,
     help="Folder that holds the experiments' run folders.",
 )
+
+
+def _refuse_seed(context: click.Context, option: click.Parameter, seed: str | None) -> None:
+    if seed is not None:
+        raise UsageError(
+            f"--seed {seed}: seeds are in the experiment's file; --set 'seeds=[{seed}]' overrides them"
+        )
+
+
+seed = click.option("--seed", "--seeds", hidden=True, expose_value=False, callback=_refuse_seed)
 quiet = click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 trust = click.option(

@@ -15,7 +15,7 @@ from ltr_harness.errors import DataError, HarnessError, Problem, UsageError
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.job import Job
 from ltr_harness.inspection import LINTS, Finding
-from ltr_harness.inspection.lints import REPEATED
+from ltr_harness.inspection.lints import REPEATED, one_a_cause
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.rankers.ranker import Facts
@@ -50,7 +50,7 @@ def findings_of(reader: FoldReader, metrics: Iterable[Metric], accept: Collectio
 def refuse_errors(findings: Findings) -> None:
     """Raise a DataError of all that is wrong with the data and has not been accepted."""
     problems = []
-    for one in each_once(findings):
+    for one in one_a_cause(each_once(findings)):
         if one.severity == "error" and not one.accepted:
             accept = f"add --accept {one.lint} (in Python: accept=[{one.lint!r}])"
             problems.append(

@@ -18,6 +18,7 @@ from rich.text import Text
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.experiment.check import each_once
 from ltr_harness.experiment.job import Job, Task
+from ltr_harness.inspection.lints import one_a_cause
 from ltr_harness.report import ReportData
 from ltr_harness.runs import Run
 from ltr_harness.runs.folder import RECORD, read_record
@@ -229,7 +230,7 @@ class TerminalProgress(Progress):
         if self._n_planned == 0:
             for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
                 self.say(features)
-            for finding in each_once(job.findings):
+            for finding in one_a_cause(each_once(job.findings)):
                 if finding.severity != "note":
                     self.say(str(finding))
         self._n_planned += 1

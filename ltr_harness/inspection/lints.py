@@ -1,7 +1,8 @@
 """Lints of a data set: facts that would make numbers from it misleading."""
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -60,6 +61,24 @@ def lint(card: DataCard) -> list[Finding]:
     for split in card.splits:
         findings += [*_labels(split), *_features(split, sound), *_rows(split)]
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
+
+
+# Numbers that differ between folds and splits where the cause is one; those of columns' names stay.
+_MEASURED = re.compile(r"\d+\.\d{4}|\d[\d.,]*%|\d[\d,]*(?= (?:of|rows?|quer(?:y|ies))\b)|(?<= of )\d[\d,]*\b")
+
+
+def one_a_cause(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, each once: its place names the other folds and splits of the same."""
+    together: dict[tuple[object, ...], list[Finding]] = {}
+    for one in findings:
+        cause = (one.lint, one.severity, one.accepted, one.cure, _MEASURED.sub("#", one.found))
+        together.setdefault(cause, []).append(one)
+    listed = []
+    for first, *others in together.values():
+        more = f" and {len(others) - 2:,} more" if len(others) > 2 else ""
+        alike = ", ".join(one.place for one in others[:2]) + more
+        listed.append(replace(first, place=f"{first.place} (alike: {alike})") if others else first)
+    return listed
 
 
 def _overlaps(card: DataCard) -> Iterator[Finding]:

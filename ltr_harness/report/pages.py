@@ -9,6 +9,7 @@ from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel
 from ltr_harness.comparison.power import ModelPlan, PowerPlan
 from ltr_harness.files import write_whole
 from ltr_harness.inspection import DataCard, FeatureFacts, Finding, SplitCard
+from ltr_harness.inspection.lints import one_a_cause
 from ltr_harness.report import blocks, charts, html, markdown
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.wording import count_of, json_text, named, text_table
@@ -227,7 +228,7 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
             )
         lines += [f"{split.name}: note: {note}" for note in split.notes]
     lines.append("")
-    lines += [str(finding) for finding in findings] or ["nothing suspicious found"]
+    lines += [str(finding) for finding in one_a_cause(findings)] or ["nothing suspicious found"]
     return "\n".join(lines) + "\n"
 
 

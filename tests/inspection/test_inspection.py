@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.inspection import data_card, lint, split_card
 from ltr_harness.inspection.card import Content
+from ltr_harness.inspection.lints import Finding, one_a_cause
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.memory import from_arrays
@@ -282,6 +283,26 @@ def test_the_worst_comes_first() -> None:
 
     findings = lint(data_card({"train": made(several)}))
     assert [finding.severity for finding in findings] == ["error", "note"]
+
+
+def test_folds_and_splits_share_a_line() -> None:
+    def leak(name: str, place: str, ndcg: str, feature: str = "2") -> Finding:
+        found = f"feature {feature} alone ranks with NDCG@10 of {ndcg} (random order: 0.5)"
+        return Finding(name, "error", place, found, "leave it out")
+
+    empty = [
+        Finding("empty", "note", place, f"{n} of {of} queries ({share}%) have none", "compare")
+        for place, n, of, share in (("a", 3, 24, 12), ("b", 4, 25, 16))
+    ]
+    places = ["fold1 train", "fold1 test", "fold2 train", "fold2 test"]
+    found = [*empty, *(leak("leak", place, f"0.98{at}1") for at, place in enumerate(places))]
+    other = [leak("leak", "fold3 test", "0.9999", "12"), leak("leaks", "fold3 test", "0.9999")]
+    assert [str(one) for one in one_a_cause([*found, *other])] == [
+        "note: a (alike: b): 3 of 24 queries (12%) have none; compare",
+        "error: fold1 train (alike: fold1 test, fold2 train and 1 more): feature 2 alone ranks with NDCG@10 of 0.9801 "
+        "(random order: 0.5); leave it out",
+        *map(str, other),
+    ]
 
 
 def test_the_page_is_one_file_and_names_stay_text(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from ltr_harness.wording import count_of, named
 @click.command("check")
 @options.config
 @options.overrides
+@options.seed
 @options.runs
 @options.accept
 @options.verify
@@ -30,6 +31,7 @@ def command(
     """
     from ltr_harness.experiment.check import each_once, memory_estimate
     from ltr_harness.experiment.experiment import prepare, read
+    from ltr_harness.inspection.lints import one_a_cause
     from ltr_harness.metrics.core.cautions import cautions
     from ltr_harness.rankers.objectives import stopping_cautions
 
@@ -69,7 +71,7 @@ def command(
         beside = model.ranker.cautions_beside(job.primary, largest)
         for caution in (*model.ranker.cautions(job.threads), *beside):
             say(f"caution: models.{name}: {caution}")
-    findings = each_once(job.findings)
+    findings = one_a_cause(each_once(job.findings))
     for finding in findings:
         say(str(finding))
     errors = [one.lint for one in findings if one.severity == "error" and not one.accepted]
