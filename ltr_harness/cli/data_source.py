@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ltr_harness.cli.output import say_note
 from ltr_harness.errors import UsageError, all_of
 from ltr_harness.files import bare_name
 
@@ -53,13 +54,35 @@ def made_reader(name: str, options: Sequence[str] = ()) -> Reader:
     return reader
 
 
+def with_columns(reader: Reader, path: Path, of_run: Mapping[str, Any] | None = None) -> Reader:
+    """A reader of tables that has the query and the label under other names: a run's, or guessed as `init` does."""
+    from ltr_harness.readers.tables import TableReader, column_for
+
+    if not isinstance(reader, TableReader) or not path.is_file():
+        return reader
+    columns, found = reader.opened(path).columns, {}
+    free = [name for name in columns if name not in reader.roles()]
+    for role in ("query", "label") if reader.relevance is None else ("query",):
+        if role in reader.model_fields_set or getattr(reader, role) in columns:
+            continue
+        named = (of_run or {}).get(role)
+        if named and {*([named] if isinstance(named, str) else named)} <= {*free}:
+            found[role] = tuple(named) if isinstance(named, list) else named
+        elif (role == "query" or of_run is None) and (guessed := column_for(role, free)):
+            found[role] = guessed
+    if found:
+        chosen = ", ".join(f"{role}: {column}" for role, column in found.items())
+        say_note(f"{path}: {chosen} (--column chooses others)")
+    return reader.model_copy(update=found)
+
+
 def read_files(
     paths: Sequence[Path], reader_name: str | None, reader_options: Sequence[str] = ()
 ) -> RankingDataset:
     """Files as one dataset, through the cache."""
     from ltr_harness.cache import DataCache
 
-    reader = made_reader(reader_name or guessed_reader(paths[0]), reader_options)
+    reader = with_columns(made_reader(reader_name or guessed_reader(paths[0]), reader_options), paths[0])
     return DataCache().read(reader, [str(path) for path in paths], Path()).dataset
 
 

@@ -30,3 +30,25 @@ def test_a_feature_that_is_called_as_ids_are(tmp_path: Path, capsys: pytest.Capt
     assert run_command(cli, ["predict", str(run), str(tmp_path / "rows.csv"), "-o", str(out)]) == 0
     assert np.load(out).tolist() == [1.0, 0.0] * 6
     capsys.readouterr()
+
+
+@pytest.mark.long
+def test_the_query_column_is_the_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{query},{label},{query + label}\n" for query in range(6) for label in (1, 0)]
+    (tmp_path / "rows.csv").write_text("visit,stars,bm25\n" + "".join(rows))
+    data = {"reader": "csv", "root": str(tmp_path), "files": "rows.csv", "folds": 3, "query": "visit"}
+    configuration = {
+        "name": "e",
+        "data": {**data, "label": "stars"},
+        "metrics": {"cutoffs": [1], "report": ["ndcg"], "primary": "ndcg@1"},
+        "report": {"formats": ["json"]},
+        "models": {"bm25": {"ranker": "feature", "feature": "bm25"}},
+    }
+    run = run_experiment(configuration, runs=tmp_path / "runs", workers=1).runs[0].path
+    new = tmp_path / "new.csv"
+    new.write_text("visit,bm25\n7,2.5\n7,1.5\n")  # nobody judged them yet
+    capsys.readouterr()
+    assert run_command(cli, ["predict", str(run), str(new), "-o", str(tmp_path / "scores.npy")]) == 0
+    assert np.load(tmp_path / "scores.npy").tolist() == [2.5, 1.5]
+    told = f"note: {new}: query: visit (--column chooses others)"
+    assert told in capsys.readouterr().err.splitlines()

@@ -74,6 +74,7 @@ def _read(
     from ltr_harness.readers.tables import TableReader
 
     reader = data_source.made_reader(reader_name or data_source.guessed_reader(data), reader_options)
+    reader = data_source.with_columns(reader, data, record.reading)
     if isinstance(reader, TableReader) and data.is_file():
         columns, features = reader.opened(data).columns, tuple(record.features)
         if reader.features is None and features and set(features) <= set(columns):
