@@ -260,6 +260,14 @@ def test_data_facts_name_empty_queries_per_split(data: ReportData) -> None:
     ]
 
 
+def test_data_names_the_features_and_the_ignored_columns(data: ReportData) -> None:
+    known = {"features": ["bm25", "price"], "notes": ["ignored ids: ts", "other"]}
+    runs = [dataclasses.replace(run, record=run.record.model_copy(update=known)) for run in data.runs]
+    said = words(section(dataclasses.replace(data, runs=runs), "data"))
+    assert "2 features: bm25, price." in said
+    assert "ignored ids: ts." in said
+
+
 def test_definitions_say_defaults_and_choices(data: ReportData) -> None:
     (metrics, _) = (b for b in section(data, "definitions") if isinstance(b, Definitions))
     by_name = {term: " ".join(plain(text) for text in texts) for term, texts in metrics.items}

@@ -10,7 +10,7 @@ from ltr_harness.relevance.rule import Relevance
 from ltr_harness.report.blocks import Block, Bullets, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import SplitFacts
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, named
 
 SPLITS = ("train", "valid", "test")
 
@@ -56,6 +56,11 @@ def section(data: ReportData) -> list[Block]:
         blocks.append(Paragraph(said, "note"))
     for rule in dict.fromkeys(describe(Relevance.model_validate(rule)) for rule in rules):
         blocks.append(Paragraph(f"Labels come from what users did, alike in all splits: {rule}.", "note"))
+    used = dict.fromkeys(named("feature", record.features) for record in data.records if record.features)
+    ignored = dict.fromkeys(
+        note for record in data.records for note in record.notes if note.startswith("ignored ")
+    )
+    blocks += [Paragraph(f"{text}.", "note") for text in (*used, *ignored)]
     if len({(one.fold, one.name) for one in splits}) < len(splits):
         said = "Some splits appear more than once: models were trained on different versions of them."
         blocks.append(Paragraph(said, "warning"))
