@@ -57,6 +57,13 @@ Exit codes: 0 good; 1 something failed while running (what finished is kept);
 """
 
 
+# Names of other tools for what a command does.
+OTHER_NAMES = {
+    "train": "run", "fit": "run", "eval": "evaluate", "test": "evaluate", "score": "predict", "diff": "compare",
+    "serve": "predict",
+}  # fmt: skip
+
+
 class SuggestingGroup(click.Group):
     """Commands in the order of their declaration; of an unknown name the one that was meant is said."""
 
@@ -72,9 +79,9 @@ class SuggestingGroup(click.Group):
             from ltr_harness.catalog import did_you_mean
 
             name = " ".join([*ctx.command_path.split()[1:], args[0]])
-            raise click.UsageError(
-                f"no command {name!r}; {did_you_mean(args[0], self.list_commands(ctx))}", ctx
-            ) from None
+            meant = OTHER_NAMES.get(name)
+            cure = f"did you mean {meant!r}?" if meant else did_you_mean(args[0], self.list_commands(ctx))
+            raise click.UsageError(f"no command {name!r}; {cure}", ctx) from None
 
 
 class LazyGroup(SuggestingGroup):

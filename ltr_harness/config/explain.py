@@ -52,13 +52,16 @@ def explained(
 def _one(
     detail: Any, schema: Schema, node: Node, path: KeyPath, steps: KeyPath, also_known: Iterable[str]
 ) -> Problem:
-    called = dotted((*path, *steps))
+    called = _called(path, steps, node)
     parent = node.at(steps[:-1]) if steps else None
     accepted = _schemas_at(schema, steps)
     expected = in_words({"anyOf": accepted}, schema)
     if detail["type"] == "missing":
         place = (parent or node).place
-        owner = dotted((*path, *steps[:-1])) or "the experiment"
+        owner = _called(path, steps[:-1], node) or "the experiment"
+        if owner.startswith("data.splits") and steps[-1] == "test":
+            cure = "add `test: test.csv` or `test: {holdout: 0.2}`; or `files:` and `folds: 5` in place of splits"
+            return Problem(place, f"{owner} has no 'test'", cure=cure)
         return Problem(place, f"{owner} has no {steps[-1]!r}", expected)
     if detail["type"] == "extra_forbidden" and parent is not None:
         key = str(steps[-1])
@@ -90,9 +93,19 @@ def _one(
         expected, cure = "", did_you_mean(there.value, words)
     elif isinstance(there.value, str) and _accepts_unquoted(there.value, accepted):
         cure = "write it without quotes"
+    elif isinstance(there.value, float) and "{holdout: …}" in expected:
+        expected, cure = "", f"did you mean `{{holdout: {there.value:g}}}`?"
     elif detail["type"] == "string_type" and isinstance(there.value, int | float):
         cure = "put it in quotes to make it text"
     return Problem(there.place, f"{called} is {shown(there)}", expected, cure)
+
+
+def _called(path: KeyPath, steps: KeyPath, node: Node) -> str:
+    """A path as the file has it: the only fold of `splits: {train: …}` has no name there."""
+    splits = node.mapping.get("splits")
+    if steps[:2] == ("splits", "all") and splits and splits.mapping["all"].place == splits.place:
+        steps = ("splits", *steps[2:])
+    return dotted((*path, *steps))
 
 
 def _accepts_unquoted(text: str, accepted: Iterable[Schema]) -> bool:

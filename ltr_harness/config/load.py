@@ -225,6 +225,11 @@ class _Loading:
         self.problems: list[Problem] = []
 
     def experiment(self) -> Experiment:
+        if "columns" in self.tree.mapping and self.tree.mapping.keys().isdisjoint(("data", "models")):
+            file = self.tree.place.name
+            raise ConfigError.at(
+                file, "is a file for monitoring", "an experiment", f"run `ltr-harness monitor {file}`"
+            )
         self.check(rules.size_rule(self.tree))
         if self.problems:  # what is not to be loaded is not looked at either
             raise self.error()

@@ -160,6 +160,19 @@ def in_words(problem: yaml.MarkedYAMLError, text: str) -> tuple[str, str, str]:
     """
     what = problem.problem or problem.context or "not YAML"
     mark = problem.problem_mark or problem.context_mark
+    opened = problem.context_mark
+    if (
+        "parsing a flow" in (problem.context or "")
+        and mark is not None
+        and opened
+        and opened.line < mark.line
+    ):
+        bracket = text.splitlines()[opened.line][opened.column]
+        return (
+            f"the {bracket!r} of line {opened.line + 1} is not closed, or a ',' is missing before this",
+            "",
+            "",
+        )
     if mark is not None and (what.startswith(_MISPLACED) or "got ':'" in what):
         lines = text.splitlines()[: mark.line + 1]
         told = _indentation(lines)

@@ -257,6 +257,9 @@ FOLDER = "data"
 def with_files(config: Any, runs: str | Path) -> Any:
     """The configuration with its data sets written as files, once, for whatever reads the experiment again."""
     data = config.get("data") if isinstance(config, Mapping) else None
+    if isinstance(data, RankingDataset):
+        cure = '`data={"files": dataset, "folds": 5}` divides one data set by query'
+        raise UsageError.at("data", "is a RankingDataset", '{"train": dataset, "test": dataset}', cure)
     if not isinstance(data, Mapping):
         return config
     sets = {key: value for key, value in data.items() if isinstance(value, RankingDataset)}

@@ -135,6 +135,11 @@ def load_monitor_config(
 ) -> MonitorConfig:
     """Read and check a configuration."""
     tree, outdated = _of_today(merged_tree(source, overrides))
+    if {"data", "models"} <= tree.mapping.keys() and "columns" not in tree.mapping:
+        file = tree.place.name
+        raise ConfigError.at(
+            file, "is an experiment", "a file for monitoring", f"run `ltr-harness run {file}`"
+        )
     tree, problems = with_rule(tree)
     for path in _PATHS:
         tree = tree.changed(path, absolute_path)

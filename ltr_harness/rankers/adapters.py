@@ -273,8 +273,12 @@ def rejected_parameters(
     frame = {name: value for name, value in params.items() if name in always}
     of_frame = refusal(frame)
     if of_frame is not None:
-        place = f"params.{next(iter(frame))}" if len(frame) == 1 else "params"
-        return [Problem(place, f"{frame} is refused: {of_frame}")]
+        by_itself = [
+            Problem(f"params.{name}", f"{value!r} is refused: {message}")
+            for name, value in frame.items()
+            if (message := refusal({name: value})) is not None
+        ]
+        return by_itself or [Problem("params", f"{frame} is refused: {of_frame}")]
     problems = []
     for name, value in params.items():
         if name not in always:

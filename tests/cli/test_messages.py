@@ -225,3 +225,80 @@ def test_a_defect_of_ours_is_one_message_and_a_file(
     monkeypatch.setenv("LTR_HARNESS_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         run_command(broken, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "x.yaml"], "no command 'train'; did you mean 'run'?"),
+        (["eval"], "no command 'eval'; did you mean 'evaluate'?"),
+        (["diff"], "no command 'diff'; did you mean 'compare'?"),
+        (
+            ["run", "broken.yaml", "--seed", "3"],
+            "error: --seed 3: seeds are in the experiment's file; --set 'seeds=[3]' overrides them\n",
+        ),
+        (
+            ["run", "monitor.yaml"],
+            "error: monitor.yaml: is a file for monitoring; expected an experiment; "
+            "run `ltr-harness monitor monitor.yaml`\n",
+        ),
+        (
+            ["monitor", "broken.yaml"],
+            "error: broken.yaml: is an experiment; expected a file for monitoring; run `ltr-harness run broken.yaml`\n",
+        ),
+        (
+            ["check", "broken.yaml", "--set", "data.splits.train=t*.txt"],
+            "t*.txt: no such file; patterns are not expanded; list the files: [test.txt, train.txt]\n",
+        ),
+    ],
+)
+def test_what_was_meant(ltr: Cli, tmp_path: Path, arguments: list[str], said: str) -> None:
+    write(tmp_path)
+    (tmp_path / "monitor.yaml").write_text("log: log.csv\ncolumns: {query_id: q}\nmetrics: [ndcg@10]\n")
+    code, _, err = ltr(*arguments)
+    assert code == 2
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    ("splits", "said"),
+    [
+        (
+            "{train: train.txt, valid: valid.txt}",
+            "broken.yaml:5:11: data.splits has no 'test'; add `test: test.csv` or `test: {holdout: 0.2}`; or `files:` "
+            "and `folds: 5` in place of splits\n",
+        ),
+        (
+            "{one: {train: train.txt}}",
+            "broken.yaml:5:17: data.splits.one has no 'test'; add `test: test.csv`",
+        ),
+        (
+            "{train: train.txt, valid: 0.2, test: test.txt}",
+            "broken.yaml:5:37: data.splits.valid is 0.2; did you mean `{holdout: 0.2}`?\n",
+        ),
+        (
+            "{train: train.txt, test: test.txt",
+            "the '{' of line 5 is not closed, or a ',' is missing before this\n",
+        ),
+    ],
+)
+def test_splits_that_are_not_there(ltr: Cli, tmp_path: Path, splits: str, said: str) -> None:
+    config = CONFIG.replace("{train: train.txt, valid: valid.txt, test: test.txt}", splits)
+    code, _, err = ltr("check", write(tmp_path, config))
+    assert code == 2
+    assert said in err
+
+
+def test_columns_of_other_names_are_guessed(ltr: Cli, tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("search_id,grade,f\n1,1,0.5\n1,0,0.1\n")
+    (tmp_path / "scores.txt").write_text("2\n1\n")
+    for arguments in (
+        ["evaluate", "--scores", "scores.txt", "-m", "ndcg@10", "--data"],
+        ["data", "describe"],
+    ):
+        code, out, err = ltr(*arguments, "own.csv")
+        assert code == 0
+        assert err.startswith("note: own.csv: query: search_id, label: grade (--column chooses others)\n")
+        assert "1.0000" in out or "1 feature: f" in out
+    code, _, err = ltr("data", "describe", "own.csv", "--column", "query=search", "--column", "label=grade")
+    assert (code, err) == (2, "error: own.csv: has no column 'search'; did you mean `query: search_id`?\n")

@@ -158,4 +158,4 @@ def test_a_mistake_in_every_line_is_told_quickly(tmp_path: Path) -> None:
     assert found[-1] == "and 5,900 more problems"
     assert len(found) == 101
     broken = "".join(f"key{number}: 1\n" for number in range(6_000)) + "x: [1\n"
-    assert "not valid YAML" in said(tmp_path, broken)
+    assert "the '[' of line 6001 is not closed" in said(tmp_path, broken)

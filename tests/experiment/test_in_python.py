@@ -81,6 +81,15 @@ def test_one_set_may_be_divided_by_folds_or_a_holdout(tmp_path: Path) -> None:
     assert len(run_experiment({"name": "held", "data": data, **NUMBERS}, runs=tmp_path).runs) == 2
 
 
+def test_one_set_as_data_is_refused_with_what_to_write(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        run_experiment({"name": "e", "data": made_up(1), **NUMBERS}, runs=tmp_path)
+    assert str(caught.value) == (
+        'data: is a RankingDataset; expected {"train": dataset, "test": dataset}; `data={"files": dataset, '
+        '"folds": 5}` divides one data set by query'
+    )
+
+
 def test_sets_with_other_features_are_refused(tmp_path: Path) -> None:
     other = from_arrays(np.zeros((2, 1)), [0, 1], group_sizes=[2], feature_names=["price"])
     with pytest.raises(DataError, match=r"data\.test: its features are other ones than those of data\.train"):

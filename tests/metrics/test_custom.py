@@ -243,7 +243,7 @@ def test_a_function_that_fails_is_a_message(result: Any, message: str) -> None:
             r"has no parameter 'scale'; known: empty, higher_is_better, name",
         ),
         ("spread(higher_is_better=true,name=mrr)", r"'mrr' already names another metric"),
-        ("spread(higher_is_better=true,name=AP)", r"'AP' already names another metric"),
+        ("spread(higher_is_better=true,name=AP)", r"'AP' already names another metric, 'map'; choose a name"),
         ("spread(empty=none,higher_is_better=true)", r"empty='none'; expected one of skip, zero, one"),
         ("spread(higher_is_better=true)@10", r"has no parameter 'k'"),
         ("sprad", r"has no 'sprad'; did you mean 'spread'\?"),

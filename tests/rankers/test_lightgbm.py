@@ -222,6 +222,11 @@ def test_names_that_lightgbm_would_ignore_are_refused_with_the_closest(said: Any
             "did you mean 'advanced'",
         ),
         ({"device": "gpu"}, "device", "No OpenCL device found"),
+        (
+            {"bagging_fraction": 0.9, "bagging_freq": 1, "device": "gpu"},
+            "device",
+            "'gpu' is refused: No OpenCL device found",
+        ),
         ({"num_leaves": {"a": 1}}, "num_leaves", "Unknown type of parameter:num_leaves"),
     ],
 )

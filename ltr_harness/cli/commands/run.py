@@ -43,6 +43,7 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 @click.command("run")
 @options.config
 @options.overrides
+@options.seed
 @options.runs
 @click.option(
     "--workers",

@@ -184,8 +184,10 @@ def check_name(name: str) -> None:
             f"{name!r} cannot name a metric; expected letters, digits and _ only, such as "
             f"name={re.sub(r'[^A-Za-z0-9_]+', '_', name).strip('_') or 'my_metric'!r}"
         )
-    if built_in(name) is not None or name in DEFINITIONS:
-        raise MetricError(f"{name!r} already names another metric; choose a name of your own")
+    known = built_in(name) or (name if name in DEFINITIONS else None)
+    if known is not None:
+        which = "" if known == name else f", {known!r}"
+        raise MetricError(f"{name!r} already names another metric{which}; choose a name of your own")
 
 
 def _code_digest(function: Any) -> str:
