@@ -38,6 +38,13 @@ def test_commands_stand_under_headings(ltr: Cli) -> None:
     assert re.search(r"export +Models", out)
 
 
+@pytest.mark.parametrize("path", [path for path, command in ALL.items() if isinstance(command, click.Group)])
+def test_the_lines_of_subcommands_are_whole(ltr: Cli, path: str) -> None:
+    lines = ltr(*path.split()[1:], "--help")[1].split("\nCommands:\n")[1].split("\n\n")[0].splitlines()
+    assert len(lines) >= 3
+    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+
+
 def test_usage_names_the_command_as_it_is_typed(ltr: Cli) -> None:
     assert ltr("compare", "-h")[1].startswith("Usage: ltr-harness compare [OPTIONS] RUNS-OR-SCORES…\n")
     assert ltr("compare", "sets", "-h")[1].startswith("Usage: ltr-harness compare sets [OPTIONS] RUNS…\n")

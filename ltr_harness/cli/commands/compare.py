@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from ltr_harness.cli import SuggestingGroup, options
 from ltr_harness.cli.output import print_means, say, say_json, say_note, say_notes, say_page
@@ -28,6 +29,11 @@ class CheckedGate(NamedTuple):
     gate: str
     failures: Sequence[str]
     cautions: Sequence[str] = ()
+
+
+def _modes_or_files(_: click.Context, __: click.Parameter, typed: str) -> list[CompletionItem]:
+    modes = [CompletionItem(name) for name in command.commands if name.startswith(typed)]
+    return [*modes, CompletionItem(typed, type="file")]
 
 
 class _Modes(SuggestingGroup):
@@ -98,7 +104,7 @@ Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER)
 A gate that fails is exit 3. Exit 2: results that must not be compared, or an invalid gate.
 """)
 @click.group("compare", cls=_Modes, no_args_is_help=False)
-@click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…")
+@click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…", shell_complete=_modes_or_files)
 @options.metrics
 @options.rankings("scores", "run")
 @_baseline

@@ -121,7 +121,10 @@ def data_describe(
 @options.output("File to write.", options.PATH, required=True)
 @click.option("--to", "form", help="letor, lightgbm, csv, parquet or arrow; else as the output's name says.")
 def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **reader: Any) -> int:
-    """Write FILES, read one after the other, as one file of another format, exactly."""
+    """Write files as one file of another format, exactly.
+
+    FILES are read one after the other.
+    """
     from ltr_harness.writers import write_dataset
 
     dataset = data_source.read_files(files, **reader)
@@ -166,7 +169,9 @@ def data_split(
     seed: int,
     suffix: str | None,
 ) -> int:
-    """Divide FILES by query and write the parts, and splits.tsv: which query went where.
+    """Divide files by query, and write the parts.
+
+    Beside the parts stands splits.tsv: which query went where.
 
     Columns named here describe the query and must be the same in all its rows.
     """
@@ -462,7 +467,9 @@ def _progress(done: int, total: int) -> None:
 )
 @click.option("--clear", is_flag=True, help="Remove everything.")
 def data_cache(unused: int | None, clear: bool) -> int:
-    """List the data that is kept parsed, the longest unused last, or remove some of it.
+    """List the parsed data in the cache, or remove some of it.
+
+    The longest unused stands last.
 
     Whatever is removed is parsed again when it is next asked for; runs that are reading it go on.
     """

@@ -65,7 +65,7 @@ def to_model(
     as_json: bool,
     **rows: Any,
 ) -> int:
-    """Write RUN's model for another engine, and say whether it ranks there as it does here.
+    """Write a model for another engine, and verify it.
 
     The written file is read back and scores the test rows by the engine's own rules: in its runtime where there is a
     package of it, elsewhere in a small interpreter after its documentation.
@@ -144,7 +144,9 @@ _runs = click.argument("runs", type=options.PATH)
 @_runs
 @options.output("File to write to.", options.FILE)
 def to_requirements(runs: Path, output: Path | None) -> int:
-    """Print a requirements file: every package that RUNS used, pinned to its version.
+    """Print a requirements file of the packages used.
+
+    Every package that RUNS used is pinned to its version.
 
     RUNS is a run folder, or an experiment's folder. No address of an index is in the file: installing it takes the
     one you have configured. `ltr-harness reproduce` trains again in what was installed from it.
@@ -176,7 +178,9 @@ def to_requirements(runs: Path, output: Path | None) -> int:
 )
 @options.as_json
 def to_mlflow(runs: Path, uri: str | None, experiment: str | None, models: bool, as_json: bool) -> int:
-    """Log stored runs to MLflow, each once however often it is called.
+    """Log stored runs with their models to MLflow.
+
+    Each run is logged once, however often the command is called.
 
     RUNS is a run folder, or an experiment's folder: then its runs stand below one that carries the report. Logged
     are parameters, the history round by round, means on test, every file of the run, per_query.parquet among

@@ -66,7 +66,9 @@ def show_trees(
     as_json: bool,
     **rows_of_run: Any,
 ) -> int:
-    """How good the model's first trees alone are, and what ranking a query costs; nothing is trained.
+    """Print how good a model's first trees are and what they cost.
+
+    Nothing is trained.
 
     Times are of one call that scores a list, on one thread, in microseconds, measured now: a machine that does
     nothing else says most. Beside the library that trained it, ONNX Runtime and treelite are timed where they are
@@ -93,7 +95,10 @@ def show_trees(
 @options.config
 @options.overrides
 def show_config(config: Path, overrides: tuple[str, ...]) -> int:
-    """Print every resolved value and where it comes from: file and line, --set, or default."""
+    """Print every resolved value and its origin.
+
+    The origin is a file and line, --set, or default.
+    """
     from ltr_harness.config import settings
 
     rows = settings(config, overrides)
@@ -146,7 +151,9 @@ def show_run(run: Path, as_json: bool) -> int:
 @options.output("Page to write, such as runs/index.html.", options.PATH)
 @options.as_json
 def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
-    """Print all experiments of a folder: best model, difference to the one before on the same question, size.
+    """Print all experiments of a folder.
+
+    Each has its best model, the difference to the one before on the same question, and its size.
 
     A difference is taken only between experiments whose test data's judgments and primary metric are equal. FOLDER
     is `runs` unless given. What in it cannot be read is listed.
@@ -220,7 +227,9 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int
 def show_importance(
     run: Path, metric: str | None, repeats: int, top: int, as_json: bool, **rows_of_run: Any
 ) -> int:
-    """What the metric loses when a feature is shuffled, with the shares of gain and of splits.
+    """Print the metric's loss when a feature is shuffled.
+
+    Beside it are the feature's shares of gain and of splits.
 
     Intervals are over queries. Gain is measured in training and favours features with many values; the loss is
     measured on rows that the model was not trained on.
@@ -276,9 +285,10 @@ def show_importance(
 def show_why(
     run: Path, query: str, rows: tuple[int, int] | None, top: int, as_json: bool, **rows_of_run: Any
 ) -> int:
-    """Why one document of a query ranks above another: the difference of their scores, feature by feature.
+    """Print why one document of a query ranks above another.
 
-    SHAP values, computed by the library that trained the model; they sum to the difference of the scores.
+    The difference of their scores, feature by feature: SHAP values of the library that trained the model. They sum to
+    the difference of the scores.
     """
     import numpy as np
 
