@@ -28,7 +28,7 @@ class RankingDataset:
         query_attributes: name to (n_queries,) values, for slices.
         source: how messages call this split, such as ``"mq2008/S1.txt"``.
         sparse: a feature that a row leaves out means 0.0 (LETOR, LibSVM), so missing columns can be added.
-        notes: what reading changed or left out and the reader of a report must know.
+        notes: changes and omissions in reading, for the report.
         file_rows: int64 (n_rows,), the row of the files, from 0, that each row was; None where rows stand as in the
             files, which is so unless scattered queries were brought together.
         columns: role to the column that has it in the files, such as ``{"query": "search_id"}``; empty where
@@ -78,14 +78,14 @@ class RankingDataset:
         return None if self.file_rows is None else np.argsort(self.file_rows, kind="stable")
 
     def judged_only(self) -> RankingDataset:
-        """The documents that somebody judged; what nobody judged is nothing to learn from."""
+        """The judged documents; unjudged ones are nothing to learn from."""
         judgments, groups = self.judgments, self.groups
         if judgments.judged is None:
             return self
         rows = np.flatnonzero(judgments.judged)
         if not rows.size:
             expected = "judged documents to learn from"
-            raise DataError.at(self.source, "nobody judged any document", expected)
+            raise DataError.at(self.source, "no document is judged", expected)
         sizes = groups.sum(judgments.judged, np.int64)
         queries = np.flatnonzero(sizes)
         weights, ids = judgments.query_weights, judgments.document_ids
@@ -163,7 +163,7 @@ def fingerprint_arrays(*arrays: NDArray[Any] | None) -> str:
 
 
 def fingerprint_judgments(judgments: Judgments) -> str:
-    """Digest of what a test set asks: labels, queries' boundaries, ids and weights, judged rows and subtopics.
+    """Digest of the judgments of a test set: labels, queries' boundaries, ids and weights, judged rows and subtopics.
 
     Equal for every model that is measured on the same judged queries, whatever features it sees.
     """

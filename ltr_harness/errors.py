@@ -30,7 +30,7 @@ MAIN_GUARD = (
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: where, what was found, what was expected, how to mend it.
+    """One problem: its place, the finding, the expectation, the cure.
 
     `count` is above 1 in the last line of a long list, which stands for the problems that are not listed.
 

@@ -51,7 +51,7 @@ class MetricValues:
 
 
 class Evaluation:
-    """What `evaluate` returns: every metric's `MetricValues` by its name, in the order asked for."""
+    """The result of `evaluate`: every metric's `MetricValues` by its name, in the given order."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Evaluation:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What to know before reading the numbers: an exponential gain that little but the top grade counts in."""
+        """Caveats of the numbers: an exponential gain that little but the top grade counts in."""
         from ltr_harness.metrics.core.cautions import steep_gain
 
         return tuple(map(str, steep_gain([each.metric for each in self._values.values()], self.judgments)))
@@ -184,11 +184,11 @@ def evaluate(
         group_sizes: (n_queries,) rows per query, instead of `query_ids`, for rows sorted by query.
         query_weights: (n_queries,) weight of each query in every mean, in query order.
         document_ids: (n_rows,) needed by metrics with ``ties=id``.
-        judged: bool (n_rows,), rows somebody judged; None where all are. `BPref` and `Judged` ask for it.
+        judged: bool (n_rows,), judged rows; None where all are. `BPref` and `Judged` need it.
         retrieved: bool (n_rows,), rows the ranking lists; the others have no rank, whatever their score, and
             count among the relevant documents. None where all are.
         subtopics: (n_rows, n_subtopics) grades of each row for each subtopic of its query, 0 where it is worth nothing
-            for it. `AlphaNDCG` and `ERRIA` ask for them, and look at these grades instead of the labels.
+            for it. `AlphaNDCG` and `ERRIA` need them, and use these grades instead of the labels.
 
     Returns:
         Means, per-query values and counts.

@@ -313,15 +313,15 @@ class Grades:
 
 @dataclass(frozen=True, eq=False)
 class Judgments:
-    """What each row is worth: labels in query groups, checked and copied once, trusted afterwards.
+    """Judgments of rows: labels in query groups, checked and copied once, trusted afterwards.
 
     Attributes:
         labels: float64 (n_rows,), finite and >= 0.
         groups: the queries; `labels` is in their row order.
         query_weights: float64 (n_queries,) or None; finite, >= 0, not all zero.
         document_ids: (n_rows,) or None; needed by ``ties=id``.
-        judged: bool (n_rows,) or None where every row is; a row nobody judged has label 0.
-        subtopics: what rows are worth for each subtopic of their query; None where nobody said so.
+        judged: bool (n_rows,) or None where every row is; an unjudged row has label 0.
+        subtopics: what rows are worth for each subtopic of their query; None where not given.
     """
 
     labels: NDArray[np.float64]
@@ -349,7 +349,7 @@ class Judgments:
             groups: which rows form a query.
             query_weights: (n_queries,), how much each query counts; None where all count once.
             document_ids: (n_rows,) names of the rows; None where they have none.
-            judged: bool (n_rows,), rows somebody judged; None where all are.
+            judged: bool (n_rows,), judged rows; None where all are.
             subtopics: of these rows; None where there are none.
 
         Raises:
@@ -399,7 +399,7 @@ class Judgments:
                 place = groups.name(groups.query_of(int(unjudged[0])))
                 raise DataError(
                     f"label {grades[unjudged[0]]:g} in query {place!r} belongs to a row that is not judged "
-                    f"({count_of(unjudged.size, 'such row')}); expected label 0 for rows nobody judged"
+                    f"({count_of(unjudged.size, 'such row')}); expected label 0 for unjudged rows"
                 )
         return cls(grades, groups, weights, documents, flags, subtopics)
 

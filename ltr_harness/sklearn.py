@@ -34,7 +34,7 @@ def scorer(metric: Metric | str, column: str | int = "qid") -> Scorer:
     """The metric as the `scoring` of `cross_val_score`, `GridSearchCV` and their like.
 
     A fold with labels and predictions alone would be ranked as one query. So the queries come with it, by metadata
-    routing or in a column of X, which the estimator must then know how to leave out, as `XGBRanker` does. Where
+    routing or in a column of X, which the estimator must then leave out, as `XGBRanker` does. Where
     `error_score` is left as it is, scikit-learn turns any refusal into NaN with a warning.
 
     Args:
@@ -49,7 +49,7 @@ def scorer(metric: Metric | str, column: str | int = "qid") -> Scorer:
 
     Raises:
         MetricError: an unknown metric.
-        UsageError: (when scoring) nothing says which rows form a query.
+        UsageError: (when scoring) the rows of each query are not given.
         DataError: (when scoring) the metric is undefined for every query.
 
     Example:
@@ -65,7 +65,7 @@ def scorer(metric: Metric | str, column: str | int = "qid") -> Scorer:
 
 
 class Scorer:
-    """What `scorer` returns."""
+    """The result of `scorer`."""
 
     def __init__(self, metric: Metric, column: str | int) -> None:
         self.metric = metric
@@ -80,7 +80,7 @@ class Scorer:
         if np.isnan(mean):
             raise DataError(
                 f"{self.metric} is undefined for every query of the fold; expected at least one relevant document, "
-                "or a metric that says what such a query counts: empty=zero"
+                "or a value for such queries: empty=zero"
             )
         return mean if self.metric.higher_is_better else -mean
 
@@ -111,7 +111,7 @@ def flaml_metric(metric: Metric | str) -> FlamlMetric:
 
 
 class FlamlMetric:
-    """What `flaml_metric` returns."""
+    """The result of `flaml_metric`."""
 
     def __init__(self, scorer: Scorer) -> None:
         self.scorer = scorer
@@ -138,7 +138,7 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]  # untyped base
         column: of X, that holds each row's query where no `groups` are given: its name, or its number.
 
     Raises:
-        UsageError: (when splitting) nothing says which rows form a query, or fewer than 2 folds.
+        UsageError: (when splitting) the rows of each query are not given, or fewer than 2 folds.
         DataError: (when splitting) fewer queries than folds.
 
     Example:
@@ -205,6 +205,6 @@ def _queries(X: Any, given: Any, column: str | int, besides: str) -> Any:
             return np.asarray(X[:, column])
         where = f"an array X with a column {column}"
     raise UsageError(
-        "nothing says which rows form a query, and all rows would be taken for one; "
+        "the rows of each query are not given, and all rows would count as one; "
         f"expected {where}, or {besides}; `column=` names another column, of an array by its number"
     )

@@ -172,17 +172,19 @@ def test_an_array_holds_the_queries_by_number_and_polars_by_name(rows: Any) -> N
 def test_without_queries_nothing_is_scored_or_divided(rows: Any) -> None:
     X, labels, _ = rows
     model = Ridge().fit(X, labels)
-    words = "nothing says which rows form a query, and all rows would be taken for one; expected a column 'qid' in X"
+    words = (
+        "the rows of each query are not given, and all rows would count as one; expected a column 'qid' in X"
+    )
     with pytest.raises(UsageError, match=f"{words}, or qid=… or groups=… by metadata routing"):
         scorer("ndcg@5")(model, X, labels)
     with pytest.raises(UsageError, match=f"{words}, or groups=…"):
         next(QueryKFold().split(X))
     with pytest.raises(UsageError, match="expected an array X with a column 0"):
         scorer("ndcg@5", column=0)(model, X, labels)
-    with pytest.raises(UsageError, match="nothing says which rows form a query"):
+    with pytest.raises(UsageError, match="the rows of each query are not given"):
         cross_val_score(Ridge(), X, labels, scoring=scorer("ndcg@5"), cv=3, error_score="raise")
     with pytest.warns(
-        UserWarning, match=r"set to nan(.|\n)*nothing says .*`column=` names another column, of an array"
+        UserWarning, match=r"set to nan(.|\n)*are not given.*`column=` names another column, of an array"
     ):
         assert np.isnan(cross_val_score(Ridge(), X, labels, scoring=scorer("ndcg@5"), cv=3)).all()
 
@@ -251,7 +253,7 @@ def test_flaml_searches_by_the_metric(rows: Any) -> None:
     )
     assert seen
     assert all(one == other for one, other in seen)
-    with pytest.raises(UsageError, match="nothing says which rows form a query"):
+    with pytest.raises(UsageError, match="the rows of each query are not given"):
         metric(X, labels, Ridge().fit(X, labels), None, X, labels, None, None, {}, None, None)
 
 

@@ -24,7 +24,7 @@ from ltr_harness.metrics import Metric, bind
 
 
 class BestRound(NamedTuple):
-    """What `best_round` found.
+    """The result of `best_round`.
 
     Attributes:
         round: 1-based number of rounds of the best model, as `shrink` takes it.
@@ -59,7 +59,7 @@ def best_round(
         threads: of CatBoost's prediction.
 
     Raises:
-        MetricError: no metric, an unknown one, or one given twice.
+        MetricError: none, an unknown one, or one given twice.
         UsageError: the model is not trained, a number is out of range, an argument of another kind.
         DataError: a pool without groups or with unusable labels.
     """

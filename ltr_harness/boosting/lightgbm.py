@@ -6,7 +6,7 @@
         valid_sets=[valid], feval=feval(ndcg, MRR(k=10)), callbacks=[stop_early(ndcg, patience=50)],
     )
 
-or, when evaluating every round is too dear, `Watch`, which evaluates only the rounds asked for.
+or, when evaluating every round is too slow, `Watch`, which evaluates only the chosen rounds.
 """
 
 import dataclasses
@@ -48,14 +48,14 @@ class AfterRound(stopping.StoppingCallback):
         if n_machines > 1:
             raise UsageError(
                 f"{type(self).__name__}: this training is divided among {n_machines} machines, of which each sees its "
-                "own part of a set, and LightGBM brings no values together; expected eval_metric(…) and a fixed "
-                "n_estimators with DaskLGBMRanker, or xgboost.dask.train, where Watch measures the whole set"
+                "own part of a set, and LightGBM does not combine their values; expected eval_metric(…) and a fixed "
+                "n_estimators with DaskLGBMRanker, or xgboost.dask.train, where Watch evaluates the whole set"
             )
         return False
 
 
 class StopEarly(AfterRound):
-    """What `stop_early` returns; it may be used for one training after another."""
+    """The result of `stop_early`; it may be used for one training after another."""
 
     @property
     def order(self) -> int:  # LightGBM would put a place of its own before an attribute of the class
@@ -204,7 +204,7 @@ def feval(*metrics: Metric | str) -> Feval:
         Dataset it sees and keeps it.
 
     Raises:
-        MetricError: no metric, an unknown one, or one given twice.
+        MetricError: none, an unknown one, or one given twice.
         DataError: (while training) a Dataset without groups or with unusable labels.
 
     Example:
@@ -231,7 +231,7 @@ def eval_metric(*metrics: Metric | str) -> EvalMetric:
         depend on the scores is computed once per evaluation set. It can be pickled and copied.
 
     Raises:
-        MetricError: no metric, an unknown one, or one given twice.
+        MetricError: none, an unknown one, or one given twice.
         UsageError: (while training) there are no groups, as in `lightgbm.train`, which takes `feval`.
 
     Example:
@@ -265,7 +265,7 @@ def stop_early(
         UsageError: (at the first round) the metric is not reported, or under a name that LightGBM's own metric
             has too; no such set, several sets, only the training set; DART, whose later trees change
             the earlier ones so that no round can be gone back to; another early stopping beside this,
-            LightGBM's own as a callback or parameter, or a second one of ours; a training that is divided among
+            LightGBM's own as a callback or parameter, or a second `stop_early`; a training that is divided among
             machines, as by `DaskLGBMRanker`.
     """
     if data is not None and not isinstance(data, str):
@@ -276,7 +276,7 @@ def stop_early(
 
 
 class Watch(Watching, AfterRound):
-    """A callback for `lightgbm.train` that evaluates named sets itself, in the rounds asked for, and stops.
+    """A callback for `lightgbm.train` that evaluates named sets itself, in the chosen rounds, and stops.
 
     Needs no `feval`, and no `valid_sets` where it is given `data`. Stops on the first metric; the returned booster
     consists of the best round's trees, also when training ends before patience runs out, and also after saving and
@@ -292,7 +292,7 @@ class Watch(Watching, AfterRound):
         min_delta: smallest gain over the best value that counts.
         every: evaluate each `every`-th round, and the last; other rounds cost nothing.
         judgments: name to labels, queries and weights, where those of the data are not precise enough: the
-            library keeps them as float32, and knows no document ids.
+            library keeps them as float32, and has no document ids.
         on_round: called with an evaluated round's measurements.
         print_every: print the evaluated rounds that this number divides.
         progress: keep one line up to date on stderr.

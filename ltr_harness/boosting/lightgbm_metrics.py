@@ -89,7 +89,7 @@ _SETS_KEPT = 16
 
 
 class Feval(MetricsPerSet):
-    """What `feval` returns."""
+    """The result of `feval`."""
 
     def __call__(self, scores: NDArray[np.float64], dataset: Any) -> list[Row]:
         if isinstance(dataset, np.ndarray):  # LGBMRanker passes labels and scores
@@ -104,7 +104,7 @@ class Feval(MetricsPerSet):
 
 
 class EvalMetric(MetricsPerSet):
-    """What `eval_metric` returns."""
+    """The result of `eval_metric`."""
 
     at_most = _SETS_KEPT
 
@@ -140,8 +140,8 @@ def objective(
 ) -> LightGBMObjective:
     """A metric as the `objective` of `lightgbm.train`, `lightgbm.cv`, `LGBMRanker` and `DaskLGBMRanker`.
 
-    LambdaMART with the metric's own changes: what `lambdarank` is for NDCG. LightGBM then knows no label gain, no
-    truncation level and no position bias, and its own metrics want to be switched off (``metric="None"``). The model
+    LambdaMART with the metric's own changes: what `lambdarank` is for NDCG. LightGBM then uses no label gain,
+    truncation level or position bias, and its own metrics should be off (``metric="None"``). The model
     scores with plain LightGBM. Query weights multiply gradients; a query weighs the mean of its rows' weights.
 
     Args:
@@ -153,7 +153,7 @@ def objective(
         threads: of the gradients; None for as many as there are cores. The gradients do not depend on it.
 
     Raises:
-        MetricError: a metric that does not say how it changes, or a value out of range; while training, labels outside
+        MetricError: a metric without `swap_change`, or a value out of range; while training, labels outside
             the metric's domain.
         DataError: (while training) no groups, unusable labels, or scores that are not finite.
 
@@ -169,7 +169,7 @@ def objective(
 
 
 class LightGBMObjective(GradientsPerSet):
-    """What `objective` returns."""
+    """The result of `objective`."""
 
     at_most = _SETS_KEPT
 

@@ -15,7 +15,7 @@ from ltr_harness.metrics import Metric, parse_metric
 
 
 def prune(trial: Any, metric: Metric | str, data: str | None = None) -> Prune:
-    """What tells an Optuna trial of each round, and ends it where the study's pruner says so.
+    """A callback that reports each round to an Optuna trial, and ends it where the study's pruner decides so.
 
     Args:
         trial: of `study.optimize`'s objective.
@@ -35,7 +35,7 @@ def prune(trial: Any, metric: Metric | str, data: str | None = None) -> Prune:
     wanted = "MAXIMIZE" if parsed.higher_is_better else "MINIMIZE"
     if study is not None and study.direction.name != wanted:
         raise UsageError(
-            f"the study goes the other way: {parsed} is better when it is "
+            f"the study has the wrong direction: {parsed} is better when it is "
             f"{'higher' if parsed.higher_is_better else 'lower'}; "
             f"expected optuna.create_study(direction={wanted.lower()!r})"
         )
@@ -43,7 +43,7 @@ def prune(trial: Any, metric: Metric | str, data: str | None = None) -> Prune:
 
 
 class Prune:
-    """What `prune` returns."""
+    """The result of `prune`."""
 
     def __init__(self, trial: Any, metric: Metric, data: str | None) -> None:
         self._trial = trial
@@ -64,7 +64,7 @@ class Prune:
         if len(matching) != 1:
             listed = ", ".join(f"{one.metric} on {one.data}" for one in measured) or "nothing"
             raise UsageError(
-                f"prune: {self._metric} is {'measured on several sets' if matching else 'not among what is measured'} "
+                f"prune: {self._metric} is {'measured on several sets' if matching else 'not among the metrics'} "
                 f"({listed}); expected {'data=… to name one' if matching else 'the metric of Watch or feval'}"
             )
         self._trial.report(matching[0].value, matching[0].round)

@@ -73,8 +73,7 @@ class Stopper:
                     "stopping",
                     f"{self.rule.metric} is undefined at round {round_}: no query that counts has a relevant document",
                     "at least one",
-                    "stop on another metric or another set, or let the metric say what such a query counts: "
-                    "empty=zero",
+                    "stop on another metric or another set, or give such queries a value: empty=zero",
                 )
             )
         if self.best_round == 0 or self._improves(value):
@@ -144,5 +143,5 @@ def refuse_rule_of_library(library: str, their_rule: str) -> None:
     """Refuse the library's own early stopping, which was found beside ours."""
     raise UsageError(
         f"{library}'s own early stopping is on as well ({their_rule}), and the first rule to give up would win; "
-        "expected it left out"
+        "remove it"
     )

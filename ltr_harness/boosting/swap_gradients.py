@@ -60,7 +60,7 @@ class MetricObjective:
     def __post_init__(self) -> None:
         if not self.metric.has_swap_change:
             raise MetricError(
-                f"{self.metric} cannot be an objective: it does not say by how much it changes when two rows change "
+                f"{self.metric} cannot be an objective: it does not define its change when two rows change "
                 "places; expected a metric with `swap_change`, such as ndcg@10, mrr, map or err@10"
             )
         if isinstance(self.truncation_level, bool) or not isinstance(self.truncation_level, int):

@@ -28,7 +28,7 @@ _BREAKS_THE_LOG_LINE = " \t\n\r:"  # XGBoost prints results as text and parses t
 def custom_metric(*metrics: Metric | str) -> CustomMetric:
     """The metrics as the `custom_metric` of `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`.
 
-    XGBoost knows no direction: give its `EarlyStopping` all of ``metric_name``, ``data_name``,
+    XGBoost has no direction: give its `EarlyStopping` all of ``metric_name``, ``data_name``,
     ``maximize=True`` and ``save_best=True``; without ``maximize`` it minimises ``mrr@10``. Values pass through
     text with six decimals. `Watch` has neither flaw, and works in `XGBRanker`, whose ``eval_metric`` is given no
     groups. Across workers it is the mean over all their queries, which no partition may divide.
@@ -41,7 +41,7 @@ def custom_metric(*metrics: Metric | str) -> CustomMetric:
         once per DMatrix; after `set_label` make a new DMatrix or a new callable.
 
     Raises:
-        MetricError: no metric, an unknown one, one given twice, or a name that XGBoost cannot print.
+        MetricError: none, an unknown one, one given twice, or a name that XGBoost cannot print.
         DataError: (while training) a DMatrix without groups or with unusable labels.
 
     Example:
@@ -80,7 +80,7 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         min_delta: smallest gain over the best value that counts.
         every: evaluate each `every`-th round, and the last; other rounds cost nothing.
         judgments: name to labels, queries and weights, where those of the data are not precise enough: the
-            library keeps them as float32, and knows no document ids.
+            library keeps them as float32, and has no document ids.
         on_round: called with an evaluated round's measurements.
         print_every: print the evaluated rounds that this number divides.
         progress: keep one line up to date on stderr.

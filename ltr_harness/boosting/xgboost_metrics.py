@@ -62,7 +62,7 @@ def packed_matrix(matrix: Any) -> dict[str, Any]:
 
 
 class CustomMetric(MetricsPerSet):
-    """What `custom_metric` returns."""
+    """The result of `custom_metric`."""
 
     def __call__(self, scores: NDArray[np.float32], matrix: Any) -> list[tuple[str, float]]:
         if isinstance(matrix, np.ndarray):  # XGBRanker passes one query's labels and scores
@@ -140,7 +140,7 @@ def objective(
         threads: of the gradients; None for as many as there are cores. The gradients do not depend on it.
 
     Raises:
-        MetricError: a metric that does not say how it changes, or a value out of range; while training, labels outside
+        MetricError: a metric without `swap_change`, or a value out of range; while training, labels outside
             the metric's domain.
         DataError: (while training) no groups, unusable labels, or scores that are not finite.
 
@@ -156,7 +156,7 @@ def objective(
 
 
 class XGBoostObjective(GradientsPerSet, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
-    """What `objective` returns."""
+    """The result of `objective`."""
 
     def __call__(
         self, scores: NDArray[np.float32], matrix: Any

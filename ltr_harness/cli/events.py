@@ -53,7 +53,7 @@ class PlannedRun(BaseModel):
     model: str
     fold: str
     seed: int
-    state: Literal["done", "score again", "train"] = Field(description="What there is to do.")
+    state: Literal["done", "score again", "train"] = Field(description="The work to do.")
 
 
 class PlannedSearch(BaseModel):
@@ -134,7 +134,7 @@ class Finished(_Event):
     best_round: int | None = Field(description="null where there are no rounds.")
     rounds_trained: int | None
     metrics: dict[str, float | None] = Field(description="Means on test; null where undefined.")
-    seconds: dict[str, float] = Field(description="What training, scoring and evaluating took.")
+    seconds: dict[str, float] = Field(description="Seconds of training, scoring and evaluation.")
 
 
 class Reporting(_Event):

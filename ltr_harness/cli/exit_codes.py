@@ -120,5 +120,5 @@ def _kept_traceback(error: Exception) -> str:
 
 
 def _interrupted() -> int:
-    say("interrupted; finished runs are kept: the same command goes on from there", err=True)
+    say("interrupted; finished runs are kept: run the same command again to resume", err=True)
     return INTERRUPTED

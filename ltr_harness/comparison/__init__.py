@@ -1,4 +1,4 @@
-"""What results mean beside each other: may they be compared, which is better, by how much, how sure."""
+"""Comparison of results: comparability, verdicts, differences and their uncertainty."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ def compare(
         convention: the tool whose names the columns of tables are: ``ir_measures``, ``pytrec_eval``, ``ranx`` or
             ``trec_eval``. Without it, ``ndcg@5`` is what it is here, and names that only other tools write
             (``nDCG@5``, ``AP``) are compared as ``foreign:nDCG@5``, whatever their definition.
-        qrels: judgments in any form that `evaluate_runs` takes; what is compared are then rankings, likewise, and
+        qrels: judgments in any form that `evaluate_runs` takes; the inputs are then rankings, likewise, and
             `metrics` says by what.
         **options: how it is computed, the fields of `Method`: ``test``, ``correction``, ``confidence``, ``margin``,
             ``draws``, ``seed``, and ``unit``: the query attribute, such as ``"user_id"``, whose

@@ -124,11 +124,11 @@ def unit_notes(comparison: Comparison) -> list[str]:
     if freedom < FEW and freedom < (sizes.size - 1) / 2:
         notes.append(
             f"{unit}: a few units have so many of the queries (the largest {sizes[-1] / codes.size:.0%}) that "
-            f"{sizes.size:,} count as {freedom + 1:.2g}: what they say of other units is little, and p-values are less "
-            "sure than they look"
+            f"{sizes.size:,} count as {freedom + 1:.2g}: they generalise poorly to other units, and p-values are less "
+            "reliable than they look"
         )
     elif sizes.size < 2 * FEW:
-        notes.append(f"{unit}: {sizes.size} units are few; what is promised for many holds roughly")
+        notes.append(f"{unit}: {sizes.size} units are few: intervals and p-values hold approximately")
     return notes
 
 
@@ -153,7 +153,7 @@ def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
     budgets = {(facts[0].trials, facts[0].minutes) for facts in tuned.values()}
     if len(budgets) > 1:
         notes.append(
-            "the tuned models had different budgets: a difference between them may be one of searching, not of models"
+            "the tuned models had different budgets: a difference may come from the search, not from the models"
         )
     return notes
 
@@ -211,8 +211,8 @@ def warnings(comparison: Comparison) -> list[str]:
     ]
     if once:
         notes.append(
-            f"{', '.join(once)}: trained with one seed; beside a model with several its spread over seeds is taken to "
-            "be that model's"
+            f"{', '.join(once)}: trained with one seed; its spread over seeds is assumed to be that of the models with "
+            "several"
         )
     for metric_name in comparison.metrics:
         apart = comparison.on_other_queries(metric_name)

@@ -155,7 +155,7 @@ class CheapLabels:
             said.append(
                 f"{pair.model} is {word} {self.baseline} at {self.metric} by human and cheap labels together: "
                 f"{pair.difference:+.4f} ({pair.ci_low:+.4f} to {pair.ci_high:+.4f}, {p_equals(pair.p_corrected)}), "
-                f"over {over}, which say as much as {pair.queries_saved:,.0f} more with human labels would. Human "
+                f"over {over}, worth {pair.queries_saved:,.0f} more with human labels. Human "
                 f"labels alone: {pair.human_verdict}, {pair.human_difference:+.4f} ({pair.human_ci_low:+.4f} to "
                 f"{pair.human_ci_high:+.4f})"
             )

@@ -175,7 +175,7 @@ def _why_never(one: str, other: str) -> tuple[str, str]:
     if one.startswith(FOREIGN) != other.startswith(FOREIGN):
         return (
             "one is another tool's name, whose definition is not known",
-            "say whose it is, such as convention='ir_measures' or --convention ir_measures, and evaluate both by that",
+            "name its tool, such as convention='ir_measures' or --convention ir_measures, and evaluate both by that",
         )
     return (
         "another definition, so another number for the same ranking",

@@ -1,4 +1,4 @@
-"""What a comparison ends in: every number, one sentence, tables, letters."""
+"""The result of a comparison: every number, one sentence, tables, letters."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Outcome = Literal["better", "worse", "equivalent", "no clear winner", "one model
 
 
 class Headline(NamedTuple):
-    """What the comparison with the baseline comes to, as a word and as a line without a full stop."""
+    """The outcome of the comparison with the baseline, as a word and as a line without a full stop."""
 
     outcome: Outcome
     text: str
@@ -70,7 +70,7 @@ class Comparison:
         n_without_relevant: queries without a relevant document, where the inputs tell; else undefined ones.
         n_undefined: metric to the number of queries undefined for at least one model.
         units: (n_queries,) codes of the units that queries belong to; None where every query is its own.
-        notes: what a reader must know: replicates left out, warnings about small or lopsided samples …
+        notes: caveats: replicates left out, warnings about small or lopsided samples …
     """
 
     entrants: tuple[Entrant, ...]
@@ -243,7 +243,7 @@ class Comparison:
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
-        """What can change the answer, one sentence each: trainings that were not repeated, then the notes."""
+        """Caveats that can change the answer, one sentence each: trainings that were not repeated, then the notes."""
         one_seed = any(self._of_one_training(self.paired(m)) for m in self.models if m != self.baseline)
         return (*([_ONE_SEED] if one_seed else []), *self.notes)
 

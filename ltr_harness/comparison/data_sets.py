@@ -78,7 +78,7 @@ class AcrossDataSets:
                 f"sign is the same on {model.same_sign} of {k}: {each}."
             )
         best = [model.model for model in self.models if model.first_rank == 1]
-        return [*said, f"Best on average may be: {', '.join(best)}."]
+        return [*said, f"Possibly best on average: {', '.join(best)}."]
 
 
 def across_data_sets(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class EvaluatedRuns(Mapping[str, Evaluation]):
-    """What `evaluate_runs` returns: each run's `Evaluation` by its name; `compare` takes it as it is.
+    """The result of `evaluate_runs`: each run's `Evaluation` by its name; `compare` takes it as it is.
 
     Attributes:
         recognised: one line for the judgments and for each run: what it was taken for, and how much it holds.
@@ -93,11 +93,11 @@ def evaluate_runs(
     of OpenSearch and Quepid. Ids are compared as text, so 7 and "7" are one. Queries are joined by trec_eval's rules.
 
     Args:
-        qrels: the judgments: a path or an object. A negative grade stands for what nobody judged.
+        qrels: the judgments: a path or an object. A negative grade stands for an unjudged document.
         runs: one ranking, several in a list, or a mapping from a name to each.
         metrics: names such as ``"ndcg@10"`` or ``"ndcg_cut_10"``, or metric objects.
         all_queries: queries that a run lacks count as empty rankings (trec_eval's ``-c``).
-        judged_only: documents that nobody judged are taken out of the runs (``-J``).
+        judged_only: unjudged documents are taken out of the runs (``-J``).
         depth: documents of each query that count; None for all (``-M``).
         max_grade: the scale's highest grade, for metrics that need it; default: the largest label.
 
@@ -170,7 +170,7 @@ def _on_scale(
     scaled = [metric.on_scale(grade) for metric in metrics]
     if max_grade is not None or scaled == list(metrics):
         return scaled, []
-    note = f"max_grade is {plain_number(grade)}, the largest grade of {qrels.path}; max_grade=… says which scale it is"
+    note = f"max_grade is {plain_number(grade)}, the largest grade of {qrels.path}; max_grade=… sets it"
     return scaled, [note]
 
 

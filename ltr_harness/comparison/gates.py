@@ -55,7 +55,7 @@ class Gate:
         if name not in comparison.metrics:
             foreign = [metric for metric in comparison.metrics if metric.startswith(FOREIGN)]
             cure = (
-                f"a gate needs a definition, and {foreign[0]} has none here: --convention TOOL says whose name it is"
+                f"a gate needs a definition, and {foreign[0]} has none here: --convention TOOL gives it one"
                 if foreign
                 else did_you_mean(name, comparison.metrics)
             )

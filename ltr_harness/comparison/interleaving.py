@@ -53,7 +53,7 @@ class Preference:
             f"{plural('was', self.ties)} tied or without clicks."
         )
         if not won + lost:
-            return f"{head} Nothing can be said."
+            return f"{head} No session is decided."
         test = (
             "sign test" if self.users is None else f"by {count_of(self.users, 'user')}, {TESTS[Method.test]}"
         )
@@ -64,7 +64,7 @@ class Preference:
         ]
         if self.needed is not None:
             lines.append(
-                f"So many sessions show a share of {self.detectable:.1%} (80 % power); {_WORTH_KNOWING:.0%} takes "
+                f"This many sessions detect a share of {self.detectable:.1%} (80 % power); {_WORTH_KNOWING:.0%} takes "
                 f"{self.needed:,} decided sessions."
             )
         return "\n".join([*lines, self.note] if self.note else lines)
@@ -82,7 +82,7 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
         >>> print(interleaved(pd.DataFrame(sessions, columns=["session_id", "team", "click"])))
         old won 0 sessions, new 2; 1 was tied or without clicks.
         old won 0.0% of the decided sessions [0.0%, 84.2%], sign test p = 0.5000
-        So many sessions show a share of 100.0% (80 % power); 52% takes 4,906 decided sessions.
+        This many sessions detect a share of 100.0% (80 % power); 52% takes 4,906 decided sessions.
 
     Source: F. Radlinski, M. Kurup, T. Joachims, CIKM 2008.
     """

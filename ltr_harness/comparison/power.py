@@ -371,8 +371,8 @@ def _notes(
     ]
     if alone:
         notes.append(
-            f"{', '.join(alone)}: trained with one seed; what seeds add is unknown, and the plan is about these "
-            "trained models"
+            f"{', '.join(alone)}: trained with one seed; the variance over seeds is unknown, and the plan is about "
+            "these trained models"
         )
     few = [one.model for one in plans if any((need.draws or FEW) < FEW for need in one.needs)]
     if few:
@@ -388,8 +388,8 @@ def _notes(
         if need.draws is not None and least is not None and (many is None or many > _RANGE * least):
             most = "more than any number" if many is None else f"{many:,}"
             notes.append(
-                f"{one.model}: {round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {drawn} differ and tell "
-                f"the spread roughly: {need.power:.0%} may take {least:,} to {most}"
+                f"{one.model}: {round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {drawn} differ, a rough "
+                f"estimate of the spread: {need.power:.0%} may take {least:,} to {most}"
             )
     return notes
 

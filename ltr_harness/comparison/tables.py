@@ -174,7 +174,7 @@ class _Columns:
         if foreign:
             kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
             self.notes.append(
-                f"{table}: {kept}: another tool's name, compared under whatever definition it has there"
+                f"{table}: {kept}: another tool's name, compared under that tool's definition"
                 + _cure(list(foreign), "; ")
             )
         if self.others:
@@ -211,7 +211,7 @@ def _cure(names: Sequence[str], before: str = "") -> str:
     if not tools:
         return ""
     meant = dict.fromkeys(name for names in known.values() for name in names)
-    return f"{before}{' or '.join(tools)} says what {', '.join(meant)} means"
+    return f"{before}{' or '.join(tools)} defines {', '.join(meant)}"
 
 
 class _Versioned(BaseModel):

@@ -357,7 +357,7 @@ def train_on_worker(
 
     def send(rounds: Rounds) -> None:
         if topic in state.cancelled:
-            raise TrainingError("the command that asked for this run is over")
+            raise TrainingError("the command of this run has ended")
         worker.log_event(topic, rounds)
 
     with state.one_at_a_time, tempfile.TemporaryDirectory(dir=worker.local_directory) as folder:

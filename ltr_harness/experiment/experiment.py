@@ -35,11 +35,11 @@ from ltr_harness.runs.run import write_plan
 
 @dataclass(frozen=True, eq=False)
 class ExperimentResult:
-    """What running an experiment gives.
+    """The result of an experiment.
 
     Attributes:
         runs: the finished runs, in the plan's order.
-        failures: runs that failed; their `record.error` says why.
+        failures: runs that failed; their `record.error` has the reason.
         report: what the report is made from; None if no model finished.
         report_path: the HTML report; None if no model finished.
         folder: the experiment's folder of runs.
@@ -173,7 +173,7 @@ def run_experiment(
         on_failure: whether a model that failed is an error once the others are compared, or is found in `failures`.
         accept: data lints whose errors are meant, such as ``["leaking-feature"]``: they stand in the records and
             beside the result instead of ending it.
-        progress: told what happens; None shows it on a terminal and in a notebook. ``Progress()`` is silent.
+        progress: called with each event; None shows it on a terminal and in a notebook. ``Progress()`` is silent.
 
     Raises:
         UsageError: configuration, data or models are wrong, or a data lint finds an error; nothing was run.

@@ -237,7 +237,7 @@ def data_of(run: Run, data_root: Path | None) -> DataConfig:
     if root is None and any(facts.files for facts in record.data.values()):
         found = "its record names the data files but not the folder they are in"
         expected = "the experiment's configuration beside the run, or the folder"
-        raise UsageError(Problem(str(run.path), found, expected, "say where they are with --data-root"))
+        raise UsageError(Problem(str(run.path), found, expected, "name the folder with --data-root"))
     section = {**section, "root": str((root or run.path).resolve())}
     if isinstance(section.get("reader"), str):
         section["reader"] = admitted(section["reader"], run.path, run.trust)

@@ -205,7 +205,7 @@ class Search:
             if not trial.state.is_finished():
                 attributes: dict[str, Any] = {"killed": True}
                 if killed.count(trial.params) + 1 >= KILLS:
-                    said = f"its process was killed {KILLS} times while it was training, for want of memory perhaps"
+                    said = f"its process was killed {KILLS} times in training, perhaps for lack of memory"
                     attributes |= {"seconds": 0.0, "error": said}
                 self._fail(trial, attributes)
 

@@ -273,7 +273,7 @@ def _prepare(store: Path) -> None:
             database.execute("CREATE TABLE ltr_harness (tried INTEGER)")  # closing takes it back
     except sqlite3.Error as problem:
         if problem.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
-            found = f"SQLite says: {problem}"
+            found = f"SQLite: {problem}"
             raise HarnessError.at(store, found, "a store that can be written") from None
 
 
@@ -291,10 +291,10 @@ def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
         yield
     except refusals as problem:
         said = str(problem).strip().splitlines()[0]
-        cure = f"{count_of(len(added), 'run')} arrived: the same command goes on from there" if added else ""
+        cure = f"{count_of(len(added), 'run')} arrived: run the same command again to resume" if added else ""
         if re.search(r"table \S+ already exists", said):
-            cure = "a store whose making was interrupted: remove it if it has no runs"
-        raise HarnessError.at(uri, f"MLflow says: {said}", cure=cure) from problem
+            cure = "a store whose creation was interrupted: remove it if it has no runs"
+        raise HarnessError.at(uri, f"MLflow: {said}", cure=cure) from problem
 
 
 def _experiment(client: MlflowClient, name: str, uri: str) -> str:

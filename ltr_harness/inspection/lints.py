@@ -109,7 +109,7 @@ def _identical_rows(place: str, overlap: Overlap, first: SplitCard, second: Spli
     # the second's queries are like the first's by far more often than the first's are like each other
     within = (first.n_alike + 1) / max(first.n_several_rows, 1)
     if overlap.n_alike < FEWEST_ALIKE or overlap.n_alike / second.n_several_rows < TIMES_ALIKE * within:
-        cure = "check whether they are the same documents: what a model has learned, it ranks too well"
+        cure = "check whether they are the same documents: a model ranks rows that it was trained on too well"
         return Finding("identical-rows", "warning" if share > SEEN_SHARE else "note", place, found, cure)
     found += (
         f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their rows "
@@ -165,7 +165,7 @@ def _trained_on(split: SplitCard, sound: str) -> Iterator[Finding]:
         "like numbers of documents: whole, different in each row of a query, the same in other queries, and their "
         "order tells nothing"
     )
-    cure = f"a model learns documents by heart from them; leave them out: {sound}"
+    cure = f"a model memorises documents by them; leave them out: {sound}"
     yield from _about(ids, "id-feature", "warning", split.name, "looks", said, cure)
     label = split.dataset.columns.get("label", "")
     lowest = split.dataset.groups.min(split.dataset.labels)
@@ -196,7 +196,7 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
         yield Finding("one-grade", "error", split.name, "all documents have the same label", cure)
     elif split.n_several_grades >= 5 and split.n_sorted > SORTED_SHARE * split.n_several_grades:
         of_all = f"{split.n_sorted:,} of {count_of(split.n_several_grades, 'query')}"
-        cure = "ties keep this order in many tools and look like knowledge: shuffle the rows, or use ties=expected"
+        cure = "many tools keep this order for ties, which inflates metrics: shuffle the rows, or use ties=expected"
         found = f"in {of_all} the documents are sorted by label"
         yield Finding("sorted-labels", "warning", split.name, found, cure)
     barren = split.n_without_relevant / split.n_queries

@@ -69,7 +69,7 @@ def fetch(download: Download, folder: Path, progress: Progress | None = None, pa
         fruitless = 0 if gained >= min(download.size // 100 + 1, _MEANINGFUL) else fruitless + 1
         if fruitless >= _FRUITLESS:
             there = f"{count_of(download.size, 'byte')}, {_size(part):,} are there"
-            raise _failed(download, problem, there, "run the same command again, it goes on from there")
+            raise _failed(download, problem, there, "run the same command again to resume")
         if fruitless:
             time.sleep(pause_s * 2 ** (fruitless - 1))
 

@@ -58,7 +58,7 @@ CHECKS = {
     ),
     "rank_invalid": _Check("error", "rows", f"ranks are missing or not {A_RANK}", "positions count from 1"),
     "never_shown": _Check(
-        "error", "rows", "rows have no rank: nothing says what users would have made of items that were never shown",
+        "error", "rows", "rows have no rank: there are no events for items that were never shown",
         "leave them out: candidates can be compared on what was shown",
     ),
     "score_invalid": _Check("error", "rows", "scores are missing or NaN", "a score per row: NaN has no rank"),
@@ -74,17 +74,17 @@ CHECKS = {
         "with each", "use ndcg(gain=linear)@K, or fewer grades",
     ),
     "grade_off_scale": _Check(
-        "error", "rows", "grades are above the top of the scale", "raise relevance.max_grade, or mend the labels",
+        "error", "rows", "grades are above the top of the scale", "raise relevance.max_grade, or repair the labels",
     ),
     "grade_missing": _Check(
-        "warning", "rows", "rows have no label, which is seldom by chance: what stood low was looked at less",
+        "warning", "rows", "rows have no label, seldom at random: low ranks are examined less",
         "label them, or read the numbers as those of the labelled rows",
     ),
     "dwell_missing": _Check(
         "warning", "rows", "clicks have no dwell time and a later one of the query has none either: no last click; "
         "they do not count", "log how long users stayed; only a visit's last click may lack it",
     ),
-    "event_invalid": _Check("error", "rows", "event counts are negative or no numbers", "0, 1, 2 … per row"),
+    "event_invalid": _Check("error", "rows", "event counts are negative or not numbers", "0, 1, 2 … per row"),
     "time_missing": _Check("error", "rows", "timestamps are missing", "every row has a time"),
     "time_out_of_range": _Check(
         "error", "rows", "timestamps lie before 1990 or after 2100", "seconds taken for milliseconds?",
@@ -124,7 +124,7 @@ CHECKS = {
         "warning", "rows", "values of a feature are infinite; they count as missing", "a finite number, or nothing",
     ),
     "unknown_event": _Check(
-        "warning", "events", "events have names that the rule does not know",
+        "warning", "events", "events have names that the rule does not have",
         "add them to relevance.events, or to negative",
     ),
     "orphan_event": _Check(
@@ -133,10 +133,10 @@ CHECKS = {
     ),
     "score_tied": _Check("note", "queries", "queries have tied scores; ties count as the mean over their orders", ""),
     "no_event": _Check(
-        "note", "rows", "rows have no event; they count as not relevant, whether users looked at them or not", "",
+        "note", "rows", "rows have no event; they count as not relevant, whether users examined them or not", "",
     ),
     "not_judged": _Check(
-        "note", "rows", "rows lie below the last one of their list that users did anything with; nobody judged them",
+        "note", "rows", "rows lie below the last one of their list with an event; they are unjudged",
         "",
     ),
     "one_item": _Check("note", "queries", "queries list a single item, which no ranking can get wrong", ""),

@@ -1,4 +1,4 @@
-"""alpha-NDCG: gains that shrink with every document that says the same again."""
+"""alpha-NDCG: gains that shrink with every document that repeats a subtopic."""
 
 import math
 from dataclasses import dataclass

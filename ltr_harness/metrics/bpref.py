@@ -21,7 +21,7 @@ class BPref(BinaryMetric):
 
     Source: Buckley & Voorhees 2004, in trec_eval's form; ties: exact mean over their orders.
 
-    When to use: Judgments are incomplete: runs retrieve many documents that nobody has looked at, and the
+    When to use: Judgments are incomplete: runs retrieve many unjudged documents, and the
         other metrics would count these as not relevant.
 
     When not: On learning-to-rank files, where every document is judged. As the number that decides: it does

@@ -26,7 +26,7 @@ class ERR(Metric):
             .51 on a scale to 4 and .91 on a scale to 3. Without it the largest label first seen is taken.
         continuation: chance that an unsatisfied user reads on.
         stop: ``exp`` as above, ``linear`` R(g) = g / (max_grade + 1), ``label`` R(g) = g: labels are probabilities, and
-            `max_grade` says nothing.
+            `max_grade` has no effect.
         discount: what it is worth to be satisfied at rank r: ``reciprocal`` 1/r, ``log2`` 1/log2(1 + r), ``letor``
             (1, 1, 1/log2 3, …), ``none`` 1 at every rank, or a table of factors from 0 to 1.
 
@@ -36,7 +36,7 @@ class ERR(Metric):
         far less than the first. Unlike `mrr` it goes on counting after the first hit, a little.
 
     When not: When users want many results, or when the top of the scale is not fixed: `max_grade` must
-        come from the experiment. Where most queries have no document of a high grade, `nerr` says more.
+        come from the experiment. Where most queries have no document of a high grade, prefer `nerr`.
 
     Example:
         >>> from ltr_harness import evaluate

@@ -1,4 +1,4 @@
-"""Judged: how much of what was shown anybody has judged."""
+"""Judged: the share of judged documents."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from ltr_harness.metrics.rbp_residual import judged_rows
 
 @dataclass(frozen=True, kw_only=True)
 class Judged(Metric):
-    """How many of the first K documents somebody has judged: where it is low, every other metric guesses.
+    """The share of judged documents among the first K: where it is low, every other metric is a guess.
 
     Judged@K = judged documents in the first K / min(K, n). Learning-to-rank files judge every document, so it is
     1 there; runs over a collection are where it matters. Defined for every query that lists a document.
@@ -23,7 +23,7 @@ class Judged(Metric):
     When to use: Before believing any other number on runs over a collection, above all for a new kind of
         system whose documents the judges have never seen.
 
-    When not: To choose between models: a high share says that a number is known, not that it is good.
+    When not: To choose between models: a high share means a reliable number, not a good one.
 
     Example:
         >>> from ltr_harness import evaluate
@@ -40,7 +40,7 @@ class Judged(Metric):
         super().__post_init__()
         if self.ties in ("worst", "best"):
             raise MetricError(
-                f"judged: ties={self.ties} orders by label, which says nothing here; expected expected, stable or id"
+                f"judged: ties={self.ties} orders by label, which has no meaning here; expected expected, stable or id"
             )
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:

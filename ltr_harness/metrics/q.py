@@ -30,7 +30,7 @@ class Q(Metric):
     When to use: Graded labels and a need for many relevant documents: `map` that sees grades, `ndcg` that sees
         precision.
 
-    When not: For a handful of documents at the top, and where nobody has heard of it: `ndcg` is what readers
+    When not: For a handful of documents at the top, and where it is unknown: `ndcg` is what readers
         expect.
 
     Example:

@@ -19,7 +19,7 @@ class RBP(BinaryMetric):
 
     RBP@K = (1 - p) * sum over ranks r <= K of utility(label_r) * p^(r-1): expected utility over the expected
     number of documents looked at, 1 / (1 - p). Not normalised: n relevant documents in a list of n give 1 - p^n, and
-    what the unseen rest could still add is `rbp_residual`. Small p looks at the top alone; try several.
+    `rbp_residual` is the most that the unseen rest can add. Small p looks at the top alone; try several.
 
     Attributes:
         p: persistence, in (0, 1); must be given.
@@ -28,7 +28,7 @@ class RBP(BinaryMetric):
 
     Source: Moffat & Zobel 2008; ties: exact mean over their orders.
 
-    When to use: To say how patient users are, instead of cutting at K: persistence 0.5 is a user who
+    When to use: To model the patience of users, instead of cutting at K: persistence 0.5 is a user who
         hardly scrolls, 0.95 one who reads pages. Works with binary and graded labels; report several
         values of p.
 

@@ -1,4 +1,4 @@
-"""RBP's residual: how much of it nobody can know yet."""
+"""RBP's residual: the part that unjudged documents leave open."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class RBPResidual(RBP):
 
     When to use: Beside every `rbp`, with the same p: how much of the number is not known.
 
-    When not: To choose between models: it says nothing about the order of what was judged.
+    When not: To choose between models: it does not depend on the order of the judged documents.
 
     Example:
         >>> from ltr_harness import evaluate
@@ -51,7 +51,7 @@ class RBPResidual(RBP):
 
 
 def judged_rows(judgments: Judgments) -> NDArray[np.float64]:
-    """float64 (n_rows,), 1 where somebody judged the row."""
+    """float64 (n_rows,), 1 where the row is judged."""
     if judgments.judged is None:
         return np.ones(judgments.groups.n_rows)
     return judgments.judged.astype(np.float64)

@@ -15,7 +15,7 @@ from ltr_harness.metrics.dcg import cumulated
 class RPrec(BinaryMetric):
     """Precision at R, the number of the query's relevant documents, where precision and recall are equal.
 
-    R-precision = (relevant documents in the first R) / R. Every query brings its own cutoff, so there is no K.
+    R-precision = (relevant documents in the first R) / R. Every query has its own cutoff, so there is no K.
 
     Source: Buckley & Voorhees 2000; expectation under ties: McSherry & Najork 2008.
 

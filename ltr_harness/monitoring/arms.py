@@ -74,8 +74,9 @@ def sentence(differences: Sequence[ArmDifference], control: str, family: str) ->
             names = [f"{d.measure} ({d.difference.value:+.4f})" for d in others if d.verdict == word]
             words += [f"{word} at {', '.join(names)}"] if names else []
         rest = "; ".join(words) or ("no other measure stands out" if others else "")
-        numbers += f". {rest[:1].upper()}{rest[1:]}" if rest else ""
-        said.append(f"{arm} {how} {control} at {first.measure}{numbers}.")
+        said.append(
+            f"{arm} {how} {control} at {first.measure}{numbers}{'. ' if rest else ''}{rest[:1].upper()}{rest[1:]}."
+        )
     return " ".join(said)
 
 
@@ -169,7 +170,7 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
     if lacking := int(((counts > 0).any(axis=1) & ~together).sum()):
         notes.append(f"{count_of(lacking, 'window')} without all arms {plural('is', lacking)} left out")
     if "time" not in production:
-        notes.append("without columns.timestamp nobody can tell whether the arms were shown at the same time")
+        notes.append("without columns.timestamp it is unchecked that arms were shown at the same time")
     rows = rows[together[cut.codes[rows]]]
     unit = np.unique(unit[rows], return_inverse=True)[1]
     n = int(unit.max(initial=-1)) + 1
@@ -348,13 +349,7 @@ def section(result: MonitorResult) -> list[Block]:
     arms = result.arms
     assert arms is not None
     return [
-        Heading(
-            "Arms",
-            finding="no verdict"
-            if arms.withheld
-            else f"{len(arms.worse)} of {len(arms.differences)} are worse",
-            matters=bool(result.n_alerts("arm")) or not result.changes,
-        ),
+        Heading("Arms"),
         Paragraph(arms.verdict, "warning" if arms.withheld else "lead"),
         _differences(arms, result),
         _shares(arms),
@@ -387,10 +382,10 @@ def _differences(arms: ArmComparison, result: MonitorResult) -> Table:
 
 def _shares(arms: ArmComparison) -> Table:
     total = sum(arm.n_units for arm in arms.arms)
-    units = f"{units_in_words(arms.unit)}: what was given an arm."
+    units = f"{units_in_words(arms.unit)}: assigned to an arm."
     return table_of(
         "arm_shares",
-        "Who got which arm; below p = .001 no verdict is given.",
+        "Assignment to the arms; below p = .001 there is no verdict.",
         arms.arms,
         (Column("Arm", "code"), "name"),
         (Column("Queries", "count"), "n_queries"),

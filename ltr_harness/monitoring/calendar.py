@@ -220,15 +220,15 @@ class DaysDiffer:
         if self.source == "the baseline" and self.variance.n >= _ENOUGH:
             return ""
         return (
-            f"{self.variance.n} {self.unit}s of {self.source} do not show how alike neighbouring {self.unit}s are; "
-            f"where they are alike, an alert may be a run of bad {self.unit}s; expected {_ENOUGH} in the baseline"
+            f"{self.variance.n} {self.unit}s of {self.source} are too few for the correlation of neighbouring "
+            f"{self.unit}s: an alert may be a run of bad {self.unit}s; expected {_ENOUGH} in the baseline"
         )
 
     def __str__(self) -> str:
-        spread, known = f"sd {self.variance.variance**0.5:.4f}", self.variance.n
+        spread, n = f"sd {self.variance.variance**0.5:.4f}", self.variance.n
         if self.correlation:
             spread += f", correlation of neighbours {self.correlation:.2f}"
-        return f"{self.unit}s differ by themselves ({spread}, from {known} of {self.source})"
+        return f"{self.unit}-to-{self.unit} variation: {spread} ({n} {self.unit}s of {self.source})"
 
 
 def share_of_variance(weights: Floats, correlation: float) -> float:

@@ -64,7 +64,7 @@ class Columns(ListColumns):
     """Which column plays which role."""
 
     pair_key: Name | None = Field(
-        default=None, description="What recurs in both periods, such as the query's text."
+        default=None, description="Key that recurs in both periods, such as the query's text."
     )
     segments: Names = Field(default=(), description="Columns that describe the query, equal in all its rows.")
     features: Names = Field(
@@ -73,7 +73,7 @@ class Columns(ListColumns):
     )
     online: Names = Field(
         default=(),
-        description="What users did (clicks, dwell time, conversion): shown beside the metric, window by window.",
+        description="User behaviour (clicks, dwell time, conversion): shown beside the metric, window by window.",
     )
     subtopics: Names = Field(
         default=(),
@@ -99,7 +99,7 @@ class Windows(Part):
         default="UTC", description="Days begin at its midnight."
     )
     trailing: int = Field(
-        default=7, ge=0, le=10_000, description="Windows averaged to see small lasting drops; 0 for none."
+        default=7, ge=0, le=10_000, description="Windows averaged to find small lasting drops; 0 for none."
     )
     min_queries: int = Field(default=200, ge=1, description="Windows with fewer are shown and not tested.")
     season: Literal["none", "weekday", "hour", "hour_of_week"] = Field(
@@ -118,19 +118,19 @@ class Compare(Part):
     alternative: Literal["drop", "change"] = "drop"
     alpha: float = Field(default=0.05, gt=0, lt=1)
     min_drop: float = Field(
-        default=0.01, ge=0, description="Smaller drops are stated, and raise no alert however significant."
+        default=0.01, ge=0, description="Smaller drops are reported and raise no alert, however significant."
     )
     correct: Literal["bonferroni", "sequence"] = Field(
         default="bonferroni",
-        description="bonferroni: over the tests of one run; sequence, with a history, over all runs there will ever "
-        "be, and the mean of all windows is watched as well.",
+        description="bonferroni: over the tests of one run; sequence, with a history, over all future runs, and "
+        "the mean of all windows is watched as well.",
     )
     confidence: float = Field(default=0.95, gt=0.5, lt=1)
     adjust: Names = Field(
         default=(),
-        description="Segments, features and the pair_key whose relation to the metric, as the baseline has it, is "
-        "taken out of every value before windows are tested: less chance in the difference, and none of what another "
-        "mix of them explains. Nothing that the ranker has a hand in.",
+        description="Covariates: segments, features and the pair_key. Their relation to the metric in the baseline is "
+        "removed from every value before windows are tested, so differences have less variance and no effect of "
+        "another mix. Leave out what the ranker influences.",
     )
 
 
@@ -268,7 +268,7 @@ class MonitorConfig(Part):
     )
     empty: Literal["skip", "zero", "one"] = Field(
         default="skip",
-        description="What a query without a relevant document counts; the others are shown beside it.",
+        description="Value of a query without a relevant document; the other rules are shown beside it.",
     )
     windows: Windows = Windows()
     compare: Compare = Compare()
@@ -280,7 +280,7 @@ class MonitorConfig(Part):
     parity: Parity | None = None
     ubi: Ubi | None = None
     alerts: Alerts = Alerts()
-    seed: int = Field(default=0, ge=0, description="Changes nothing now: CUSUM of version 0.2 drew with it.")
+    seed: int = Field(default=0, ge=0, description="Has no effect; version 0.2 used it for CUSUM.")
     _outdated: str = PrivateAttr(default="")
 
     @property

@@ -266,22 +266,20 @@ def section(result: MonitorResult) -> list[Block]:
     if not result.drift:
         return []
     gain = any(not math.isnan(f.gain) for f in result.drift)
-    missing = any(f.missing_before or f.missing_now for f in result.drift)
     broken = {f.column: f for f in result.drift if f.broken}
     drifted = sum(f.drifted for f in result.drift)
-    finding = f"{len(broken)} broken, " * bool(broken) + f"{drifted} of {len(result.drift)} drifted"
     mix = "Mix term: the part of the change due to other shares of the feature's bins."
-    unmatched = "The part that lies where only one period has values, or where the input broke: no mix."
-    limit = "The floor, or what chance would reach at this many queries."
+    unmatched = "The part where only one period has values, or where the input broke: not a mix."
+    limit = "The floor, or the value that chance reaches at this many queries."
     in_sd = "Of the baseline; of items, where items of a query differ."
-    carried = "How far the values have to be carried, on average."
+    carried = "Mean distance that the values moved."
     distance = "Kolmogorov-Smirnov distance of numbers, Jensen-Shannon divergence of segments."
     of_gain = "The feature's share of the gain of all splits of the model."
     return [
-        Heading("Features", finding=finding, matters=bool(broken) or result.verdict.cause == "covariate"),
+        Heading("Features"),
         Paragraph(
             f"{drifted} of {count_of(len(result.drift), 'feature')} drifted. Drift alone is not a cause: the first "
-            "column says how much of the change each one explains, and orders the table."
+            "column has the share of the change that each one explains, and orders the table."
         ),
         *(Paragraph(f"{f.column} {f.broken}.", "warning") for f in broken.values()),
         table_of(
@@ -306,11 +304,11 @@ def section(result: MonitorResult) -> list[Block]:
             (Column("Wasserstein in sd", "number", hint=carried), "carried"),
             (Column("KS or JS", "number", hint=distance), "distance"),
             (Column("KS p", "p", hint="With many queries everything is significant; PSI is the size."), "p"),
-            (Column("Missing before", "percent"), "missing_before") if missing else None,
-            (Column("Missing now", "percent"), "missing_now") if missing else None,
+            (Column("Missing before", "percent"), "missing_before"),
+            (Column("Missing now", "percent"), "missing_now"),
             (Column("Gain", "percent", hint=of_gain), "gain") if gain else None,
             (
-                Column("PSI x gain", "number", hint="Drift that the model can notice; no order of causes."),
+                Column("PSI x gain", "number", hint="Drift weighted by importance; not an order of causes."),
                 lambda f: f.psi * f.gain,
             )
             if gain

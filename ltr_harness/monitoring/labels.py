@@ -115,11 +115,7 @@ def still_arriving(tests: Sequence[LabelTest], cut: Cut) -> bool:
 
 
 def section(result: MonitorResult) -> list[Block]:
-    changed = len({test.what for test in result.labels if test.alert})
-    heading = Heading(
-        "Label health", finding=f"{changed} changed" if result.labels else "", matters=bool(changed)
-    )
-    blocks: list[Block] = [heading, *_coverage(result)]
+    blocks: list[Block] = [Heading("Label health"), *_coverage(result)]
     shown = [test for test in result.labels if test.window == "all" or test.alert]
     if shown:
         blocks.append(
@@ -140,9 +136,7 @@ def section(result: MonitorResult) -> list[Block]:
             )
         )
     if len(result.windows) > 1:
-        if len({w.relevant_share for w in result.windows}) > 1:
-            blocks.append(_chart(result))
-        blocks.append(Details("Labels window by window", (_windows(result),)))
+        blocks += [_chart(result), Details("Labels window by window", (_windows(result),))]
     return blocks if len(blocks) > 1 else []
 
 
@@ -166,13 +160,13 @@ def _coverage(result: MonitorResult) -> list[Block]:
         )
         covered.append(f"{1 - share - unseen.get(log, 0.0):.1%} of {log}'s rows{below}")
     if covered:
-        text = f"Users did something with {', '.join(covered)}; all others count as not relevant, looked at or not."
+        text = f"Users acted on {', '.join(covered)}; all others count as not relevant, examined or not."
         blocks.append(Paragraph(text, "note"))
     if missing := shares["grade_missing"]:
         labelled = ", ".join(f"{1 - share:.1%} of {log}'s rows" for log, share in missing.items())
         text = (
-            f"Labels cover {labelled}. Labels are not missing by chance: what stood low was looked at less, so the "
-            "metric flatters the ranking that chose what was labelled."
+            f"Labels cover {labelled}. They are not missing at random: low ranks are examined less, so the "
+            "metric favours the ranking that the labels come from."
         )
         blocks.append(Paragraph(text, "warning"))
     return blocks

@@ -62,7 +62,7 @@ def _merged(source: Node, own: Node) -> dict[str, Any]:
     """The rule that is named, with what is of production's log."""
     place = str(source.place)
     if odd := sorted(own.mapping.keys() - {*_OF_THE_LOG}):
-        found = f"relevance.from beside {', '.join(odd)}, which the rule of {source.value} says"
+        found = f"relevance.from beside {', '.join(odd)}, which the rule of {source.value} has"
         cure = f"leave out one of them; {', '.join(_OF_THE_LOG)} may stand beside it"
         raise ConfigError(Problem(place, found, cure=cure))
     path = Path(str(absolute_path(source).value))
@@ -254,7 +254,7 @@ def _about_metrics(config: MonitorConfig, place: str, of_relevance: str) -> Iter
             found = f"metrics: {metric} needs the top of the scale of grades"
             yield Problem(place, found, "relevance.max_grade", "add relevance: {max_grade: 4}")
         if config.relevance.cuts_lists and refuses_short_lists(metric):
-            found = f"{metric} gives 0 to lists shorter than K, and relevance cuts lists where nobody judged"
+            found = f"{metric} gives 0 to lists shorter than K, and relevance cuts lists at unjudged rows"
             cure = "leave out short_list=zero, or unseen and unlabelled"
             yield Problem(of_relevance, found, "lists as they were shown", cure)
     if config.primary.diagnostic:
@@ -303,14 +303,14 @@ def _about_adjusting(config: MonitorConfig, place: str) -> Iterator[Problem]:
             if known:
                 yield Problem(place, found, f"one of {', '.join(known)}", did_you_mean(name, known))
             else:
-                expected = "columns that say what is known of the queries"
+                expected = "columns that describe the queries"
                 yield Problem(place, found, expected, "name it under columns, too")
     if columns.cluster_id is not None and columns.pair_key in config.compare.adjust:
         yield Problem(
             place,
             f"compare.adjust: {columns.pair_key!r} beside columns.cluster_id: queries of one key are alike, and "
             "those of one user",
-            "one kind of queries that count together",
+            "one unit of queries",
             "leave out cluster_id, or adjust by segments and features",
         )
 
@@ -320,8 +320,8 @@ def json_schema() -> dict[str, Any]:
     schema = MonitorConfig.model_json_schema()
     schema["$defs"]["Relevance"]["properties"][FROM] = {
         "type": "string",
-        "description": "A run, a folder of runs or an experiment file whose rule this is; beside it stands only what "
-        "is of production's log.",
+        "description": "A run, a folder of runs or an experiment file with the rule; beside it stand only "
+        "settings of production's log.",
     }
     schema["properties"]["extends"] = {"type": "string", "description": "A file this one builds on."}
     schema["title"] = "ltr-harness monitor"

@@ -328,8 +328,8 @@ def _sentence(whole: ParityWindow, run: str, config: MonitorConfig) -> str:
     n = round(whole.share.value * whole.n_rows)
     effect = "" if whole.effect != whole.effect else f", which moved {config.primary} by {whole.effect:+.4f}"
     return (
-        f"{n:,} of {rows} ({whole.share_text}) have another score than {run} gives for the logged features; it would "
-        f"have ordered {100 * whole.reordered:.1f} % of the queries otherwise{effect}."
+        f"{n:,} of {rows} ({whole.share_text}) differ from the score of {run} for the logged features; it would "
+        f"have ordered {100 * whole.reordered:.1f} % of the queries differently{effect}."
     )
 
 
@@ -337,11 +337,7 @@ def section(result: MonitorResult) -> list[Block]:
     parity = result.parity
     assert parity is not None
     blocks: list[Block] = [
-        Heading(
-            "Served scores",
-            finding=f"{parity.whole.share.value:.1%} of rows differ",
-            matters=bool(parity.alerts) or not result.changes,
-        ),
+        Heading("Served scores"),
         Paragraph(parity.verdict, "warning" if parity.alerts else "lead"),
         _windows(parity, result),
     ]
@@ -382,7 +378,7 @@ def _windows(parity: Parity, result: MonitorResult) -> Table:
     effect = f"On {result.primary}: by the logged scores, less by the model's."
     incomplete = Column("Incomplete", "percent", hint="Of the rows that differ, those that lack a feature.")
     others = Column("Others", "percent", hint="Of the rows that agree, those that lack a feature.")
-    reordered = "Queries that the model would have ordered otherwise."
+    reordered = "Queries that the model would have ordered differently."
     return table_of(
         "parity",
         f"Logged scores against those of {parity.model} for the logged features.",

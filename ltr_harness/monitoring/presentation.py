@@ -129,9 +129,9 @@ def _effective(table: pd.DataFrame) -> float:
 
 _SIGNATURES = {
     "none": "The positives are spread over the ranks as before.",
-    "page": "Rank 1, which everybody looks at, is as before while other ranks moved: this is what a changed page does.",
-    "proportional": "All ranks moved alike: this is what lost events do.",
-    "ranking": "The shape changed, and rank 1 with it, or nobody can tell: a changed ranking does this; so may a page.",
+    "page": "Rank 1, which all users examine, is as before while other ranks moved: a changed page has this effect.",
+    "proportional": "All ranks moved alike: lost events have this effect.",
+    "ranking": "The shape changed, with rank 1 or without a test of it: a changed ranking has this effect; a page may.",
 }
 
 
@@ -139,15 +139,14 @@ def section(result: MonitorResult) -> list[Block]:
     seen = result.presentation
     assert seen is not None
     blocks: list[Block] = [
-        Heading("Presentation", finding="changed" if seen.changed else "as before", matters=seen.changed),
+        Heading("Presentation"),
         Paragraph(f"{CAUTION[0].upper()}{CAUTION[1:]}. {_SIGNATURES[seen.signature]}"),
         _chart(seen),
         _ranks_table(result, seen),
     ]
     if seen.ips is not None:
         said = [
-            f"IPS-DCG, gains weighted by 1/propensity: {seen.ips_before:.4f} before, "
-            f"{seen.ips_now:.4f} now, {seen.ips}, "
+            f"IPS-DCG, gains weighted by 1/propensity: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}, "
             f"p {p_value(seen.ips.p)}."
         ]
         if seen.ips_normalised is not None:

@@ -250,7 +250,7 @@ def _weekdays_apart(periods: Periods) -> tuple[Ints, list[str]]:
     if not lacking.size:
         return nothing, []
     long = theirs.size >= _A_PATTERN
-    counted = "how these days differ by themselves counts as change"
+    counted = "ordinary differences of these days count as change"
     then = "these days are shown and not compared" if long else counted
     names = ", ".join(_WEEKDAYS[day] for day in lacking)
     notice = f"the baseline has no {names}: {then}; expected a baseline of whole weeks"

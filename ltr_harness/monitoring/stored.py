@@ -123,7 +123,7 @@ def _refuse_differences(place: str, theirs: dict[str, Any], ours: dict[str, Any]
     problems = []
     if theirs.get("metrics") != ours["metrics"]:
         before, now = (", ".join(side.get("metrics", [])) for side in (theirs, ours))
-        expected = "the same metrics: another K, gain or rule for empty queries is another question"
+        expected = "the same metrics: another K, gain or rule for empty queries is another metric"
         problems.append(Problem(place, f"was measured by {before}, production is by {now}", expected))
     problems += _rule_differences(place, theirs.get("relevance", {}), ours["relevance"])
     if theirs.get("ips") != ours["ips"]:

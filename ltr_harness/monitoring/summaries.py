@@ -21,7 +21,6 @@ from ltr_harness.monitoring.result import (
 )
 from ltr_harness.report.blocks import Badge, Block, Column, Details, Heading, Paragraph, Tone
 from ltr_harness.stats.several_samples import bonferroni
-from ltr_harness.wording import count_of
 
 _WORST = 20
 _CORRELATED = 4  # windows; fewer have some rank correlation or other
@@ -136,14 +135,10 @@ def log_section(result: MonitorResult) -> list[Block]:
         sortable=False,
     )
     if not result.findings:
-        return [
-            Heading("The log", finding="all checks passed"),
-            lengths,
-            Paragraph("Every check of the contract passed."),
-        ]
+        return [Heading("The log"), lengths, Paragraph("Every check of the contract passed.")]
     found = table_of(
         "contract",
-        "What the checks found; warnings more frequent than in the baseline raise alerts.",
+        "Findings of the checks; warnings more frequent than in the baseline raise alerts.",
         result.findings,
         (Column("Check", "code"), "check"),
         (Column("Log"), "log"),
@@ -154,8 +149,7 @@ def log_section(result: MonitorResult) -> list[Block]:
         (Column("Meaning"), "meaning"),
         (Column("Examples", "code"), lambda f: ", ".join(f.examples)),
     )
-    finding = count_of(len({f.check for f in result.findings}), "finding")
-    return [Heading("The log", finding=finding, matters=bool(result.n_alerts("contract"))), lengths, found]
+    return [Heading("The log"), lengths, found]
 
 
 def worst_section(result: MonitorResult) -> list[Block]:
@@ -175,7 +169,7 @@ def worst_section(result: MonitorResult) -> list[Block]:
         (Column("Before", "metric"), "before") if paired else None,
         (Column("Grades in the order shown", "code"), "grades"),
     )
-    return [Heading("Worst queries", finding=f"{len(result.worst)} to read"), worst]
+    return [Heading("Worst queries"), Details("Queries to read", (worst,))]
 
 
 def online_section(result: MonitorResult) -> list[Block]:
@@ -187,7 +181,7 @@ def online_section(result: MonitorResult) -> list[Block]:
     correlation = "Spearman's, over the windows' means; from four windows on."
     means = table_of(
         "online",
-        "What users did: means over queries.",
+        "User behaviour: means over queries.",
         result.online,
         (Column("Column", "code"), "name"),
         (Column("Before", "number"), "before"),
@@ -205,5 +199,5 @@ def online_section(result: MonitorResult) -> list[Block]:
         (Column(result.primary, "metric"), lambda w: w.interval.value),
         *((Column(o.name, "number"), lambda w, name=o.name: w.online[name]) for o in result.online),
     )
-    proxy = f"{result.primary} is a proxy. If it and what users do go different ways, one of them is measured wrongly."
+    proxy = f"{result.primary} is a proxy. Where user behaviour moves apart from it, one of them is measured wrongly."
     return [Heading("Online"), Paragraph(proxy), means, Details("Window by window", (by_window,))]

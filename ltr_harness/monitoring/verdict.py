@@ -231,7 +231,7 @@ def _parity_line(parity: Parity) -> _Line:
     windows = [window.label for window in parity.alerts if window is not parity.whole]
     worst = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
     text = (
-        f"{worst.share_text} of rows have another score than by {parity.model}, {100 * worst.reordered:.1f} % of "
+        f"{worst.share_text} of rows differ from the score of {parity.model}, {100 * worst.reordered:.1f} % of "
         f"queries another order, {_p(worst.p_corrected)}"
     )
     return _Line("parity", text + _in_windows(windows))
@@ -384,7 +384,7 @@ def _significant(part: Estimate, total: float, share: float) -> bool:
 def _beside(drift: FeatureDrift) -> str:
     """What is said of an input that broke and is not the cause, or not shown to be."""
     least, most = _CONTRAST
-    said = "whether that is the cause cannot be told, as next to no query is without"
+    said = "whether that is the cause cannot be tested: almost no query is without"
     if least <= drift.lacking <= most:
         said = "that does not explain the change"
     return f"{drift.column} {drift.broken}; {said}."
@@ -439,7 +439,7 @@ def _without_parity(evidence: Evidence) -> Verdict:
     if broken := evidence.broken_inputs:
         return Verdict("input", moved, f"An input broke: {'; '.join(broken)}.", untold)
     if warnings := evidence.warnings:
-        where = f"The log itself is not as the baseline's: {warnings[0]}."
+        where = f"The log itself differs from the baseline's: {warnings[0]}."
         return Verdict("contract", moved, where, untold)
     better = change.difference.direction and evidence.worse(change.difference.value) < 0
     return Verdict("improved" if better else "healthy", moved, "", untold)
@@ -471,10 +471,10 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
     test = min(evidence.label_alerts, key=lambda t: first.index(t.what) if t.what in first else len(first))
     rates = f"{test.what} went from {test.before:.3f} to {test.now:.3f}"
     if evidence.labels_arriving:
-        what = f"Labels are still arriving: {rates}, less with every newer window."
+        what = f"Labels are still arriving: {rates}, lower in every newer window."
         cure = "The newest windows are immature; set relevance.maturity to leave them out."
         return Verdict(
-            "immature", what, cure, f"Whether the ranking changed there cannot be told yet: {moved}"
+            "immature", what, cure, f"Whether the ranking changed there cannot be tested yet: {moved}"
         )
     if not evidence.outage:
         unknown = Cause("presentation", "The page changed, or the ranking did.", {})
@@ -484,7 +484,7 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
     where = "Labels, not the ranking, changed; look at the event pipeline first."
     if evidence.config.relevance.chosen == "label" and test.what != LABELLED_DOCUMENTS:
         where = "Labels were lost, or other documents are retrieved: their order is not what changed."
-    untold = f"What the metric did meanwhile cannot be trusted, up or down: {moved}"
+    untold = f"The metric is unreliable meanwhile, up or down: {moved}"
     return Verdict("labels", f"Label outage: {rates}.", where, untold)
 
 
@@ -502,7 +502,7 @@ def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> 
         return Verdict("presentation", f"The page changed. {ips}. On clicks, {moved}", "", untold)
     if seen.ips.direction == "rose":
         return Verdict("improved", f"The ranking got better. {ips}. On clicks, {moved}", "", untold)
-    where = "Rank 1 is not shown to be as before: whether the page or the ranking changed cannot be told."
+    where = "Rank 1 is not shown to be as before: whether the page or the ranking changed is undecided."
     return Verdict("none", f"{ips}. On clicks, {moved}", where, untold)
 
 
@@ -513,9 +513,7 @@ def _untold(evidence: Evidence) -> str:
     if evidence.change is not None and "different queries" in evidence.change.method:
         said.append("the periods hold different queries, a weaker test than scoring the same ones twice")
     if evidence.days_unknown:
-        said.append(
-            "how much days differ by themselves is not known, and ordinary differences count as change"
-        )
+        said.append("day-to-day variation is unknown, so ordinary differences count as change")
     if evidence.effective_users < _FEW_USERS:
         users = f"{evidence.effective_users:.0f} of one size"
         said.append(f"few users decide: together they are worth about {users}")

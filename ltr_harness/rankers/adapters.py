@@ -57,7 +57,7 @@ class TreeModel(FittedModel):
         if self._is_of_classes:
             raise DataError(
                 "the score is an expected grade, not a sum over trees, and cannot be divided among features; "
-                "`ltr-harness show importance` says which features it needs"
+                "`ltr-harness show importance` has the features that it needs"
             )
         return np.asarray(self._shares(as_matrix(features, self._width())), dtype=np.float64)
 
@@ -386,7 +386,7 @@ def fixed_threads(library: Any) -> Iterator[None]:
             raise TrainingError(
                 Problem(
                     "OMP_DYNAMIC",
-                    "is set, so OpenMP may train with fewer threads than the run's record says",
+                    "is set, so OpenMP may train with fewer threads than the run's record has",
                     cure="unset it",
                 )
             ) from None

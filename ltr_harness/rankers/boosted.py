@@ -61,8 +61,7 @@ class BoostedRanker(Ranker):
     exclude: tuple[Name, ...] = Field((), description="Learn from all features but these.")
     categorical: tuple[Name, ...] = Field(
         (),
-        description="Features whose values are codes 0, 1, 2 … without an order; those that the reader took from texts "
-        "are so anyway.",
+        description="Features whose values are codes 0, 1, 2 … without an order; texts are categorical already.",
     )
     monotone: dict[str, Literal[-1, 1]] = Field(
         default_factory=dict,

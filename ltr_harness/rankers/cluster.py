@@ -130,7 +130,7 @@ class Session:
     def decide(self, attempt: int, rounds: int, score: Callable[[Session], NDArray[Any]], last: bool) -> int:
         """Evaluate a round by the validation rows' scores (n_rows,): the rounds to keep if it is the last, else 0."""
         if ALL_ROUNDS in self._decisions:
-            raise TrainingError("the command that asked for this model is over")
+            raise TrainingError("the command of this model has ended")
         scores = self._scoring.submit(score, self).result()
         stop = self.watching.record(attempt, rounds, {VALID: self.watching.means(VALID, scores)})
         return (self.watching.best_round or 0) if stop or last else 0

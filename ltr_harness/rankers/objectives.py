@@ -191,9 +191,8 @@ def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) 
     if optimised.depth is not None and optimised.depth < wanted:
         whose = primary if wanted == primary.k else f"the metric it optimises, @{wanted},"
         cautions.append(
-            f"{optimised.option} is {optimised.depth}: of pairs of rows below rank {optimised.depth} nothing "
-            "is learned, and "
-            f"{whose} looks at {wanted} ranks"
+            f"{optimised.option} is {optimised.depth}: pairs of rows below rank {optimised.depth} are ignored, and "
+            f"{whose} counts {wanted} ranks"
         )
     if optimised.k is not None and primary.k is not None and optimised.k < primary.k:
         cautions.append(f"the objective ends at rank {optimised.k}, and {primary} decides")

@@ -111,7 +111,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a ranker must know of its training data to say beforehand whether it can work.
+    """Facts of the training data that a ranker checks before training.
 
     Attributes:
         feature_names: as in the data.
@@ -122,7 +122,7 @@ class Facts:
         has_weights: its queries have weights.
         stopping: training stops early.
         n_blank: queries without a relevant document.
-        has_positions: rows know where they were displayed.
+        has_positions: rows have their display position.
         categories: features that are codes of texts.
         judgments: the labels themselves.
     """
@@ -168,7 +168,7 @@ class FittedModel(ABC):
         best_round: rounds the model consists of; None where there are none.
         rounds_trained: rounds it was trained for before the best was kept.
         history: the learning curves: `(round, data, metric, value)`, on the split `VALID`.
-        notes: what a reader of its numbers must know, such as that the model is constant.
+        notes: caveats for a reader of its numbers, such as that the model is constant.
         learned: what training found out besides the model, such as the bias of each display position.
     """
 
@@ -232,7 +232,7 @@ class Ranker(BaseModel, ABC):
         """
 
     def check_scoring(self, test: RankingDataset) -> list[Problem]:
-        """What would keep a trained model from scoring the test split; empty for all that score features."""
+        """Obstacles to scoring the test split with a trained model; empty for all that score features."""
         return []
 
     @property
@@ -246,11 +246,11 @@ class Ranker(BaseModel, ABC):
         return False
 
     def cautions(self, threads: int) -> list[str]:
-        """What a reader should know before training with that many threads; `check` prints it."""
+        """Caveats of training with that many threads; `check` prints them."""
         return []
 
     def cautions_beside(self, primary: Metric, max_grade: float) -> list[str]:
-        """What a reader should know of what it is trained for, where `primary` decides; `check` prints it.
+        """Caveats of its objective, where `primary` decides; `check` prints them.
 
         Args:
             primary: the metric that decides.
@@ -259,7 +259,7 @@ class Ranker(BaseModel, ABC):
         return []
 
     def search_space(self) -> dict[str, Any]:
-        """What `tune` searches where the configuration says ``built-in``; empty where there is nothing sensible.
+        """The search space of `tune` where the configuration has ``built-in``; empty where there is nothing sensible.
 
         Option to a list of values or to ``{"low": …, "high": …, "log": …}``, as in ``params.learning_rate``.
         """
@@ -273,7 +273,7 @@ class Ranker(BaseModel, ABC):
         """The same, its metrics having the scale's highest grade if they ask for one.
 
         Args:
-            max_grade: of the experiment's scale; None where nobody said it.
+            max_grade: of the experiment's scale; None where not given.
         """
         return self
 

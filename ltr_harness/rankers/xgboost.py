@@ -101,7 +101,7 @@ class XGBoostRanker(DataParallelRanker):
     )
     relevant: int | None = Field(
         None,
-        description="For rank:map, which knows only relevant and not: the lowest label that counts as relevant in "
+        description="For rank:map, whose labels are relevant or not: the lowest label that counts as relevant in "
         "training. Evaluation keeps the grades.",
     )
 

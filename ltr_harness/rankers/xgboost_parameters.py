@@ -240,7 +240,7 @@ def _threshold(objective: str, relevant: int | None, facts: Facts | None) -> Ite
             yield Problem("relevant", f"has no effect with the objective {objective}", cure="leave it out")
     elif relevant is None:
         expected = "the lowest label that counts as relevant in training, such as relevant: 1"
-        yield Problem("relevant", "not given: rank:map knows only relevant and not relevant", expected)
+        yield Problem("relevant", "not given: rank:map has only relevant and not relevant", expected)
     elif relevant < 1:
         yield Problem("relevant", f"found {relevant}: every document would be relevant", "at least 1")
     elif facts is not None and facts.max_label < relevant:

@@ -154,7 +154,7 @@ def describe(rule: Relevance) -> str:
     if rule.count == "log1p" and rule.from_events:
         extra.append("repeated events count log(1 + n)")
     if rule.unseen != "zero":
-        extra.append("rows below the last one that users did anything with are not judged")
+        extra.append("rows below the last one with an event are not judged")
     return "; ".join([said, *extra])
 
 
@@ -164,7 +164,7 @@ def _looked(rule: Relevance) -> str:
         return ""
     given = rule.propensity
     by = f"column {given.column}" if given.column else given.source or "by a given table"
-    return f"the probability that users looked at its rank ({by}; at least {given.clip:g})"
+    return f"the probability that users examined its rank ({by}; at least {given.clip:g})"
 
 
 RELEVANT, LABELLED = "relevant", "labelled"

@@ -84,9 +84,9 @@ class PropensityLog(Part):
     baseline_path: str | None = Field(
         default=None, description="The experiment on the baseline's page, where it differs."
     )
-    query_id: str = Field(default="query_id", description="Which list a row is of.")
+    query_id: str = Field(default="query_id", description="Identifier of the row's list.")
     rank: str = Field(default="rank", description="Position shown, from 1.")
-    original: str = Field(default="original_rank", description="Position before chance had its way.")
+    original: str = Field(default="original_rank", description="Position before randomisation.")
     click: str = Field(default="click", description="How often it was clicked.")
 
 
@@ -138,8 +138,8 @@ class Relevance(Part):
     mode: Literal["label", "match", "sum", "max", "weighted_sum", "ladder", "ips", "doubly_robust"] | None = (
         Field(
             default=None,
-            description="label where nothing is said about events, else max, the highest weight that happened. ips and "
-            "doubly_robust estimate what it would be had users looked at every row alike.",
+            description="label where no events are given, else max, the highest weight that happened. ips and "
+            "doubly_robust estimate it as if users had examined every row alike.",
         )
     )
     label: Name = Field(
@@ -163,13 +163,13 @@ class Relevance(Part):
         default=(), description="Conditions and grades, the first that holds wins."
     )
     propensity: Propensity | None = Field(
-        default=None, description="ips, doubly_robust: how likely users looked at each rank."
+        default=None, description="ips, doubly_robust: how likely users examined each rank."
     )
     count: Literal["any", "log1p"] = Field(default="any", description="Two clicks: one, or log(1 + 2).")
     dwell: Dwell | None = None
     unseen: Literal["zero", "ignore_below_last_click"] = Field(
         default="zero",
-        description="ignore_below_last_click: rows below the last one that users did anything with are not judged. "
+        description="ignore_below_last_click: rows below the last one with an event are not judged. "
         "Moves what counts rows without an event (precision, f1, bpref), not ndcg, mrr, map, err or recall.",
     )
     clip: float | None = Field(default=None, gt=0, description="Largest grade of weighted_sum.")
@@ -281,12 +281,12 @@ class Relevance(Part):
             raise ValueError(f"mode {mode} without events; expected such as events: {{click: 1, buy: 4}}")
         if self.estimates and not (self.events and self.propensity):
             raise ValueError(
-                f"mode {mode} lacks a part; expected events, and propensity: how likely each rank is looked at"
+                f"mode {mode} lacks a part; expected events, and propensity: how likely each rank is examined"
             )
         if self.propensity and not self.estimates:
             raise ValueError(f"propensity with mode {mode}; expected mode ips or doubly_robust")
         if self.estimates and self.unseen != "zero":
-            raise ValueError(f"unseen with mode {mode}; expected none: propensities say what was looked at")
+            raise ValueError(f"unseen with mode {mode}; expected none: propensities model examination")
         if mode == "sum" and not (self.events or self.positive):
             raise ValueError("mode sum without events; expected such as positive: [click, buy]")
         if mode == "ladder" and not self.ladder:

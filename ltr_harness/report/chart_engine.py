@@ -74,7 +74,7 @@ class _Engine:
         if answer is None:
             _end(process, self._owner)
             self._process = None
-            self._death = f"the chart engine {'dies of it' if self._ready else _ended(process)}"
+            self._death = f"the chart engine {'crashes on it' if self._ready else _ended(process)}"
         return answer
 
     def _started(self) -> subprocess.Popen[bytes]:

@@ -17,12 +17,10 @@ from urllib.parse import quote
 import numpy as np
 from pydantic import BaseModel
 
-from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.errors import DataError
 from ltr_harness.files import UNFINISHED
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Report, Section, Table
-from ltr_harness.report.sections.verdict import PILLS
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import RECORD, encoded
 from ltr_harness.runs.record import Record
@@ -61,8 +59,6 @@ class Experiment:
     missing: int
     size: int  # bytes of the folder
     report: bool  # whether it has a page
-    outcome: Outcome | None  # of the comparison in its report, in a word; None without a report of these runs
-    headline: str | None  # the same in at most twenty words
 
     @property
     def title(self) -> str:
@@ -111,7 +107,7 @@ def _experiment(path: Path, left_out: list[str]) -> Experiment | None:
     """The experiment of a folder; None for what may stand beside experiments without a word."""
     if not path.is_dir():
         if not path.name.startswith(".") and path.suffix != ".html":  # such as the page of this list
-            left_out.append(f"{path}: a file, no experiment")
+            left_out.append(f"{path}: a file, not an experiment")
         return None
     if path.name.startswith("."):
         if path.name.startswith(UNFINISHED) and not any(path.glob("*.html")):  # or the page, half made
@@ -140,13 +136,12 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
             ours and theirs and ours.judgments_fingerprint != theirs.judgments_fingerprint
         ):
             raise DataError(
-                f"{path}: its runs have several primary metrics or test data, and no {PLAN} says which belong together"
+                f"{path}: its runs have several primary metrics or test data, and no {PLAN} groups them"
             )
     means = _means(records, len(tests))
     higher = next((m.higher_is_better for r in records if (m := r.metrics.get(r.primary))), True)
     best = (max if higher else min)(means, key=means.__getitem__) if means else None
-    reported = _reported(path, records)
-    low, high = (None, None) if reported is None else reported.interval(best, first.primary)
+    low, high = (None, None) if best is None else _reported_interval(path, records, best, first.primary)
     last = min(max(0, *((run.path / RECORD).stat().st_mtime for run in runs)), _LAST_SECOND)
     sources = list(dict.fromkeys(test.source for test in tests.values()))
     return Experiment(
@@ -172,8 +167,6 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
         missing=missing,
         size=sum(_sizes(path)),
         report=(path / "report" / "report.html").is_file(),
-        outcome=None if reported is None else reported.outcome,
-        headline=None if reported is None else reported.headline,
     )
 
 
@@ -203,27 +196,24 @@ class _Report(BaseModel):
 
     summaries: list[dict[str, Any]]
     runs: list[dict[str, Any]]
-    outcome: Outcome | None = None
-    headline: str | None = None
-
-    def interval(self, model: str | None, metric: str) -> tuple[float | None, float | None]:
-        """Of a model's mean."""
-        own = (one for one in self.summaries if (one.get("model"), one.get("metric")) == (model, metric))
-        summary = next(own, {})
-        low, high = summary.get("ci_low"), summary.get("ci_high")
-        known = isinstance(low, float | int) and isinstance(high, float | int) and math.isfinite(high - low)
-        return (low, high) if known else (None, None)
 
 
-def _reported(path: Path, records: Sequence[Record]) -> _Report | None:
-    """The experiment's report, where it is one of these very runs."""
+def _reported_interval(
+    path: Path, records: Sequence[Record], model: str, metric: str
+) -> tuple[float | None, float | None]:
+    """Of a model's mean, as the report has it, where it is a report of these very runs."""
     try:
         report = read_stored(_Report, path / "report", "report.json")
     except (OSError, ValueError):
-        return None
+        return None, None
     complete = sorted(record.evaluation_identity for record in records if record.status == "complete")
-    found = sorted(str(run.get("evaluation_identity")) for run in report.runs)
-    return report if found == complete else None
+    if sorted(str(run.get("evaluation_identity")) for run in report.runs) != complete:
+        return None, None
+    own = (one for one in report.summaries if (one.get("model"), one.get("metric")) == (model, metric))
+    summary = next(own, {})
+    low, high = summary.get("ci_low"), summary.get("ci_high")
+    known = isinstance(low, float | int) and isinstance(high, float | int) and math.isfinite(high - low)
+    return (low, high) if known else (None, None)
 
 
 def _with_changes(found: Sequence[Experiment]) -> tuple[Experiment, ...]:
@@ -258,7 +248,6 @@ def _sizes(path: Path) -> Iterator[int]:
                 continue
 
 
-_TREND = 20  # experiments that a trend shows at most
 SHORT = 8
 """Hex digits of a fingerprint that are shown."""
 
@@ -270,7 +259,7 @@ def report(listed: Experiments, page: Path | None = None) -> Report:
         if one.mean is not None:
             series.setdefault(one.question, []).append(one)
     charts = [_chart(group, at) for at, group in enumerate(series.values()) if len(group) > 1]
-    sections = [Section("experiments", (Heading("Experiments"), _table(listed, page, series)))]
+    sections = [Section("experiments", (Heading("Experiments"), _table(listed, page)))]
     if charts:
         sections.append(Section("over_time", (Heading("Over time"), *charts)))
     if listed.left_out:
@@ -281,13 +270,8 @@ def report(listed: Experiments, page: Path | None = None) -> Report:
     return Report(f"Experiments of {listed.folder}", facts, tuple(sections), lambda: json_text(listed))
 
 
-def _table(
-    listed: Experiments, page: Path | None, series: Mapping[tuple[str, str, str], Sequence[Experiment]]
-) -> Table:
-    """What is the same for all is in the caption, and in a column where it is not."""
+def _table(listed: Experiments, page: Path | None) -> Table:
     titles = {one.folder: one.title for one in listed.experiments}
-    several = len({one.question for one in listed.experiments}) > 1
-    last = listed.experiments[-1]
     judged = "Its source, and the digest of its judgments: queries, labels and weights."
 
     def title(one: Experiment) -> Cell:
@@ -303,37 +287,21 @@ def _table(
         counts = ((one.complete, "complete"), (one.failed, "failed"), (one.missing, "missing"))
         return ", ".join(f"{number} {word}" for number, word in counts if number)
 
-    def outcome(one: Experiment) -> Cell:
-        return PILLS[one.outcome] if one.outcome else None
-
-    def trend(one: Experiment) -> Cell:
-        """Of the same question, up to this one."""
-        earlier = [before.mean for before in series.get(one.question, ()) if before.written <= one.written]
-        means = [mean for mean in earlier if mean is not None][-_TREND:]
-        return blocks.Trend(tuple(means)) if one.mean is not None and means[1:] else None
-
-    told = {
-        Column("Metric"): lambda one: one.metric,
-        Column("Test data", hint=judged): lambda one: f"{one.data} {one.test[:SHORT]}",
-        Column("From"): lambda one: "first of its kind" if one.previous is None else titles[one.previous],
-    }
-    same = "" if several else f" at {last.metric} on {last.data} {last.test[:SHORT]}"
     return Table.of(
         "experiments",
-        f"Newest first: the best model's mean{same} with the interval of its report, and the difference from the "
-        "experiment before with the same test data and metric, and from no other.",
-        tuple(reversed(listed.experiments)),
+        "Oldest first: the best model's mean with the interval of its report, and the difference from the "
+        "previous experiment with the same test data and metric.",
+        listed.experiments,
         {
             Column("Experiment"): title,
-            Column("Verdict"): outcome,
-            Column("Result"): lambda one: one.headline or "no report",
+            Column("Metric"): lambda one: one.metric,
             Column("Best model"): lambda one: one.best or "none with a value",
             Column("Mean", "metric"): lambda one: (
                 None if one.mean is None else blocks.Estimate(one.mean, one.low, one.high)
             ),
-            Column("Over time", hint="The best mean of each experiment on the same question."): trend,
             Column("Difference", "difference"): lambda one: one.change,
-            **(told if several else {}),
+            Column("From"): lambda one: "first of its kind" if one.previous is None else titles[one.previous],
+            Column("Test data", hint=judged): lambda one: f"{one.data} {one.test[:SHORT]}",
             Column("Written (UTC)", "tally"): lambda one: one.written[:16].replace("T", " "),
             Column("Models x seeds x folds", "tally"): lambda one: (
                 f"{one.models} x {one.seeds} x {one.folds}"
@@ -342,10 +310,8 @@ def _table(
             Column("MB", "number"): lambda one: one.size / 1e6,
         },
         notes=(
-            "Means of other test data or another metric answer another question: nothing is subtracted there.",
-        )
-        if several
-        else (),
+            "Means of other test data or another metric cannot be compared: no difference is shown there.",
+        ),
     )
 
 

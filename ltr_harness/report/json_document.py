@@ -65,16 +65,16 @@ class Document(BaseModel):
 
     schema_version: Literal[1] = SCHEMA_VERSION
     title: str
-    outcome: Outcome = Field(description="What the comparison with the baseline comes to.")
+    outcome: Outcome = Field(description="Verdict of the comparison with the baseline.")
     headline: str = Field(description="The outcome in at most twenty words.")
-    verdict: str = Field(description="One sentence: which model, by how much, how sure.")
+    verdict: str = Field(description="One sentence: which model, by how much, with what interval.")
     primary: str = Field(description="The metric, and so the K, that decides.")
     baseline: str
     metrics: list[str]
     models: list[str] = Field(description="Best mean at the primary metric first.")
     test: str
     correction: str
-    unit: str | None = Field(default=None, description="The query attribute that tests and intervals go by.")
+    unit: str | None = Field(default=None, description="Unit of tests and intervals: a query attribute.")
     confidence: float
     family: str = Field(description="Which hypotheses were corrected together.")
     notes: list[str]
@@ -95,11 +95,11 @@ class Document(BaseModel):
     other_tools: list[OtherTool] = Field(
         description="Means of the stored scores under other tools' conventions."
     )
-    published: list[PublishedFigure] = Field(description="Published figures of the models beside ours.")
-    ties: list[Ties] = Field(description="What the order of equal scores decides at the primary metric.")
+    published: list[PublishedFigure] = Field(description="Published figures of the models beside those here.")
+    ties: list[Ties] = Field(description="Effect of the order of equal scores on the primary metric.")
     importance: list[Importance] = Field(description="A feature's share of a model, averaged over its runs.")
-    cost: list[Cost] = Field(description="What training and scoring cost, medians over runs.")
-    serving: list[Serving] = Field(description="What ranking a query costs, by the length of its list.")
+    cost: list[Cost] = Field(description="Cost of training and scoring, medians over runs.")
+    serving: list[Serving] = Field(description="Cost of ranking a query, by the length of its list.")
     first_rounds: list[FirstRounds] = Field(
         description="Models cut after fewer rounds; on the front, no other is as cheap and as good."
     )

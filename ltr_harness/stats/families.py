@@ -177,13 +177,13 @@ def rare_training(seeds: int, room: float, width: float, method: Method) -> str:
 
     Example:
         >>> rare_training(3, 0.03, 1.0, Method())
-        'A kind of training, such as one that collapses, can be absent from 3 seeds if it is rarer than 63%.'
+        'A kind of training, such as one that collapses, can be absent from 3 seeds if it is rarer than 63 %.'
     """
     share = rare_share(seeds, method.alpha)
     if room / share >= width:
         return ""
     head = f"A kind of training, such as one that collapses, can be absent from {seeds} seeds"
-    return f"{head} if it is rarer than {share:.0%}."
+    return f"{head} if it is rarer than {share * 100:.0f} %."
 
 
 def _ends(mean: Floats, error: Floats, lean: Floats, reach: Floats) -> tuple[Floats, Floats]:

@@ -114,8 +114,8 @@ class Method:
     test: Test = _option(  # noqa: RUF009  # makes a field
         "skew-adjusted",
         "Paired test over queries, which the intervals belong to: `skew-adjusted` flips the signs of differences "
-        "and allows for their skewness, `permutation` flips signs alone, `bounded` holds in every world and asks "
-        "for thousands of queries.",
+        "and allows for their skewness, `permutation` flips signs alone, `bounded` holds for every distribution and "
+        "needs thousands of queries.",
     )
     correction: Correction = _option(  # noqa: RUF009
         "joint",
@@ -150,7 +150,7 @@ class Method:
     )
     unit: str | None = _option(
         None,
-        "The query attribute, such as user_id, whose queries belong together: tests and intervals go by it.",
+        "The query attribute, such as user_id, whose queries belong together: the unit of tests and intervals.",
         "the name of a query attribute, such as user_id",
         min_length=1,
     )

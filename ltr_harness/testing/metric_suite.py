@@ -1,4 +1,4 @@
-"""What holds for every sensible metric, as tests to inherit."""
+"""Tests for every metric, to inherit."""
 
 import itertools
 import pickle
@@ -39,7 +39,7 @@ class _Queries:
 class MetricSuite:
     """Tests of one metric's invariances, for pytest.
 
-    Inherit, set `metric`, and pytest runs every test. A metric for which a fact does not hold says so by the
+    Inherit, set `metric`, and pytest runs every test. A metric for which a fact does not hold declares it by the
     class attributes below; each is also a sentence of its documentation. What subtopics rows are about follows from
     their labels.
 

@@ -1,4 +1,4 @@
-"""What holds for every ranker, as tests to inherit."""
+"""Tests for every ranker, to inherit."""
 
 import json
 import time
@@ -42,7 +42,7 @@ class RankerSuite:
     """Tests of one ranker, for pytest.
 
     Inherit, set `ranker` and `fields`, and pytest runs every test on small made-up data whose features are called
-    one, two, three and four. What does not hold for a ranker is said by the class attributes below; each is also a
+    one, two, three and four. Exceptions are declared by the class attributes below; each is also a
     sentence of its documentation.
 
     Attributes:
@@ -106,7 +106,7 @@ class RankerSuite:
             # CPU time and not wall time: a busy machine changes nothing. All in one other thread is one thread, too.
             if min(this_thread, others) <= 0.1 * (this_thread + others) + 0.02:
                 return
-        raise AssertionError(f"told to use one thread, it used {others:.2f} s of CPU in others")
+        raise AssertionError(f"with one thread, it used {others:.2f} s of CPU in others")
 
     def test_training_leaves_its_data_alone(self) -> None:
         data = ranking_data(1)

@@ -271,7 +271,7 @@ class TestAnotherRuleBesideOurs:
         )
         with pytest.raises(
             UsageError,
-            match=r"LightGBM's own early stopping is on as well \(early_stopping\(5\)\).*expected it left out",
+            match=r"LightGBM's own early stopping is on as well \(early_stopping\(5\)\).*remove it",
         ):
             fit(train, valid, *rules, rounds=rounds, metrics=("ndcg@10",))
 

@@ -114,7 +114,7 @@ def test_the_metric_must_be_measured_and_on_one_set(train: Any, valid: Any) -> N
     trial = optuna.create_study(direction="maximize").ask()
     options = {"objective": "lambdarank", "metric": "None", "num_threads": 1, "verbosity": -1}
     watch = in_lightgbm.Watch("mrr", data={"valid": held_out}, on_round=prune(trial, METRIC))
-    with pytest.raises(UsageError, match=r"ndcg@10 is not among what is measured \(mrr on valid\)"):
+    with pytest.raises(UsageError, match=r"ndcg@10 is not among the metrics \(mrr on valid\)"):
         lightgbm.train(options, data, 2, callbacks=[watch])
     given: dict[str, Any] = {"valid_sets": [held_out] * 2, "feval": in_lightgbm.feval(METRIC)}
     with pytest.raises(UsageError, match=r"measured on several sets .*expected data=… to name one"):

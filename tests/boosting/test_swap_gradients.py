@@ -248,7 +248,7 @@ def test_labels_outside_the_scale_are_refused(metric: str, labels: Any, message:
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        ({"metric": "bpref"}, "bpref cannot be an objective: it does not say by how much"),
+        ({"metric": "bpref"}, "bpref cannot be an objective: it does not define its change"),
         ({"metric": "rbp_residual(p=0.5)"}, "cannot be an objective"),
         ({"metric": "ndcg", "truncation_level": 0}, "truncation_level=0; expected at least 1"),
         ({"metric": "ndcg", "truncation_level": 2.5}, "truncation_level=2.5; expected an integer"),

@@ -220,7 +220,7 @@ class TestAnotherRuleBesideOurs:
         watch = Watch("ndcg@10", data={"valid": matrix(valid)}, patience=30)
         with pytest.raises(
             UsageError,
-            match=r"XGBoost's own early stopping is on as well \(EarlyStopping, 3 rounds\).*expected it left out",
+            match=r"XGBoost's own early stopping is on as well \(EarlyStopping, 3 rounds\).*remove it",
         ):
             self.fit(train, valid, watch, xgboost.callback.EarlyStopping(rounds=3), reverse=reverse)
 

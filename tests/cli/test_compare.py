@@ -385,11 +385,11 @@ def test_tables_of_another_tool(ltr: Cli, tmp_path: Path) -> None:
     assert code == 0
     assert "foreign:nDCG@5" in out
     assert " ndcg@5" not in out
-    assert "convention='ir_measures' says what nDCG@5 means" in " ".join(out.split())
+    assert "convention='ir_measures' defines nDCG@5" in " ".join(out.split())
     code, out, _ = ltr(*tables, "--convention", "ir_measures", "-m", "nDCG@5")
     assert (code, "ndcg(empty=zero,gain=linear,score_precision=float32,ties=id)@5" in out) == (0, True)
     code, _, err = ltr(*tables, "--fail-if", "nDCG@5 < 0.2")
-    assert (code, "foreign:nDCG@5 has none here: --convention TOOL says whose name it is" in err) == (2, True)
+    assert (code, "foreign:nDCG@5 has none here: --convention TOOL gives it one" in err) == (2, True)
     gate = "ndcg(as=ir_measures)@5 < 0.2"
     assert ltr(*tables, "--convention", "ir_measures", "--fail-if", gate)[0] == 0
     code, _, err = ltr("fine.txt", "--data", "data.txt", "-m", "ndcg@3", "--convention", "ranx")

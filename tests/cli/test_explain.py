@@ -263,7 +263,7 @@ def test_the_whole_set_of_runs_and_of_a_metric_without_relatives(ltr: Cli, tmp_p
     code, out, _ = ltr("explain", "tau_ap", "--data", "data.txt", "--scores", "scores.txt")
     assert (code, out.splitlines()[-1:]) == (
         0,
-        ["tau_ap is no metric of any tool whose conventions are known"],
+        ["tau_ap is not a metric of any tool with known conventions"],
     )
     code, _, err = ltr("explain", "mrr", "--data", "data.txt", "--scores", "scores.txt", "--rows", "5")
     assert (code, "--rows without --query; the whole set is shown tool by tool" in err) == (2, True)

@@ -408,7 +408,7 @@ def test_a_store_that_cannot_be_written_is_said_at_once(tmp_path: Path) -> None:
     for name, said in (
         (
             "m.db",
-            f"error: {tmp_path}/m.db: SQLite says: attempt to write a readonly database; expected a store",
+            f"error: {tmp_path}/m.db: SQLite: attempt to write a readonly database; expected a store",
         ),
         ("new.db", f"error: {tmp_path}/new.db: Read-only file system"),
     ):
@@ -427,10 +427,10 @@ def test_a_store_that_cannot_be_used_is_no_traceback(
     pytest.importorskip("mlflow", reason="needs the extra mlflow")
     assert run_command(cli, ["export", "mlflow", str(runs), "--to", "nonsense://x"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("error: nonsense://x: MLflow says: ")
+    assert said.startswith("error: nonsense://x: MLflow: ")
     (tmp_path / "no.db").write_text("no database")
     assert run_command(cli, ["export", "mlflow", str(runs), "--to", f"sqlite:///{tmp_path}/no.db"]) == 1
-    assert "MLflow says: (sqlite3.DatabaseError) file is not a database\n" in capsys.readouterr().err
+    assert "MLflow: (sqlite3.DatabaseError) file is not a database\n" in capsys.readouterr().err
     assert run_command(cli, ["export", "mlflow", str(tmp_path / "none")]) == 2
 
 

@@ -570,7 +570,7 @@ class TestSeeds:
         one = dataclasses.replace(self.entrant("one", [0.0]), seeded=True)
         result = compare_entrants([one, self.entrant("many", [0.0, 0.01, 0.02], 1)], ["ndcg@10"])
         assert (
-            "one: trained with one seed; beside a model with several its spread over seeds is taken to be that model's"
+            "one: trained with one seed; its spread over seeds is assumed to be that of the models with several"
         ) in result.notes
 
     @pytest.mark.parametrize(("seeds", "models_alarm"), [(3, 0.08), (2, 0.1)])

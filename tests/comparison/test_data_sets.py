@@ -64,7 +64,7 @@ def test_the_average_is_of_the_data_sets_and_not_of_their_queries(both: dict[str
     assert (models["new"].first_rank, models["new"].last_rank) == (1, 1)
     assert (models["bad"].first_rank, models["bad"].last_rank) == (4, 4)
     assert {(models[name].first_rank, models[name].last_rank) for name in ("old", "mixed")} == {(2, 3)}
-    assert found.lines()[-1] == "Best on average may be: new."
+    assert found.lines()[-1] == "Possibly best on average: new."
     assert found.models[0].model == "new"
 
 
@@ -190,7 +190,7 @@ def test_the_command(ltr: Cli) -> None:
     assert first == "new"
     assert "new is better than old at mrr on average over 2 data sets: +0.0" in out
     assert "the sign is the same on 1 of 2: small +0.0" in out
-    assert "Best on average may be: new." in out
+    assert "Possibly best on average: new." in out
     assert "Several data sets" in Path("page/report.html").read_text()
     weighted = json.loads(ltr(*inputs, "--weights", "small=1,web=3", "--json")[1])
     assert weighted["weights"] == [0.25, 0.75]
@@ -259,4 +259,4 @@ def test_a_verdict_on_the_average_says_what_the_smallest_set_may_lack() -> None:
 def test_the_best_are_those_that_may_be_first(both: dict[str, Comparison]) -> None:
     found = across_data_sets(both)
     assert [one.model for one in found.models if one.first_rank == 1] == ["new"]
-    assert found.lines()[-1] == "Best on average may be: new."
+    assert found.lines()[-1] == "Possibly best on average: new."

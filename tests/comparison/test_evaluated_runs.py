@@ -168,7 +168,7 @@ def test_real_grades_and_the_scale() -> None:
     )
     ev = evaluate_runs(QRELS, RUN, "err@10")
     assert ev.metrics == ("err(max_grade=2)@10",)
-    assert ev.notes[0] == "max_grade is 2, the largest grade of qrels; max_grade=… says which scale it is"
+    assert ev.notes[0] == "max_grade is 2, the largest grade of qrels; max_grade=… sets it"
     assert evaluate_runs(QRELS, RUN, "err@10", max_grade=4).metrics == ("err(max_grade=4)@10",)
 
 

@@ -197,9 +197,8 @@ class TestNamesOfOtherTools:
                 parse_metric(metric)
         assert (
             "a: nDCG@5 as foreign:nDCG@5, RR@10 as foreign:RR@10, ndcg_cut_5 as foreign:ndcg_cut_5: another tool's "
-            "name, compared under whatever definition it has there; convention='ir_measures' or "
-            "convention='pytrec_eval' or convention='trec_eval' says what nDCG@5, ndcg_cut_5 means"
-            in result.notes
+            "name, compared under that tool's definition; convention='ir_measures' or "
+            "convention='pytrec_eval' or convention='trec_eval' defines nDCG@5, ndcg_cut_5" in result.notes
         )
 
     def test_named_by_the_user_they_are_found(self) -> None:
@@ -282,7 +281,7 @@ class TestNamesOfOtherTools:
         result = compare({"a": self.frame, "b": self.frame}, metrics=["nDCG@5"])
         write_report(ReportData(result, [], [], None, "tables"), tmp_path)
         text = (tmp_path / "report.md").read_text()
-        assert "Computed elsewhere; its definition is not known here. At K = 5." in text
+        assert "Computed elsewhere, by an unknown definition. At K = 5." in text
         assert "2^g" not in text
         assert compare(tmp_path / "report.json").metrics == ("foreign:nDCG@5",)
 

@@ -85,7 +85,7 @@ def test_from_the_command_line(ltr: Cli, tmp_path: Path) -> None:
     assert out.splitlines() == [
         "b won 60 sessions, a 40; 10 were tied or without clicks.",
         "b won 60.0% of the decided sessions [49.7%, 69.7%], sign test p = 0.0569",
-        "So many sessions show a share of 64.0% (80 % power); 52% takes 4,906 decided sessions.",
+        "This many sessions detect a share of 64.0% (80 % power); 52% takes 4,906 decided sessions.",
     ]
     assert json.loads(ltr("compare", "interleaved", path, "--json")[1])["wins"] == [40, 60]
     sessions(0, 0, 10).to_csv(path, index=False)

@@ -134,7 +134,9 @@ def test_a_few_queries_that_differ_are_said() -> None:
         for name, values in (("old", old), ("new", old + np.where(np.arange(60) < 3, 0.5, 0.0)))
     }
     found = planned(compare(given, test="t"), 0.2, [0.8])
-    assert found.notes == ("new: 3 of 60 queries differ and tell the spread roughly: 80% may take 72 to 456",)
+    assert found.notes == (
+        "new: 3 of 60 queries differ, a rough estimate of the spread: 80% may take 72 to 456",
+    )
     need = found.plans[0].needs[0]
     assert need.draws == pytest.approx(
         7.85 * 19, rel=0.06

@@ -276,7 +276,7 @@ WITH_LINES = [
     [
         (
             "{metric: bpref}",
-            ": bpref cannot be an objective: it does not say by how much it changes when two rows",
+            ": bpref cannot be an objective: it does not define its change when two rows",
         ),
         ("{metric: nope}", ".metric: unknown metric 'nope'; known: alpha_ndcg, bpref"),
         ("{metric: ndcg@10, truncation_level: 0}", ".truncation_level is 0; expected an integer >= 1"),

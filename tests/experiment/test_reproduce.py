@@ -105,7 +105,7 @@ def test_a_difference_is_measured_and_what_changed_is_named(
     assert run_command(cli, ["reproduce", str(path)]) == 1
     out = capsys.readouterr().out
     assert out.startswith("not identical:\n  model file: differs\n  test scores: ")
-    assert "what has changed since:\n  lightgbm: 3.0.0 then" in out
+    assert "changed since:\n  lightgbm: 3.0.0 then" in out
 
 
 def test_changed_data_are_named(stored: Path, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_run_alone_needs_only_the_folder_of_its_data(from_files: Path, tmp_pat
     source = from_files.parents[2]
     alone = tmp_path / "alone"
     shutil.copytree(from_files, alone)
-    with pytest.raises(UsageError, match="say where they are with --data-root"):
+    with pytest.raises(UsageError, match="name the folder with --data-root"):
         reproduce(alone)
     moved = tmp_path / "moved"
     shutil.copytree(source / "data", moved)

@@ -234,7 +234,7 @@ def test_a_function_that_fails_is_a_message(result: Any, message: str) -> None:
     [
         (
             "spread",
-            r"is a function and does not say whether higher is better; write .*spread\(higher_is_better=true\) "
+            r"is a function without `higher_is_better`; write .*spread\(higher_is_better=true\) "
             "or false",
         ),
         ("spread(higher_is_better=yes)", r"higher_is_better='yes'; expected true or false"),
@@ -243,17 +243,20 @@ def test_a_function_that_fails_is_a_message(result: Any, message: str) -> None:
             r"has no parameter 'scale'; known: empty, higher_is_better, name",
         ),
         ("spread(higher_is_better=true,name=mrr)", r"'mrr' already names another metric"),
-        ("spread(higher_is_better=true,name=AP)", r"'AP' already names another metric, 'map'; choose a name"),
+        (
+            "spread(higher_is_better=true,name=AP)",
+            r"'AP' already names another metric, 'map'; choose another name",
+        ),
         ("spread(empty=none,higher_is_better=true)", r"empty='none'; expected one of skip, zero, one"),
         ("spread(higher_is_better=true)@10", r"has no parameter 'k'"),
         ("sprad", r"has no 'sprad'; did you mean 'spread'\?"),
         ("NotAMetric", r"is a type; expected a subclass of Metric, or a function f\(labels, scores\)"),
-        ("Nameless", r"own.py: Nameless does not say its `name`; add `name: ClassVar = \"my_metric\"`"),
+        ("Nameless", r"own.py: Nameless does not declare `name`; add `name: ClassVar = \"my_metric\"`"),
         (
             "Undecorated",
             r"own.py: Undecorated is not a dataclass; put @dataclass\(frozen=True, kw_only=True\) above",
         ),
-        ("Thief", r"'ndcg' already names another metric; choose a name of your own"),
+        ("Thief", r"'ndcg' already names another metric; choose another name"),
         ("TopLabel(scal=2)", r"top_label has no parameter 'scal'; did you mean 'scale'\?"),
         ("TopLabel@10", r"top_label is defined on the whole list; leave out @10"),
         ("TopLabel(as=lightgbm)", r"lightgbm computes no top_label"),

@@ -96,9 +96,9 @@ def test_nothing_defined_has_no_share() -> None:
 
 
 def test_a_metric_without_worst_and_best_is_refused() -> None:
-    with pytest.raises(MetricError, match="judged: ties=worst orders by label, which says nothing here"):
+    with pytest.raises(MetricError, match="judged: ties=worst orders by label, which has no meaning here"):
         tie_audit("judged", judged([1, 0], [2]), [1, 1])
-    with pytest.raises(MetricError, match="judged: ties=worst orders by label, which says nothing here"):
+    with pytest.raises(MetricError, match="judged: ties=worst orders by label, which has no meaning here"):
         tie_audit("judged", judged([1, 0], [2]), [2, 1])
 
 

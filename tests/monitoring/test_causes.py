@@ -331,7 +331,7 @@ def test_an_input_that_is_gone_altogether_cannot_be_held_against_the_rest(
     found = analyse(*dropped_with(lambda random, f: np.full(f.size, np.nan), query_table, 1))
     assert found.verdict.cause == "everywhere"
     assert found.verdict.where.endswith(
-        "f is missing in 100.0% of its rows, 0.0% before; whether that is the cause cannot be told, as next to no "
+        "f is missing in 100.0% of its rows, 0.0% before; whether that is the cause cannot be tested: almost no "
         "query is without."
     )
 

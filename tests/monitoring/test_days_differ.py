@@ -80,7 +80,7 @@ def test_a_drop_beyond_the_shocks_is_found(runs: int, query_table: Table, analys
     shock, drop, n = times * 0.0085, times * 0.045 * (np.arange(14) >= 7), round(2000 / times**2)
     found = [analyse(*pair(query_table, random, shock, drop, n)) for _ in range(runs)]
     assert sum(not f.healthy for f in found) >= 0.9 * runs
-    assert "days differ by themselves (sd 0.0" in found[0].changes[0].method
+    assert "day-to-day variation: sd 0.0" in found[0].changes[0].method
     assert "from 14 of the baseline" in found[0].changes[0].method
 
 
@@ -112,7 +112,7 @@ def test_one_window_on_both_sides_cannot_tell(query_table: Table, analyse: Analy
     sides = [query_table(shocked(random, 1, 500, 0.0)[0], days=np.zeros(500, int), prefix=p) for p in "nb"]
     found = analyse(*sides)
     assert "by themselves" not in found.changes[0].method
-    assert "how much days differ by themselves is not known" in found.verdict.untold.lower()
+    assert "day-to-day variation is unknown" in found.verdict.untold.lower()
 
 
 # ---- seasons ----------------------------------------------------------------------------------------------

@@ -199,7 +199,7 @@ def test_a_column_that_is_there_twice() -> None:
 
 
 def test_an_event_without_end_is_no_count() -> None:
-    with pytest.raises(DataError, match="1 of 3 event counts are negative or no numbers"):
+    with pytest.raises(DataError, match="1 of 3 event counts are negative or not numbers"):
         watched(log(click=pa.array([np.inf, 1.0, 2.0])), **CLICKS)
     many = watched(log(click=pa.array([2**31 - 1, 2**31 - 1, 2])), **CLICKS).windows[0]
     assert many.event_rates["click"] >= 2**30  # no sum that came round again

@@ -68,7 +68,7 @@ def with_columns(**roles: Any) -> dict[str, Any]:
             with_columns(timestamp="t"), log(t=pd.to_datetime(["2026-01-20"] * 5 + [None], utc=True)),
             "1 of 6 timestamps are missing",
         ),
-        ({**CONFIG, "relevance": {"events": {"click": 1}}}, log(click=[1, -1, 0, 0, 0, 0]), "negative or no numbers"),
+        ({**CONFIG, "relevance": {"events": {"click": 1}}}, log(click=[1, -1, 0, 0, 0, 0]), "negative or not numbers"),
         (CONFIG, log(query_id=[[1]] * 6), "column 'query_id': has the type list<item: int64>; expected text"),
         (CONFIG, log(query_id=["", "a", "a", "b", "b", "b"]), "1 of 6 rows without a query id"),
         (CONFIG, pd.concat([log(), log()[["rank"]]], axis=1), "Duplicate column names"),

@@ -141,7 +141,7 @@ def test_another_version_from_the_third_window_on() -> None:
     assert min(shares(result)[2:]) > 0.95
     assert [window.alert for window in parity.windows] == [False, False, True, True, True]
     [alert] = result.alerts
-    assert f"of rows have another score than by {OLD.path.name}, " in alert.text
+    assert f"of rows differ from the score of {OLD.path.name}, " in alert.text
     assert alert.text.endswith(" in 3 windows, first 2026-01-07")
     assert result.verdict.cause == "serving"
     assert result.verdict.where.startswith(parity.verdict)
@@ -367,7 +367,7 @@ def test_an_alert_needs_more_than_chance(n: int, alert: bool) -> None:
 def test_without_its_kind_it_is_a_notice() -> None:
     result = found(log_of(OTHER.score), alerts={"on": ["change"]})
     assert result.healthy
-    assert any(f"another score than by {OLD.path.name}" in notice for notice in result.notices)
+    assert any(f"differ from the score of {OLD.path.name}" in notice for notice in result.notices)
 
 
 def test_users_count_together() -> None:
@@ -426,7 +426,7 @@ def test_the_command_ends_in_4_with_a_page(ltr: Cli, tmp_path: Path) -> None:
     assert code == 4
     lines = out.splitlines()
     assert lines[0].startswith("ALERT parity ")
-    assert f" %] of rows have another score than by {OTHER.path.name}, " in lines[0]
+    assert f" %] of rows differ from the score of {OTHER.path.name}, " in lines[0]
     document = json.loads((tmp_path / "report" / "report.json").read_text())
     jsonschema.validate(document, result_schema())
     assert lines[-1] == document["parity"]["verdict"]

@@ -103,7 +103,7 @@ def test_what_was_labelled_otherwise_is_refused(trained: Path) -> None:
         (
             {"relevance": RULE},
             {"mode": "sum"},
-            "relevance.from beside mode, which the rule of e.yaml says; leave out one of them; event_log, maturity, "
+            "relevance.from beside mode, which the rule of e.yaml has; leave out one of them; event_log, maturity, "
             "propensity, label, prediction, list_column may stand beside it",
         ),
         (

@@ -66,7 +66,7 @@ def test_a_short_baseline_is_compared_and_said(query_table: Table, analyse: Anal
     values, day = weeks(0.7, np.arange(2, 4))
     found = analyse(query_table(values, days=day), before)
     assert not found.healthy
-    said = "the baseline has no Wednesday, Thursday: how these days differ by themselves counts as change"
+    said = "the baseline has no Wednesday, Thursday: ordinary differences of these days count as change"
     assert any(notice.startswith(said) for notice in found.notices)
 
 
@@ -128,7 +128,7 @@ def test_an_alert_from_few_days_says_what_it_leaves_open(query_table: Table, ana
         values = 0.7 + np.where(np.arange(day.size) % 2, 0.01, -0.01)
         before = query_table(values, days=day, prefix="b")
         notice = (
-            "14 days of the baseline do not show how alike neighbouring days are; where they are alike, an alert may "
+            "14 days of the baseline are too few for the correlation of neighbouring days: an alert may "
             "be a run of bad days; expected 28 in the baseline"
         )
         for drop in 0.1, 0.0:
@@ -162,7 +162,7 @@ def test_days_that_hang_together_are_no_alarm(
             tables.append(query_table(values, days=day, prefix=prefix))
         found = analyse(*tables, **EVERY)
         alarmed += not found.healthy
-        unsaid += not (found.healthy or any("do not show how alike neighbouring" in n for n in found.notices))
+        unsaid += not (found.healthy or any("correlation of neighbouring" in n for n in found.notices))
     assert (unsaid == 0) if days == 14 else (unsaid <= few(runs))
     assert alarmed <= (few(runs) if days > 14 else 0.15 * runs), alarmed
 

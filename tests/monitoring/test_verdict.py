@@ -89,7 +89,7 @@ def test_what_moved(given: dict[str, Any], cause: str, what: str) -> None:
 
 def test_what_is_told_where_nothing_moved() -> None:
     known: dict[str, Any] = {"change": change(STILL), "warnings": [WARNING]}
-    log = "The log itself is not as the baseline's: 2 of 9 queries with gaps."
+    log = "The log itself differs from the baseline's: 2 of 9 queries with gaps."
     assert verdict_of(evidence(**known)) == Verdict("contract", STILL_TEXT, log, "")
     known["drift"] = [drift("f3", broken="is missing"), drift("f7", broken="is 0")]
     broke = "An input broke: f3 is missing; f7 is 0."
@@ -166,7 +166,7 @@ def test_the_label_test_nearest_to_the_labels_is_told() -> None:
     ):
         found = verdict_of(evidence(labels=tests[:n], change=change(STILL)))
         what = f"Label outage: {name} went from 0.500 to 0.250."
-        untold = f"What the metric did meanwhile cannot be trusted, up or down: {STILL_TEXT}"
+        untold = f"The metric is unreliable meanwhile, up or down: {STILL_TEXT}"
         assert found == Verdict("labels", what, where, untold)
     events = verdict_of(evidence(CLICKS, labels=tests[:1], change=change(STILL)))
     assert events.where == PIPELINE
@@ -175,10 +175,8 @@ def test_the_label_test_nearest_to_the_labels_is_told() -> None:
 def test_labels_that_are_still_arriving() -> None:
     found = verdict_of(evidence(labels=[labels("clicks")], labels_arriving=True, change=change(STILL)))
     assert found.cause == "immature"
-    assert found.what.startswith(
-        "Labels are still arriving: clicks went from 0.500 to 0.250, less with every"
-    )
-    assert found.untold == f"Whether the ranking changed there cannot be told yet: {STILL_TEXT}"
+    assert found.what.startswith("Labels are still arriving: clicks went from 0.500 to 0.250, lower in every")
+    assert found.untold == f"Whether the ranking changed there cannot be tested yet: {STILL_TEXT}"
 
 
 def test_fewer_labels_beside_a_changed_page_or_ranking() -> None:
@@ -213,7 +211,7 @@ def test_what_cannot_be_told() -> None:
         (
             {},
             {"days_unknown": True},
-            "How much days differ by themselves is not known, and ordinary differences count as change.",
+            "Day-to-day variation is unknown, so ordinary differences count as change.",
         ),
         (CLICKS, {}, f"{CAPITAL}."),
         (

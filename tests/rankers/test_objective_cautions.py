@@ -17,7 +17,7 @@ def cautions(kind: Any, primary: str, max_grade: float = 2, **fields: Any) -> li
     return found
 
 
-TOP_5 = "is 5: of pairs of rows below rank 5 nothing is learned, and"
+TOP_5 = "is 5: pairs of rows below rank 5 are ignored, and"
 
 
 @pytest.mark.parametrize(
@@ -41,14 +41,14 @@ TOP_5 = "is 5: of pairs of rows below rank 5 nothing is learned, and"
     ],
 )
 def test_a_truncation_level_above_which_the_metric_decides(kind: Any, fields: Any, option: str) -> None:
-    assert cautions(kind, "ndcg@50", **fields) == [f"{option} {TOP_5} ndcg@50 looks at 50 ranks"]
+    assert cautions(kind, "ndcg@50", **fields) == [f"{option} {TOP_5} ndcg@50 counts 50 ranks"]
     assert cautions(kind, "ndcg@5", **fields) == []
 
 
 def test_a_truncation_level_below_the_objectives_own_cutoff() -> None:
     objective = {"metric": "ndcg@50", "truncation_level": 5}
     assert cautions(LightGBMRanker, "ndcg@5", objective=objective) == [
-        f"objective.truncation_level {TOP_5} the metric it optimises, @50, looks at 50 ranks"
+        f"objective.truncation_level {TOP_5} the metric it optimises, @50, counts 50 ranks"
     ]
 
 

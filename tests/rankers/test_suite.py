@@ -183,5 +183,5 @@ def test_a_ranker_that_takes_more_threads_than_it_is_given_is_found_out() -> Non
         ranker = _Greedy
         fields: ClassVar[dict[str, Any]] = {"params": {"max_depth": 9, "max_bin": 64}}
 
-    with pytest.raises(AssertionError, match="told to use one thread, it used"):
+    with pytest.raises(AssertionError, match="with one thread, it used"):
         Suite().test_it_keeps_to_its_threads()

@@ -166,8 +166,7 @@ def test_map_learns_from_the_threshold_and_is_judged_by_the_grades(train: Any, v
     same = XGBoostRanker(objective="rank:map", relevant=1, params=SMALL).fit(Training(train=binary, rounds=5))
     assert trees(model.booster) == trees(same.booster)
     assert (
-        "rank:map knows only relevant and not"
-        in said(XGBoostRanker(objective="rank:map").check())["relevant"]
+        "rank:map has only relevant and not" in said(XGBoostRanker(objective="rank:map").check())["relevant"]
     )
     with pytest.raises(RankerError, match="no training label reaches 5; expected at most 4"):
         XGBoostRanker(objective="rank:map", relevant=5).fit(Training(train=train, rounds=1))

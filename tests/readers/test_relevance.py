@@ -142,7 +142,7 @@ def test_lists_of_events_and_events_that_nobody_named() -> None:
     data = from_frame(rows, features=["price"], relevance={"events": WEIGHTS, "list_column": "what"})
     assert data.labels.tolist() == [1.0, 4.0, 0.0]
     assert data.notes[-1] == (
-        "relevance: 1 of 4 events have names that the rule does not know, such as 'share'"
+        "relevance: 1 of 4 events have names that the rule does not have, such as 'share'"
     )
     with pytest.raises(DataError, match="event 'bought' never happens; known: buy, click, share"):
         from_frame(rows, features=["price"], relevance={"events": {"bought": 1}, "list_column": "what"})
@@ -171,7 +171,7 @@ def test_bad_events_are_named_by_file_and_row(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         Csv.model_validate({"relevance": {"events": {"click": 1}}}).read(["rows.csv"], tmp_path)
     assert str(error.value) == (
-        "rows.csv: 2 of 3 event counts are negative or no numbers, such as "
+        "rows.csv: 2 of 3 event counts are negative or not numbers, such as "
         f"{tmp_path}/rows.csv:3, {tmp_path}/rows.csv:4; 0, 1, 2 … per row"
     )
 
@@ -308,7 +308,7 @@ def test_a_run_labels_train_and_test_alike_records_the_rule_and_is_reproduced(
     assert run.record.data["test"].n_features == 1  # price; no event, no outcome, no id
     page = (tmp_path / "runs" / "e" / "report" / "report.md").read_text()
     assert (
-        "Labels come from what users did, alike in all splits: the highest weight among the events that happened "
+        "Labels come from user events, alike in all splits: the highest weight among the events that happened "
         "(click 1, buy 4)." in page
     )
     assert "err(max_grade=4)@5" in json.loads((run.path / "record.json").read_text())["metrics"]

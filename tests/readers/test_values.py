@@ -98,7 +98,7 @@ def test_where_everything_is_judged_nothing_changes(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"rows\.txt:1: the label is '-2'"):
         read(tmp_path, "rows.txt", unjudged=-1)
     written(tmp_path, ["5", "4", "3", "2", "1"], [-1] * 5)
-    with pytest.raises(DataError, match=r"rows\.txt: nobody judged any document"):
+    with pytest.raises(DataError, match=r"rows\.txt: no document is judged"):
         read(tmp_path, "rows.txt", unjudged=-1).judged_only()
 
 

@@ -99,7 +99,7 @@ def test_clicks_over_propensities_by_hand() -> None:
     assert data.labels.tolist() == [1, 0, 4, 0, 0, 2, 0, 5]  # the last one is clipped: 1 / .2
     assert data.notes[-2:] == (
         "labels by `relevance`: the highest weight among the events that happened (click 1) over the probability that "
-        "users looked at its rank (by a given table; at least 0.2)",
+        "users examined its rank (by a given table; at least 0.2)",
         "relevance: 4 documents with events weigh as much as 3.1 that were looked at alike; 42% of the weight is at "
         "the clip of 0.2",  # 12² / (1 + 16 + 4 + 25), 5 / 12
     )
@@ -114,7 +114,7 @@ def test_the_same_clicks_without_a_rank_or_by_a_column_of_propensities() -> None
     with pytest.raises(DataError) as error:
         labelled(rows.assign(rank=[1, 2, 3, 0]))
     assert str(error.value) == (
-        "frame: 1 of 4 rows have no rank: nothing says what users would have made of items that were never shown, such "
+        "frame: 1 of 4 rows have no rank: there are no events for items that were never shown, such "
         "as frame: row 4; leave them out: candidates can be compared on what was shown"
     )
 

@@ -221,7 +221,7 @@ def test_how_much_the_events_cover_is_said_before_any_number_is_read(tmp_path: P
     assert (note.severity, note.count, note.total) == ("note", 2, 3)
     write_monitor_report(found, tmp_path)
     page = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "Users did something with 33.3% of production's rows; all others count as not relevant" in page
+    assert "Users acted on 33.3% of production's rows; all others count as not relevant" in page
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def test_a_number_from_elsewhere_has_no_definition_here() -> None:
         for b in section(small({"A": [0.5], "B": [1.0]}, "clicks"), "definitions")
         if isinstance(b, Definitions)
     )
-    assert "not known here" in plain(metrics.items[0][1][0])
+    assert "by an unknown definition" in plain(metrics.items[0][1][0])
 
 
 def test_provenance_holds_the_digest_of_the_configuration(data: ReportData) -> None:

@@ -67,7 +67,7 @@ def data_describe(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Show what is in data, and what in it is suspicious.
+    """Show the contents of data, and suspicious findings.
 
     WHAT is an experiment's file (its splits, fold by fold) or data files, each a split, as FILE or NAME=FILE.
     """
@@ -344,7 +344,7 @@ def _copy_columns(tables: Sequence[OpenedTable], of_row: NDArray[np.int64], targ
 """)
 @command.command("list")
 def data_list() -> int:
-    """List the public sets that `data get` and `data: {set: …}` know."""
+    """List the public sets of `data get` and `data: {set: …}`."""
     width = max(map(len, SETS))
     for name, known in SETS.items():
         say(f"{name:<{width}}  {known.title}")
@@ -368,7 +368,7 @@ def data_list() -> int:
     help="Archive that you fetched: unpacked safely.",
 )
 def data_get(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
-    """Fetch the public set NAME, or say how, and verify what is there.
+    """Fetch the public set NAME, or print how, and verify the files.
 
     Sets whose terms a person has to accept are never downloaded: put their files into the folder, or name the
     archive, and run the command again.
@@ -449,7 +449,7 @@ def _verify(known: KnownSet, folder: Path) -> None:
     if problems:
         raise DataError(problems)
     checked = published.union(*known.counts, (download.file for download in known.downloads))
-    say_notes(f"{file}: nothing is known to compare it with" for file in known.files if file not in checked)
+    say_notes(f"{file}: there is no published size or digest" for file in known.files if file not in checked)
 
 
 def _progress(done: int, total: int) -> None:
@@ -471,7 +471,7 @@ def data_cache(unused: int | None, clear: bool) -> int:
 
     The longest unused stands last.
 
-    Whatever is removed is parsed again when it is next asked for; runs that are reading it go on.
+    Removed data is parsed again when it is next read; runs that are reading it go on.
     """
     from ltr_harness.cache import kept_entries, remove_entries
     from ltr_harness.readers.files import in_words

@@ -42,7 +42,7 @@ def command(
     """The arithmetic of one query: every document in rank order, what it contributes, the ideal order, the result.
 
     Then the same query as LightGBM, XGBoost, trec_eval and others measure it, and why their numbers differ. Without
-    --query: every tool's mean over the whole set, and what each of its conventions does to the mean by itself.
+    --query: every tool's mean over the whole set, and the effect of each of its conventions on the mean.
     """
     if rows is not None and rows < 0:
         raise UsageError(f"--rows {rows}; expected 0 or more")
@@ -142,7 +142,7 @@ def _mean_text(metric: Metric, name: str, explained: MeanExplanation) -> str:
     if explained.presets:
         page.table(explanation.MEAN_COLUMNS, explained.preset_texts)
     else:
-        page.console.print(f"{metric.name} is no metric of any tool whose conventions are known")
+        page.console.print(f"{metric.name} is not a metric of any tool with known conventions")
     return page.text
 
 

@@ -78,7 +78,7 @@ def command(
 ) -> int:
     """Is the ranker in production still as good as its baseline, and if not, where and why?
 
-    CONFIG says which columns mean what, how relevance follows from events, and what counts as an alert.
+    CONFIG has the meaning of the columns, the rule from events to relevance, and the limits of alerts.
     """
     from ltr_harness.cli.events import EventStream
     from ltr_harness.monitoring.load import load_monitor_config
@@ -135,14 +135,7 @@ def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
 
 
 def _say(watched: Watched, output: Path | None, per_query: bool, quiet: bool) -> None:
-    """The headline, then a line for each alert, then where and why."""
-    from ltr_harness.monitoring.headline import banner
-
     result = watched.result
-    told = not quiet and (bool(result.alerts) or sys.stderr.isatty())
-    if told:
-        answer = banner(result)
-        say(f"{answer.status.text}: {answer.text}", err=True)
     for alert in result.alerts:
         say(str(alert))
     if per_query or not result.changes:
@@ -151,10 +144,8 @@ def _say(watched: Watched, output: Path | None, per_query: bool, quiet: bool) ->
             say(result.parity.verdict)
     if result.arms is not None and not quiet:
         say(result.arms.verdict)
-    if told:
-        verdict = result.verdict
-        if reasons := " ".join(part for part in (verdict.where, verdict.untold) if part):
-            say(reasons, err=True)
+    if not quiet and (result.alerts or sys.stderr.isatty()):
+        say(result.verdict.text, err=True)
         if output is not None:
             say(f"report: {output / 'report.html'}", err=True)
 

@@ -39,7 +39,7 @@ Exit 2: results that must not be compared, or nothing to plan with.
     required=True,
     help="The true difference to find, in the metric's unit; below 0 for one downwards.",
 )
-@click.option("--power", default="0.8", show_default=True, help="With which probability; several by commas.")
+@click.option("--power", default="0.8", show_default=True, help="Chance of finding it; several by commas.")
 @click.option("-m", "--metric", metavar="METRIC", help="Such as ndcg@10.  [default: the one that decides]")
 @options.rankings("scores", "run")
 @click.option("--baseline", metavar="NAME", help="The model the others are compared with, as in `compare`.")

@@ -34,7 +34,7 @@ def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline:
     from ltr_harness.report.terminal import show
 
     if output is None and len(runs) > 1:
-        raise UsageError("several folders: say where to write the report with -o DIR")
+        raise UsageError("several folders; name the report's folder with -o DIR")
     wanted = [part.strip() for part in formats.split(",")]
     if "svg" in wanted or "png" in wanted:
         threading.Thread(

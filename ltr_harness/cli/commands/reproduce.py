@@ -30,10 +30,10 @@ Exit codes: 0 identical, 1 not identical or training failed, 2 the run or its da
 @options.trust
 @options.as_json
 def command(run: Path, threads: int | None, data_root: Path | None, trust: bool, as_json: bool) -> int:
-    """Train a stored run again and say whether everything is identical.
+    """Train a stored run again and check that everything is identical.
 
-    RUN is a run folder. Its record says how it was trained; model file, test scores and metric means are compared
-    to the bit, and where they differ, what has changed since is listed. Nothing stored is touched.
+    RUN is a run folder. It is trained as its record has it; model file, test scores and metric means are compared
+    to the bit, and where they differ, the changes since are listed. Nothing stored is touched.
     """
     from ltr_harness.experiment.reproduce import reproduce
 
@@ -63,12 +63,12 @@ def _say(reproduction: Reproduction) -> None:
         for name, (before, now) in reproduction.metrics.items():
             say(f"  {name}: {_mean(before)} then, {_mean(now)} now")
     if reproduction.reasons:
-        say("what has changed since:")
+        say("changed since:")
         for reason in reproduction.reasons:
             say(f"  {reason}")
     elif not reproduction.identical:
         say(
-            "nothing that the record knows of has changed: data, versions and threads are the same; "
+            "no recorded input has changed: data, versions and threads are the same; "
             "see docs/boosters.md for settings that do not repeat"
         )
 

@@ -85,7 +85,7 @@ def command(
     CONFIG describes the experiment: data, metrics, stopping rule, models. Ends with the comparison at the
     fixed K on stdout and the path of report.html.
 
-    Data in which `ltr-harness check` finds an error is refused; what is meant is named by --accept.
+    Data in which `ltr-harness check` finds an error is refused; --accept NAME accepts that finding.
 
     With --json, stdout is report.json, and every line on stderr is an event: `ltr-harness schema events`.
     """

@@ -26,7 +26,7 @@ from ltr_harness.wording import count_of
 """)
 @click.group("show", no_args_is_help=True)
 def command() -> None:
-    """Show a resolved configuration, all experiments, a run, or what a stored model looks at."""
+    """Show a resolved configuration, all experiments, a run, or a stored model's features and trees."""
 
 
 @options.examples("""
@@ -71,7 +71,7 @@ def show_trees(
     Nothing is trained.
 
     Times are of one call that scores a list, on one thread, in microseconds, measured now: a machine that does
-    nothing else says most. Beside the library that trained it, ONNX Runtime and treelite are timed where they are
+    nothing else is best. Beside the library that trained it, ONNX Runtime and treelite are timed where they are
     installed. With --budget RUNs are run folders and experiments' folders.
     """
     from ltr_harness.cli import trees
@@ -117,7 +117,7 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> int:
 @options.run
 @options.as_json
 def show_run(run: Path, as_json: bool) -> int:
-    """Print what a run's record says."""
+    """Print a run's record."""
     record = ltr_harness.load_run(run).record
     if as_json:
         say(record.model_dump_json(indent=2))

@@ -31,10 +31,10 @@ class Binding:
         judgments: the queries and what their documents are worth.
         threads: on how many threads an evaluation may run. More than one is used from two million rows on, a
             million each at least, by splitting the queries; the values are the same, bit for bit. The default
-            leaves the processor to the booster that calls.
+            leaves the cores to the booster that calls.
 
     Attributes:
-        metrics: the metrics in the order asked for, with everything they take from data fixed.
+        metrics: the metrics in the given order, with everything they take from data fixed.
         names: their canonical names.
         judgments: what they are bound to.
     """

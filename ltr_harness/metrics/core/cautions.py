@@ -19,7 +19,7 @@ STEEP_GAIN = 31.0  # what grade 5 gains over grade 1
 
 @dataclass(frozen=True)
 class Caution:
-    """One thing to know before reading a number.
+    """A caveat of a metric.
 
     Attributes:
         kind: ``fine grades``, ``steep gain``, ``large cutoff``, ``saturation``, ``collapsed grades``,
@@ -159,7 +159,7 @@ def _residual(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Cauti
         yield _about(
             "residual",
             [metric],
-            f"documents below the last one counted could still add up to {left:.4f} to its mean (rbp_residual says it "
+            f"documents below the last one counted could still add up to {left:.4f} to its mean (rbp_residual has it "
             "per query); rankings closer than that are not told apart",
         )
 
@@ -170,5 +170,5 @@ def _unjudged(judgments: Judgments) -> Iterator[Caution]:
             "unjudged",
             (),
             f"{np.count_nonzero(~judgments.judged):,} of {count_of(judgments.judged.size, 'document')} are unjudged; "
-            "every metric but bpref counts them as not relevant, and the ideal list knows only what was judged",
+            "every metric but bpref counts them as not relevant, and the ideal list has judged documents alone",
         )

@@ -83,7 +83,7 @@ def function_metric(
         function: ``f(labels, scores) -> float``, float64 arrays of one query's rows in row order; NaN where it is
             undefined. What it does with equal scores is its own affair.
         name: what reports call it; the function's name if not given.
-        higher_is_better: which way is up; nobody can guess it.
+        higher_is_better: whether higher values are better; required.
         origin: ``path.py:function`` where it was loaded from.
 
     Raises:
@@ -161,7 +161,7 @@ def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
     for declared, example in (("name", '"my_metric"'), ("graded", "True")):
         if not hasattr(kind, declared):
             raise MetricError(
-                f"{place}: {kind.__name__} does not say its `{declared}`; add `{declared}: ClassVar = {example}`"
+                f"{place}: {kind.__name__} does not declare `{declared}`; add `{declared}: ClassVar = {example}`"
             )
     if "__dataclass_fields__" not in vars(kind):
         raise MetricError(
@@ -187,7 +187,7 @@ def check_name(name: str) -> None:
     known = built_in(name) or (name if name in DEFINITIONS else None)
     if known is not None:
         which = "" if known == name else f", {known!r}"
-        raise MetricError(f"{name!r} already names another metric{which}; choose a name of your own")
+        raise MetricError(f"{name!r} already names another metric{which}; choose another name")
 
 
 def _code_digest(function: Any) -> str:

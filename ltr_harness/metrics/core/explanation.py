@@ -40,7 +40,7 @@ class PresetValue:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a metric does with one query.
+    """A metric's arithmetic on one query.
 
     Attributes:
         metric: the metric, with everything it takes from the data fixed.
@@ -120,7 +120,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class MeanExplanation:
-    """What a metric says of a whole set of queries, and what the tools say of the same.
+    """A metric's mean over a whole set of queries, and the tools' means of the same.
 
     Attributes:
         metric: the metric, with everything it takes from the data fixed.

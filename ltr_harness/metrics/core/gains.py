@@ -140,7 +140,7 @@ def freeze_max_grade(metric: M, judgments: Judgments) -> M:
         return metric
     warnings.warn(
         f"{metric} has no max_grade: taking the largest label seen, {plain_number(largest)}, from here on "
-        f"({frozen}); name max_grade to say which scale the labels are on",
+        f"({frozen}); set max_grade to the scale's highest grade",
         stacklevel=4,
     )
     return frozen

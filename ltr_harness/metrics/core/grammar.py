@@ -250,9 +250,7 @@ def _class_or_function(name: str) -> Any:
     if ours is not None:
         return catalog.load(ours, MetricError)
     if name.lower() in OBJECTIVES and name not in catalog.names():
-        raise MetricError(
-            f"{name} is an objective that models are trained for, no metric; did you mean 'ndcg'?"
-        )
+        raise MetricError(f"{name} is a training objective, not a metric; did you mean 'ndcg'?")
     target = catalog.load(name, MetricError)
     if isinstance(target, type) and issubclass(target, Metric):
         if is_own_file(name):
@@ -273,8 +271,7 @@ def _from_function(function: Any, name: str, parameters: dict[str, Any]) -> Metr
         raise MetricError(f"{name} has no parameter {unknown[0]!r}; {did_you_mean(unknown[0], known)}")
     if "higher_is_better" not in fields:
         raise MetricError(
-            f"{name} is a function and does not say whether higher is better; write "
-            f"{name}(higher_is_better=true) or false"
+            f"{name} is a function without `higher_is_better`; write {name}(higher_is_better=true) or false"
         )
     up = fields.pop("higher_is_better")
     up = {"true": True, "false": False}.get(up, up) if isinstance(up, str) else up

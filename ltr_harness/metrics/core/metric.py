@@ -51,7 +51,7 @@ class _NoFunctionError(MetricError, AttributeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Metric:
-    """Base of all metrics: an immutable value whose `str()` says every choice that is not the default.
+    """Base of all metrics: an immutable value whose `str()` has every choice that is not the default.
 
     Fields are the parameters of the grammar; their annotations are what the grammar accepts.
 
@@ -211,7 +211,7 @@ class Metric:
         """The definition with the scale's highest grade, where it asks for one and says none itself; most ask for none.
 
         Args:
-            max_grade: of the experiment's scale; None where nobody said it.
+            max_grade: of the experiment's scale; None where not given.
 
         Example:
             >>> from ltr_harness.metrics import ERR, MRR, RBP
@@ -250,9 +250,9 @@ class Metric:
             judgments: labels in query groups.
 
         Raises:
-            MetricError: the metric does not say it, or the labels are outside its domain.
+            MetricError: the metric does not define it, or the labels are outside its domain.
         """
-        raise MetricError(f"{self} does not say by how much it changes when two rows change places")
+        raise MetricError(f"{self} does not define its change when two rows change places")
 
     @property
     def has_swap_change(self) -> bool:
@@ -293,8 +293,8 @@ class Metric:
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64] | None:
         """What each rank adds before `divisor_at` divides, for a metric without cutoff that is such a sum.
 
-        For judgments of one query; None where the metric is no sum over ranks. Metrics with a cutoff need not
-        say: `explain` asks them at every cutoff.
+        For judgments of one query; None where the metric is not a sum over ranks. Metrics with a cutoff need
+        none: `explain` evaluates them at every cutoff.
         """
         return None
 
@@ -319,7 +319,7 @@ class Metric:
             labels: (n_rows,) grades of the query's rows.
             scores: (n_rows,) higher ranks first.
             document_ids: (n_rows,) names of the rows; needed where ties are broken by them.
-            judged: bool (n_rows,), rows somebody judged; None where all are.
+            judged: bool (n_rows,), judged rows; None where all are.
             retrieved: bool (n_rows,), rows the ranking lists; None where all are.
             subtopics: (n_rows, n_subtopics) grades by subtopic; None where there are none.
 
@@ -347,7 +347,7 @@ class Metric:
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryMetric(Metric):
-    """Base of the metrics that only ask whether a document is relevant.
+    """Base of the metrics of binary relevance.
 
     Attributes:
         relevant: the lowest grade that counts as relevant.

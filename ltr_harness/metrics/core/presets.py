@@ -187,7 +187,7 @@ def conventions(tool: str, metric: str) -> Conventions:
         raise MetricError(
             f"{metric}(as={tool}): {tool} computes no {metric} that could be reproduced; as={tool} is for "
             f"{', '.join(sorted(PRESETS[tool]))}"
-            + (f"; {metric} is known as {', '.join(others)} have it" if others else "")
+            + (f"; {metric} has presets of {', '.join(others)}" if others else "")
         )
     return PRESETS[tool][metric]
 

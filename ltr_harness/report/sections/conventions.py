@@ -192,7 +192,7 @@ def tools(data: ReportData) -> list[Block]:
         Heading("The same numbers in other tools"),
         Paragraph(
             "Each column evaluates the stored scores again, all seeds of them, under one tool's conventions: look up "
-            "the number of a log here before suspecting the model. Below, what the tool does differently."
+            "the number of a log here before suspecting the model. Below, the tool's differences."
         ),
         tables[0],
         _tool_words(tools[0], "tools_words"),
@@ -223,7 +223,7 @@ def _tool_words(one: Recomputed, name: str) -> Table:
     own, *others = one.conventions
     return Table.of(
         name,
-        ("What the others do differently from ", code(one.metric), "."),
+        ("How the others differ from ", code(one.metric), "."),
         others,
         {
             Column("Convention"): lambda other: ", ".join(other.names),

@@ -67,7 +67,7 @@ def _cost_table(data: ReportData, costs: Sequence[Cost]) -> Table:
     score = "One pass over the test rows in one call."
     return Table.of(
         "cost",
-        "What training and scoring cost, medians over folds and seeds.",
+        "Cost of training and scoring, medians over folds and seeds.",
         costs,
         {
             Column("Model"): lambda one: data.model_name(one.model),
@@ -78,7 +78,7 @@ def _cost_table(data: ReportData, costs: Sequence[Cost]) -> Table:
             Column("Score, µs per row", "number", hint=score): lambda one: one.microseconds_per_row,
             Column("Threads", "count"): lambda one: one.threads,
         },
-        notes=("Times are of this machine and what else it did meanwhile; trees and leaves are not.",),
+        notes=("Times depend on this machine and its load; trees and leaves do not.",),
     )
 
 
@@ -187,9 +187,9 @@ def _serving_table(data: ReportData, times: Mapping[str, Sequence[Serving]]) -> 
             for model, found in times.items()
         ),
         notes=(
-            "Taken right after training by the library that trained the model, with the first of the seeds, beside "
-            "whatever else the machine did: medians bear that, p99 does not, and is left out where fewer than "
-            f"{ENOUGH} calls were timed. On a machine that does nothing else: ltr-harness show trees RUN.",
+            "Timed right after training by the library that trained the model, with the first of the seeds. Other "
+            "load on the machine hardly moves medians, but it moves p99, which is left out where fewer than "
+            f"{ENOUGH} calls were timed. On an idle machine: ltr-harness show trees RUN.",
         ),
     )
 

@@ -55,7 +55,7 @@ def section(data: ReportData) -> list[Block]:
         said = f"The files' labels are mapped to grades, alike in all splits: {mapped}."
         blocks.append(Paragraph(said, "note"))
     for rule in dict.fromkeys(describe(Relevance.model_validate(rule)) for rule in rules):
-        blocks.append(Paragraph(f"Labels come from what users did, alike in all splits: {rule}.", "note"))
+        blocks.append(Paragraph(f"Labels come from user events, alike in all splits: {rule}.", "note"))
     used = dict.fromkeys(named("feature", record.features) for record in data.records if record.features)
     ignored = dict.fromkeys(
         note for record in data.records for note in record.notes if note.startswith("ignored ")
@@ -66,7 +66,7 @@ def section(data: ReportData) -> list[Block]:
         blocks.append(Paragraph(said, "warning"))
     fingerprints = Table.of(
         "fingerprints",
-        "Digests of what the models saw: equal digests mean equal arrays.",
+        "Digests of the models' input: equal digests mean equal arrays.",
         splits,
         {
             Column("Fold"): lambda one: one.fold,
@@ -106,6 +106,6 @@ def cautions_section(data: ReportData) -> list[Block]:
         return []
     return [
         Heading("Before trusting a number", finding=count_of(len(found), "caution"), matters=True),
-        Paragraph("What the test data's labels and list lengths do to the metrics of this report."),
+        Paragraph("Effects of the test data's labels and list lengths on the metrics of this report."),
         Bullets(tuple(caution.text for caution in found)),
     ]

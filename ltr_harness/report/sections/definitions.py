@@ -26,7 +26,7 @@ def section(data: ReportData) -> list[Block]:
     return [
         Heading("Definitions"),
         Paragraph(
-            "A metric's name says every choice that is not the default; each definition below says the defaults "
+            "A metric's name has every choice that is not the default; each definition below has the defaults "
             "too. Values are computed per query in double precision, never rounded, and then averaged over "
             "queries."
         ),
@@ -45,7 +45,7 @@ def metric_text(base: str, ks: list[int | None]) -> tuple[Text, ...]:
     try:
         metric = parse_metric(base if ks[0] is None else f"{base}@{ks[0]}")
     except HarnessError:
-        return (f"Computed elsewhere; its definition is not known here. At {' and '.join(where)}.",)
+        return (f"Computed elsewhere, by an unknown definition. At {' and '.join(where)}.",)
     paragraphs = [_styled(text) for text in prose(inspect.getdoc(type(metric)) or "")]
     direction = "Higher is better." if metric.higher_is_better else "Lower is better."
     return (*paragraphs, _choices(metric, where), f"{direction} Source: {metric.source}.")
@@ -95,11 +95,10 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
     method = data.comparison.method
     label = data.confidence_label
     terms = {
-        f"{label} interval": "Where the mean over all queries of this kind lies, judged from these: it covers "
-        f"the true mean for {label} of such samples of queries; that of a difference, where a model was trained with "
-        "several seeds, of such samples of queries and seeds together. Without them it knows nothing of other seeds. "
-        "Intervals of "
-        f"means hold each by itself, those of differences "
+        f"{label} interval": "An estimate of the mean over all queries of this kind: it covers the true mean for "
+        f"{label} of such samples of queries. That of a difference, where a model was trained with several seeds, "
+        "covers it for such samples of queries and seeds together; with one seed it ignores training randomness. "
+        "Intervals of means hold each by itself, those of differences "
         f"{'all at once within their family' if method.simultaneous else 'each by itself as well'}.",
     }
     if data.rivals:
@@ -108,8 +107,7 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
             "over seeds first. Its interval is narrower than two separate intervals suggest: queries that are "
             "hard are hard for both.",
             "p": "How often a difference at least this far from 0 would appear if the true one were 0 "
-            f"({method.test_text}). It is never 0, and says nothing about how large the "
-            "difference is.",
+            f"({method.test_text}). It is never 0, and does not measure the size of the difference.",
             corrected_label(
                 method.correction
             ): "The same after allowing for the number of models tested; the "
@@ -118,7 +116,7 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
             "0. equivalent: the interval lies inside a margin declared beforehand, allowing for the number of models. "
             "not distinguishable: neither, which is not the same as equal.",
             "Effect": "d_z, mean of the differences over their standard deviation; with thousands of queries "
-            "nearly every difference is significant, and this says whether it matters.",
+            "nearly every difference is significant, and d_z shows whether it matters.",
             "Detectable": "The smallest true difference these queries would have shown with 80 % probability, tested "
             "among as many models. "
             "A smaller one may exist unseen.",

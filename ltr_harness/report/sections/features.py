@@ -39,8 +39,8 @@ def section(data: ReportData) -> list[Block]:
     return [
         Heading("Features"),
         Paragraph(
-            "A feature's share of the loss that a model's splits took away, averaged over its runs. Features that "
-            "say the same thing divide their share between them by chance; a share is not an effect."
+            "A feature's share of the loss reduction by a model's splits, averaged over its runs. Redundant "
+            "features divide their share between them by chance; a share is not an effect."
         ),
         _importance_chart(data, shares),
         Details("The shares as a table", (_importance_table(data, shares),)),

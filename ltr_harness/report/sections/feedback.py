@@ -31,8 +31,8 @@ def partial_feedback(data: ReportData) -> list[Block]:
     sums = [name for name, metric in data.own_metrics.items() if metric.adds_up]
     if not sums:
         text = (
-            "Labels are estimates, and no metric of this report is a sum of labels: its means are not unbiased for "
-            "what they would be on true labels. Add dcg(gain=linear,empty=zero)."
+            "Labels are estimates, and no metric of this report is a sum of labels: its means are biased "
+            "estimates of those on true labels. Add dcg(gain=linear,empty=zero)."
         )
         return [Heading("Partial feedback"), Paragraph(text, "warning")]
     per_query = float(labels.sum()) / data.rows.judgments.groups.n_queries
@@ -49,14 +49,14 @@ def partial_feedback(data: ReportData) -> list[Block]:
     return [
         Heading("Partial feedback"),
         Paragraph(
-            "Labels are what happened over the probability of a look, so means of sums of labels are unbiased for "
-            "what users would have liked where the probabilities are right and not clipped. Self-normalised: over the "
-            "mean sum of a query's labels, which varies less and is the same for all models. Models are compared on "
-            "the documents that were shown; of others nothing is known." + _weights(rule, labels)
+            "Labels are event weights divided by the probability of examination (inverse propensity scoring). Means "
+            "of sums of labels are unbiased where the probabilities are right and not clipped. Self-normalised: over "
+            "the mean sum of a query's labels, which varies less and is the same for all models. Models are compared "
+            "on the documents that were shown, not on others." + _weights(rule, labels)
         ),
         Table(
             name="partial_feedback",
-            caption="Sums of labels, as estimated from what users did.",
+            caption="Sums of labels, estimated from user events.",
             columns=tuple(columns),
             rows=tuple(rows),
         ),
@@ -100,7 +100,7 @@ def position_bias(data: ReportData) -> list[Block]:
     return [
         Heading("Position bias"),
         Paragraph(
-            "What training took to be due to the place at which a document was displayed, and left out of the model; "
+            "The effect of a document's display position as training estimated it, and left out of the model; "
             "after the last trained round, averaged over runs. LightGBM's bias factor was added to scores in training: "
             "the higher, the more a place alone attracts clicks. XGBoost's ti+ and tj- are relative to the first "
             "place, for the clicked and the not clicked document of a pair."

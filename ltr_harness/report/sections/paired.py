@@ -21,7 +21,7 @@ def section(data: ReportData) -> list[Block]:
     shown: list[Block] = [
         Heading("Paired differences"),
         Paragraph(
-            "Every query is scored by both models; what counts is the difference on that query, model minus "
+            "Every query is scored by both models, and the difference on that query counts: model minus "
             f"{data.baseline}. Seeds are averaged per query first."
         ),
     ]

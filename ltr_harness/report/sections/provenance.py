@@ -48,7 +48,7 @@ def section(data: ReportData) -> list[Block]:
             Code(COMMANDS, "sh"),
             Table(
                 name="versions",
-                caption="What can move a tree.",
+                caption="Versions and threads that can change a tree.",
                 columns=(Column("Name"), Column("Version", "code")),
                 rows=(*versions, ("threads per run", threads)),
                 sortable=False,
@@ -56,12 +56,12 @@ def section(data: ReportData) -> list[Block]:
             Details("Runs and their identities", (identities,)),
         ]
     elif data.experiment_yaml is None:
-        blocks.append(Paragraph("The scores were handed in; how they were made is not recorded."))
+        blocks.append(Paragraph("The scores were supplied; their origin is not recorded."))
     notes = sorted({f"{record.model}: {note}" for record in data.records for note in record.notes})
     if notes:
         rows = tuple((note,) for note in notes)
         blocks.append(
-            Table("run_notes", "What the runs noted while training.", (Column("Note"),), rows, sortable=False)
+            Table("run_notes", "Notes of the runs in training.", (Column("Note"),), rows, sortable=False)
         )
     return blocks
 

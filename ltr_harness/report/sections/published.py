@@ -69,7 +69,7 @@ def _summaries(data: ReportData, metrics: Sequence[Metric]) -> tuple[_Summaries,
     """Every model at these metrics by their source's definition and by ours; and why some are refused."""
     rows = data.rows
     if rows is None:
-        return {}, dict.fromkeys(metrics, "the models' scores of the test rows are not at hand")
+        return {}, dict.fromkeys(metrics, "the models' scores of the test rows are not available")
     asked = list(dict.fromkeys(one for metric in metrics for one in (metric, as_measured_here(metric))))
     per_query, refused = rows.per_query_of(data.models, asked)
     names = {metric: str(metric) for metric in asked if metric not in refused}
@@ -147,9 +147,9 @@ def section(data: ReportData) -> list[Block]:
     blocks: list[Block] = [
         Heading(HEADING),
         Paragraph(
-            "The models here, evaluated as the publication evaluated, beside what it printed. The interval, "
-            f"{data.confidence_label}, is that of our number for other queries. On the same test queries both numbers "
-            "share much of that error, so a difference within the interval may still be one between the models."
+            "The models here, evaluated as the publication evaluated, beside its figures. The interval, "
+            f"{data.confidence_label}, is that of the mean here over samples of queries. On the same test queries both "
+            "numbers share much of that error, so a difference within the interval may still be one between the models."
         ),
     ]
     for at, (reference, rows) in enumerate(zip(data.references, by_reference(data), strict=True)):
@@ -169,12 +169,12 @@ def _table(data: ReportData, at: int, reference: Reference, rows: Sequence[Publi
         Column("Metric", "code"): lambda row: row.metric,
         Column("Published", "metric"): lambda row: row.published,
         Column("Here", "metric", hint=here): lambda row: row.mean,
-        Column("Here less published", "difference", hint="With the interval of our mean."): difference,
+        Column("Here less published", "difference", hint="With the interval of the mean here."): difference,
         Column("Here, our definition", "metric", hint=ours): lambda row: row.own_mean,
     }
     if any(row.published_without_empty is not None for row in rows):
         label = "Published, about, without queries that have nothing relevant"
-        hint = "The published figure over the queries that have relevant documents, if their share was ours."
+        hint = "The published figure over the queries with relevant documents, if their share is as here."
         columns[Column(label, "metric", hint=hint)] = lambda row: row.published_without_empty
     return Table.of(
         f"published_{at + 1}",
@@ -199,7 +199,7 @@ def _notes(data: ReportData, reference: Reference, rows: Sequence[PublishedFigur
         )
     for words, names in by_words.items():
         if words:
-            notes.append((code(", ".join(dict.fromkeys(names))), f" differs from our definition: {words}."))
+            notes.append((code(", ".join(dict.fromkeys(names))), f" differs from this definition: {words}."))
     notes += [
         f"Not computed: {reason}." for reason in dict.fromkeys(row.reason for row in rows if row.reason)
     ]

@@ -43,7 +43,7 @@ def section(data: ReportData) -> list[Block]:
     trained = {name: pair for name in data.rivals if (pair := data.comparison.paired(name)).over_seeds}
     if trained:
         queries = (
-            "What other queries would change, for these trained models; other trainings are not asked about."
+            "Effect of other queries on these trained models; this interval ignores training randomness."
         )
         columns |= {
             Column("Difference [these trained models]", "difference", hint=queries): lambda name: (
@@ -59,9 +59,9 @@ def section(data: ReportData) -> list[Block]:
     return [
         Heading("Robustness over seeds"),
         Paragraph(
-            "A verdict about methods is one about other queries and other trainings together: where a model was "
-            "trained with several seeds, intervals, p-values and verdicts of differences are of both. The spread over "
-            "seeds is what other trainings change on these queries."
+            "A verdict about methods holds for other queries and other trainings together: where a model was "
+            "trained with several seeds, intervals, p-values and verdicts of differences allow for both. The spread "
+            "over seeds is the effect of training randomness on these queries."
         ),
         Table.of("seeds", f"Means of {data.primary} over all queries, seed by seed.", data.models, columns),
     ]

@@ -72,7 +72,7 @@ def _shaky(data: ReportData, results: Sequence[SliceResult], metric: str) -> lis
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return [
         Paragraph(
-            "These verdicts rest on so few queries that a rare kind, of which they may hold none, could reverse them: "
+            "These verdicts rest on few queries: a rare kind of query, absent from them, could reverse the verdict: "
             f"{'; '.join(names[:5])}{more}."
         )
     ]

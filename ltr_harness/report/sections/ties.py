@@ -33,8 +33,8 @@ def section(data: ReportData) -> list[Block]:
         Paragraph(
             "Documents with equal scores have no order; a tool that takes them as they come reports the order of "
             "the file. "
-            f"Between the worst and the best order {data.primary} could be anything in the interval below; here it is "
-            "what its own tie rule says, by default the mean over all orders."
+            f"Between the worst and the best order {data.primary} could be anything in the interval below; here it "
+            "follows the metric's tie rule, by default the mean over all orders."
         ),
         Table.of(
             "ties",

@@ -185,7 +185,7 @@ def failures(data: ReportData) -> list[Block]:
         Heading("Failures", finding=count_of(len(data.failures), "run"), matters=True),
         Table(
             name="failures",
-            caption="Runs that failed while training; the others were not touched by it.",
+            caption="Runs that failed in training; the others are not affected.",
             columns=(Column("Model"), Column("Fold"), Column("Seed", "count"), Column("Error")),
             rows=tuple(rows),
         ),

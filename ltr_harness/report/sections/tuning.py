@@ -70,8 +70,8 @@ def _protocol(tuned: dict[str, list[_Searched]]) -> str:
     fold = ", separately in every fold" if several else ""
     return (
         f"The options of {', '.join(tuned)} were chosen{fold} {judged}. No trial saw a test query: those were scored "
-        "once, by the chosen configuration. The value of the best of many trials is better than the model, by luck; "
-        "the test mean is not touched by that."
+        "once, by the chosen configuration. The value of the best of many trials is optimistic, by luck; "
+        "the test mean is not affected."
     )
 
 
@@ -82,7 +82,7 @@ def _table(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table:
     test = Column(f"Test {data.primary}", "metric", hint="Mean over seeds of the chosen configuration.")
     return Table.of(
         "tuning",
-        "Every search: its budget as it was used, and what it chose.",
+        "Every search: the budget used, and the chosen options.",
         [one for searches in tuned.values() for one in searches],
         {
             Column("Model"): lambda one: data.model_name(one.model),
@@ -174,7 +174,7 @@ def _importance(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table | 
         return None
     return Table(
         name="tuning_importance",
-        caption="Which options decide: each one's share of what sets the better trials apart (PED-ANOVA), mean over "
+        caption="Importance of the options: each one's share in setting better trials apart (PED-ANOVA), mean over "
         "folds.",
         columns=(Column("Model"), Column("Option", "code"), Column("Share", "percent")),
         rows=tuple(rows),
@@ -188,7 +188,7 @@ def _chosen(model: str, searches: Sequence[_Searched], name: str) -> Table:
     options = list(dict.fromkeys(option for one in searches for option in one.facts.chosen))
     return Table(
         name=name,
-        caption=f"What was chosen for {model}.",
+        caption=f"Options chosen for {model}.",
         columns=(Column("Option", "code"), *(Column(one.fold, "code") for one in searches)),
         rows=tuple(
             (option, *(brief(one.facts.chosen.get(option)) for one in searches)) for option in options
@@ -206,8 +206,8 @@ def sweep(data: ReportData) -> list[Block]:
     return [
         Heading("Sweep"),
         Paragraph(
-            "Every point was trained and judged on the test queries. The best of many test means is better than "
-            "its model, by luck: choose a point by its validation value, or let `tune` choose.",
+            "Every point was trained and evaluated on the test queries. The best of many test means is "
+            "optimistic, by luck: choose a point by its validation value, or let `tune` choose.",
             "warning",
         ),
         *(_sweep_table(data, model, points, f"sweep_{files[model]}") for model, points in swept.items()),

@@ -187,6 +187,6 @@ def queries_sentence(data: ReportData) -> str:
 def failures_sentence(data: ReportData) -> str:
     models = sorted({record.model for record in data.failures})
     return (
-        f"{count_of(len(data.failures), 'run')} failed ({', '.join(models)}); see Failures. Means cover what "
-        "finished."
+        f"{count_of(len(data.failures), 'run')} failed ({', '.join(models)}); see Failures. Means cover "
+        "the finished runs."
     )
