@@ -215,11 +215,14 @@ def test_copied_queries_are_refused_whatever_their_ids(ltr: Cli, copied: int, co
         assert "40 of its 100 queries share at least half of their rows with train, where 0 of 300 do" in out
         assert last == "primary ndcg@10; 1 error in the data, see above; if meant: --accept identical-rows"
         accepted = ltr("check", "e.yaml", "--accept", "identical-rows")
-        assert (accepted[0], accepted[1].splitlines()[-1]) == (0, "primary ndcg@10; 1 error accepted")
+        assert (accepted[0], accepted[1].splitlines()[-1]) == (
+            0,
+            "primary ndcg@10; 1 error accepted, 3 cautions",
+        )
         assert ltr("run", "e.yaml")[0] == 2
     else:
         assert "warning: train and test: 16 rows of test (2.0%) have the features of a row of train" in out
-        assert last == "primary ndcg@10; no errors, 1 warning"
+        assert last == "primary ndcg@10; no errors, 1 warning, 3 cautions"
 
 
 def test_rows_that_are_alike_by_nature_are_no_copies(ltr: Cli) -> None:

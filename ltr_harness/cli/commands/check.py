@@ -52,15 +52,22 @@ def command(
         say(f"note: {note}")
     memory = memory_estimate(job)
     say(f"memory: {memory}")
-    if memory.short:
-        say("caution: memory: more than is available; fewer --workers need less")
-    texts = [str(caution) for fold in job.folds for caution in cautions(job.metrics, fold.test.judgments)]
-    for text in dict.fromkeys(texts):  # folds have much in common
+    n_cautions = 0
+
+    def caution(text: str) -> None:
+        nonlocal n_cautions
+        n_cautions += 1
         say(f"caution: {text}")
+
+    if memory.short:
+        caution("memory: more than is available; fewer --workers need less")
+    texts = [str(one) for fold in job.folds for one in cautions(job.metrics, fold.test.judgments)]
+    for text in dict.fromkeys(texts):  # folds have much in common
+        caution(text)
     if job.stopping is not None:
         longest = max(int(fold.valid.groups.sizes.max()) for fold in job.folds if fold.valid is not None)
         for text in stopping_cautions(job.stopping.metric, job.primary, longest):
-            say(f"caution: stopping.metric: {text}")
+            caution(f"stopping.metric: {text}")
     for study in job.open_studies:
         say(f"tune: {study}: {count_of(len(job.trials_of(study)), 'trial')} done")
     for state in ("done", "score again", "train"):
@@ -69,8 +76,8 @@ def command(
     largest = max(float(fold.train.labels.max()) for fold in job.folds)
     for name, model in job.experiment.models.items():
         beside = model.ranker.cautions_beside(job.primary, largest)
-        for caution in (*model.ranker.cautions(job.threads), *beside):
-            say(f"caution: models.{name}: {caution}")
+        for text in (*model.ranker.cautions(job.threads), *beside):
+            caution(f"models.{name}: {text}")
     findings = one_a_cause(each_once(job.findings))
     for finding in findings:
         say(str(finding))
@@ -84,8 +91,7 @@ def command(
     n_warnings = sum(one.severity == "warning" for one in findings)
     n_accepted = sum(one.accepted for one in findings)
     parts = [f"{count_of(n_accepted, 'error')} accepted" if n_accepted else "no errors"]
-    if n_warnings:
-        parts.append(count_of(n_warnings, "warning"))
-    sound = not (n_accepted or n_warnings)
+    parts += [count_of(n, what) for n, what in ((n_warnings, "warning"), (n_cautions, "caution")) if n]
+    sound = not (n_accepted or n_warnings or n_cautions)
     say(f"primary {job.primary}; {'no problems found' if sound else ', '.join(parts)}")
     return 0
