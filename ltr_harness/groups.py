@@ -373,7 +373,8 @@ class Judgments:
             query = groups.query_of(row)
             raise DataError(
                 f"label {grades[row]:g} in query {groups.name(query)!r}, its row "
-                f"{row - int(groups.boundaries[query])} ({count_of(bad.size, 'such row')}); expected finite labels >= 0"
+                f"{row - int(groups.boundaries[query])} ({count_of(bad.size, 'such row')}); "
+                "expected finite labels >= 0; map others to grades, such as returns to 0, 1, 2"
             )
         weights = None
         if query_weights is not None:

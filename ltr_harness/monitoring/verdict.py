@@ -520,6 +520,8 @@ def _untold(evidence: Evidence) -> str:
     if evidence.config.relevance.from_events:
         said.append(CAUTION)
     if small := sum(w.status == "small" for w in evidence.windows):
-        said.append(f"{count_of(small, 'window')} {plural('is', small)} too small to be tested")
+        few = f"fewer than {evidence.config.windows.min_queries} queries"
+        windows = f"{count_of(small, 'window')} {plural('is', small)} not tested, with {few}"
+        said.append(f"{windows}: a longer windows.size tests more of them")
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}." if text else ""

@@ -68,8 +68,15 @@ class OpenedTable(ABC):
 
 def refuse_types(path: Path, schema: Any, numbers: Sequence[str]) -> None:
     """Raise if columns that should hold numbers are of another type."""
+    from pyarrow.types import is_temporal
+
     problems = [
-        Problem(str(path), f"column {name!r} has the type {schema.field(name).type}", "numbers")
+        Problem(
+            str(path),
+            f"column {name!r} has the type {(kind := schema.field(name).type)}",
+            "numbers",
+            "write it as a number, such as days since a date, or leave it out" if is_temporal(kind) else "",
+        )
         for name in numbers
         if not is_numeric(schema.field(name).type)
     ]

@@ -137,7 +137,10 @@ def test_columns_that_cannot_be_guessed_are_asked_for(
     path, output = write_csv(tmp_path, rows), tmp_path / "mine.yaml"
     assert run_command(cli, ["init", str(path), "-o", str(output)]) == 2
     said = capsys.readouterr().err
-    assert "no column looks like the query (anfrage, prop_id, note, price, match: title)" in said
+    assert (
+        "no column looks like the query (anfrage, prop_id, note, price, match: title); name it: --column query=COLUMN, "
+        "or a key of several: --column 'query=[A, B]'"
+    ) in said
     assert "name it: --column label=COLUMN" in said
     assert not output.exists()
     options = ["--column", "query=anfrage", "--column", "label=note"]

@@ -217,7 +217,8 @@ def test_what_cannot_be_told() -> None:
         (
             {},
             {"windows": windows, "n_immature": 2},
-            "2 queries are left out, too young for labels; 2 windows are too small to be tested.",
+            "2 queries are left out, too young for labels; 2 windows are not tested, with fewer than 200 queries: a "
+            "longer windows.size tests more of them.",
         ),
     ):
         known: dict[str, Any] = {"change": change(STILL), **given}

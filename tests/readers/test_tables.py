@@ -213,6 +213,11 @@ def test_one_problem_for_each_column_of_words(tmp_path: Path) -> None:
         DataError, match=r"column 'brand' has the type string; expected numbers; `categorical: \[brand"
     ):
         from_parquet(tmp_path, typed, features=("brand",))
+    dated = {"query_id": [1, 1], "label": [1, 0], "day": [date(2024, 1, 2), date(2024, 1, 3)]}
+    with pytest.raises(
+        DataError, match=r"'day' has the type date32\[day\]; expected numbers; write it as a number"
+    ):
+        from_parquet(tmp_path, dated, features=("day",))
 
 
 def test_one_problem_for_labels(tmp_path: Path) -> None:

@@ -172,7 +172,8 @@ def guessed_columns(
         elif role in ("query", "label"):
             shown = ", ".join(columns[:20]) + (" …" if len(columns) > 20 else "")
             found = f"no column looks like the {role} ({shown})"
-            problems.append(Problem(place, found, cure=f"name it: --column {role}=COLUMN"))
+            key = ", or a key of several: --column 'query=[A, B]'" if role == "query" else ""
+            problems.append(Problem(place, found, cure=f"name it: --column {role}=COLUMN{key}"))
     if problems:
         raise DataError(problems)
     return options, said
