@@ -148,9 +148,9 @@ def test_a_whole_experiment(ltr: Cli, tmp_path: Path) -> None:
                 text[: text.index("<script>")] if path.suffix == ".html" else text
             )  # not Vega's own program
             assert not OBEYED.findall(inside), path
-    drawn = (tmp_path / "runs" / "e" / "report" / "charts" / "slices.svg").read_text()
-    assert "x\\x1b]0;owned\\x07\\u009b2J\\u202e" in drawn
-    assert "y\\x1f\\ufffe" in drawn
+    shown = (tmp_path / "runs" / "e" / "report" / "report.html").read_text()
+    assert '<td class="words" data-sort="x\\x1b]0;owned\\x07\\u009b2J\\u202e">' in shown
+    assert ">y\\x1f\\ufffe</td>" in shown
     document = json.loads((tmp_path / "runs" / "e" / "report" / "report.json").read_text())
     assert f"x{EVIL}" in {found["label"] for found in document["slices"]}
 
