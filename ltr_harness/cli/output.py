@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison
     from ltr_harness.report.blocks import Report
 
-_ASCII = str.maketrans({"–": "-", "…": "..."})
+_ASCII = str.maketrans({"–": "-", "…": "...", **dict(zip("▁▂▃▄▅▆▇█", "_.,-~=+#", strict=True))})
 
 
 class Notes(logging.Handler):
@@ -103,10 +103,10 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collec
 
 def show_page(page: Report) -> None:
     """A page's words and tables."""
-    from ltr_harness.report.blocks import Bullets, Paragraph, Table, plain
+    from ltr_harness.report.blocks import Banner, Bullets, Paragraph, Table, plain, walk
     from ltr_harness.report.formats import cell_text
 
-    for block in (block for section in page.sections for block in section.blocks):
+    for block in (block for section in page.sections for block in walk(section.blocks)):
         if isinstance(block, Table):
             say(plain(block.caption))
             rows = [
@@ -120,8 +120,11 @@ def show_page(page: Report) -> None:
             for item in block.items:
                 say(plain(item))
             say()
+        elif isinstance(block, Banner):
+            say(f"{block.text}.\n")
         elif isinstance(block, Paragraph):
-            say(f"{plain(block.text)}.\n" if block.tone == "lead" else f"Note: {plain(block.text)}")
+            texts = {"lead": f"{plain(block.text)}.\n", "plain": f"{plain(block.text)}\n"}
+            say(texts.get(block.tone, f"Note: {plain(block.text)}"))
 
 
 def say_page(page: Report, as_json: bool, output: Path | None, formats: Sequence[str]) -> None:

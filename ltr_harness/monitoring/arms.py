@@ -74,9 +74,8 @@ def sentence(differences: Sequence[ArmDifference], control: str, family: str) ->
             names = [f"{d.measure} ({d.difference.value:+.4f})" for d in others if d.verdict == word]
             words += [f"{word} at {', '.join(names)}"] if names else []
         rest = "; ".join(words) or ("no other measure stands out" if others else "")
-        said.append(
-            f"{arm} {how} {control} at {first.measure}{numbers}{'. ' if rest else ''}{rest[:1].upper()}{rest[1:]}."
-        )
+        numbers += f". {rest[:1].upper()}{rest[1:]}" if rest else ""
+        said.append(f"{arm} {how} {control} at {first.measure}{numbers}.")
     return " ".join(said)
 
 
@@ -349,7 +348,13 @@ def section(result: MonitorResult) -> list[Block]:
     arms = result.arms
     assert arms is not None
     return [
-        Heading("Arms"),
+        Heading(
+            "Arms",
+            finding="no verdict"
+            if arms.withheld
+            else f"{len(arms.worse)} of {len(arms.differences)} are worse",
+            matters=bool(result.n_alerts("arm")) or not result.changes,
+        ),
         Paragraph(arms.verdict, "warning" if arms.withheld else "lead"),
         _differences(arms, result),
         _shares(arms),

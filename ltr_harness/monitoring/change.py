@@ -161,7 +161,7 @@ def _season_p(values: Floats, parts: Ints, days: Ints, within_days: bool = False
 def section(result: MonitorResult) -> list[Block]:
     if not (result.splits or result.keyed):
         return []
-    blocks: list[Block] = [Heading("Within or mix")]
+    blocks: list[Block] = [Heading("Within or mix", matters=result.verdict.cause == "mix")]
     percent = f"[{result.interval_name}]"
     if result.splits:
         unmatched = "From values that only one period has, so that there is nothing to compare."

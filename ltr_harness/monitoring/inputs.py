@@ -266,8 +266,10 @@ def section(result: MonitorResult) -> list[Block]:
     if not result.drift:
         return []
     gain = any(not math.isnan(f.gain) for f in result.drift)
+    missing = any(f.missing_before or f.missing_now for f in result.drift)
     broken = {f.column: f for f in result.drift if f.broken}
     drifted = sum(f.drifted for f in result.drift)
+    finding = f"{len(broken)} broken, " * bool(broken) + f"{drifted} of {len(result.drift)} drifted"
     mix = "Mix term: the part of the change due to other shares of the feature's bins."
     unmatched = "The part where only one period has values, or where the input broke: not a mix."
     limit = "The floor, or the value that chance reaches at this many queries."
@@ -276,7 +278,7 @@ def section(result: MonitorResult) -> list[Block]:
     distance = "Kolmogorov-Smirnov distance of numbers, Jensen-Shannon divergence of segments."
     of_gain = "The feature's share of the gain of all splits of the model."
     return [
-        Heading("Features"),
+        Heading("Features", finding=finding, matters=bool(broken) or result.verdict.cause == "covariate"),
         Paragraph(
             f"{drifted} of {count_of(len(result.drift), 'feature')} drifted. Drift alone is not a cause: the first "
             "column has the share of the change that each one explains, and orders the table."
@@ -304,8 +306,8 @@ def section(result: MonitorResult) -> list[Block]:
             (Column("Wasserstein in sd", "number", hint=carried), "carried"),
             (Column("KS or JS", "number", hint=distance), "distance"),
             (Column("KS p", "p", hint="With many queries everything is significant; PSI is the size."), "p"),
-            (Column("Missing before", "percent"), "missing_before"),
-            (Column("Missing now", "percent"), "missing_now"),
+            (Column("Missing before", "percent"), "missing_before") if missing else None,
+            (Column("Missing now", "percent"), "missing_now") if missing else None,
             (Column("Gain", "percent", hint=of_gain), "gain") if gain else None,
             (
                 Column("PSI x gain", "number", hint="Drift weighted by importance; not an order of causes."),

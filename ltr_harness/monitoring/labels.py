@@ -115,7 +115,11 @@ def still_arriving(tests: Sequence[LabelTest], cut: Cut) -> bool:
 
 
 def section(result: MonitorResult) -> list[Block]:
-    blocks: list[Block] = [Heading("Label health"), *_coverage(result)]
+    changed = len({test.what for test in result.labels if test.alert})
+    heading = Heading(
+        "Label health", finding=f"{changed} changed" if result.labels else "", matters=bool(changed)
+    )
+    blocks: list[Block] = [heading, *_coverage(result)]
     shown = [test for test in result.labels if test.window == "all" or test.alert]
     if shown:
         blocks.append(
@@ -136,7 +140,9 @@ def section(result: MonitorResult) -> list[Block]:
             )
         )
     if len(result.windows) > 1:
-        blocks += [_chart(result), Details("Labels window by window", (_windows(result),))]
+        if len({w.relevant_share for w in result.windows}) > 1:
+            blocks.append(_chart(result))
+        blocks.append(Details("Labels window by window", (_windows(result),)))
     return blocks if len(blocks) > 1 else []
 
 

@@ -6,7 +6,9 @@ from pathlib import Path
 
 from ltr_harness.catalog import Catalog
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.monitoring.result import MonitorResult, table_of
+from ltr_harness.monitoring.headline import banner
+from ltr_harness.monitoring.result import MonitorResult, axis_of, drawn, table_of
+from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report import write_report
 from ltr_harness.report.blocks import (
     Badge,
@@ -16,6 +18,7 @@ from ltr_harness.report.blocks import (
     Column,
     Definitions,
     Details,
+    Group,
     Heading,
     Paragraph,
     Report,
@@ -30,19 +33,31 @@ from ltr_harness.wording import count_of
 
 MONITOR_SECTIONS = {
     "verdict": "ltr_harness.monitoring.page:verdict_section",
-    "arms": "ltr_harness.monitoring.arms:section",
+    "metrics": "ltr_harness.monitoring.page:metrics_section",
     "windows": "ltr_harness.monitoring.windows:section",
+    "arms": "ltr_harness.monitoring.arms:section",
+    "online": "ltr_harness.monitoring.summaries:online_section",
     "slices": "ltr_harness.monitoring.slices:section",
     "mix": "ltr_harness.monitoring.change:section",
     "drift": "ltr_harness.monitoring.inputs:section",
     "parity": "ltr_harness.monitoring.parity:section",
-    "labels": "ltr_harness.monitoring.labels:section",
-    "online": "ltr_harness.monitoring.summaries:online_section",
     "presentation": "ltr_harness.monitoring.presentation:section",
     "worst": "ltr_harness.monitoring.summaries:worst_section",
+    "labels": "ltr_harness.monitoring.labels:section",
+    "conventions": "ltr_harness.monitoring.page:conventions_section",
     "log": "ltr_harness.monitoring.summaries:log_section",
     "definitions": "ltr_harness.monitoring.page:definitions_section",
 }
+GROUPS = {
+    Group("What changed", "By how much, and when?"): ("metrics", "windows", "arms", "online"),
+    Group("Where and why", "On which queries, and does something other than the ranking explain it?"): (
+        "slices", "mix", "drift", "parity", "presentation", "worst",
+    ),
+    Group("Can I trust it?", "Are labels and log fit to be judged, and by which rules was it done?"): (
+        "labels", "conventions", "log", "definitions",
+    ),
+}  # fmt: skip
+"""Sections of other packages stand in the last."""
 catalog = Catalog("monitor section", MONITOR_SECTIONS, "ltr_harness.monitor_sections")
 
 FORMATS = ("html", "md", "json", "svg")
@@ -52,13 +67,15 @@ def build_monitor_report(result: MonitorResult) -> Report:
     """Every section's answer; silent ones are left out, and those of a part that the result has not."""
     names = [*MONITOR_SECTIONS, *(name for name in catalog.names() if name not in MONITOR_SECTIONS)]
     names = [name for name in names if getattr(result, name, ()) is not None]
-    sections = (Section(name, tuple(catalog.load(name)(result))) for name in names)
-    state = "healthy" if result.healthy else count_of(len(result.alerts), "alert")
+    groups = {"verdict": None} | {name: group for group, inside in GROUPS.items() for name in inside}
+    sections = (
+        Section(name, tuple(catalog.load(name)(result)), groups.get(name, [*GROUPS][-1])) for name in names
+    )
     facts: tuple[Text, ...] = (
         (code(result.primary),),
-        state if result.baseline_kind else "no baseline",
         count_of(result.n_queries, "query"),
         count_of(result.n_rows, "row"),
+        f"against {result.baseline_kind}" if result.baseline_kind else "no baseline",
     )
     kept = tuple(section for section in sections if section.blocks)
     return Report(result.name, facts, kept, result.to_json)
@@ -75,17 +92,27 @@ _SHOWN = 8
 
 
 def verdict_section(result: MonitorResult) -> list[Block]:
+    """The answer, its picture, and what raised an alert."""
     verdict = result.verdict
-    blocks: list[Block] = [Heading("Verdict"), Paragraph(verdict.what, "lead")]
-    if verdict.where:
-        blocks.append(Paragraph(verdict.where))
+    blocks: list[Block] = [banner(result)]
+    if len(result.windows) > 1:
+        blocks.append(timeline(result))
     if result.alerts:
         blocks.append(_alerts(result))
+    if verdict.where:
+        blocks.append(Paragraph(verdict.where))
     if verdict.untold:
         blocks.append(Paragraph(verdict.untold, "note"))
-    blocks += [_changes(result) if result.changes else _means(result), _conventions(result)]
-    blocks += [Paragraph(f"Notice: {notice}.", "note") for notice in result.notices]
-    return blocks
+    return blocks + [Paragraph(f"Notice: {notice}.", "note") for notice in result.notices]
+
+
+def metrics_section(result: MonitorResult) -> list[Block]:
+    """Every metric, over all of production."""
+    if not result.changes:
+        return [Heading("Metrics", matters=True), _means(result)]
+    changed = sum(bool(change.difference.direction) for change in result.changes)
+    finding = f"{changed} of {len(result.changes)} changed"
+    return [Heading("Metrics", finding=finding, matters=result.changes[0].alert), _changes(result)]
 
 
 def _alerts(result: MonitorResult) -> Bullets:
@@ -117,14 +144,23 @@ def _changes(result: MonitorResult) -> Table:
         f"All mature queries against the baseline, {result.baseline_kind}; the first metric raises alerts.",
         result.changes,
         (Column("Metric", "code"), "metric"),
+        (Column("Verdict"), lambda c: word if c is first else None),
         (Column("Baseline", "metric"), lambda c: c.baseline.value),
         (Column("Production", "metric"), lambda c: c.production.value),
-        (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
+        (
+            Column(
+                f"Difference [{result.interval_name}]",
+                "difference",
+                axis=axis_of(change.difference for change in result.changes),
+            ),
+            lambda c: drawn(c.difference, alert=c.alert),
+        ),
         (Column("Relative", "relative"), "relative"),
         (Column("p", "p", hint=uncorrected), lambda c: c.difference.p),
         (Column("p corrected", "p", hint=result.family), lambda c: c.p_corrected if c is first else None),
-        (Column("Queries", "count"), lambda c: c.production.n),
-        (Column("Verdict"), lambda c: word if c is first else None),
+        (Column("Queries", "count"), lambda c: c.production.n)
+        if len({c.production.n for c in result.changes}) > 1
+        else None,
         notes=(f"{first.method}. {result.family}.",),
         sortable=False,
     )
@@ -132,25 +168,25 @@ def _changes(result: MonitorResult) -> Table:
 
 def _means(result: MonitorResult) -> Table:
     n = sum(w.n_defined for w in result.windows)
-
-    def mean(metric: str) -> float:
-        known = [w for w in result.windows if w.means[metric] == w.means[metric]]
-        total = sum(w.n_defined for w in known)
-        return sum(w.means[metric] * w.n_defined for w in known) / total if total else float("nan")
-
     return table_of(
         "means",
         "Production; no baseline was given.",
         result.metrics,
         (Column("Metric", "code"), str),
-        (Column("Mean", "metric"), mean),
+        (Column("Mean", "metric"), result.mean),
         (Column("Queries", "count"), lambda _: n),
         sortable=False,
     )
 
 
-def _conventions(result: MonitorResult) -> Table:
-    return table_of(
+def conventions_section(result: MonitorResult) -> list[Block]:
+    """What queries without a relevant document do to the mean; silent where there are none."""
+    empty = sum(row.n_without_relevant for row in result.conventions)
+    if not empty:
+        return []
+    queries = sum(row.n_queries for row in result.conventions)
+    finding = f"{empty:,} of {count_of(queries, 'query')}"
+    table = table_of(
         "conventions",
         f"{result.primary} under each rule for queries without a relevant document; lost labels raise the last column.",
         result.conventions,
@@ -162,6 +198,7 @@ def _conventions(result: MonitorResult) -> Table:
         (Column("count 1", "metric", hint="The value that LightGBM and XGBoost report."), "one"),
         sortable=False,
     )
+    return [Heading("Queries without a relevant document", finding=finding), table]
 
 
 _SEASONS = {

@@ -337,7 +337,11 @@ def section(result: MonitorResult) -> list[Block]:
     parity = result.parity
     assert parity is not None
     blocks: list[Block] = [
-        Heading("Served scores"),
+        Heading(
+            "Served scores",
+            finding=f"{parity.whole.share.value:.1%} of rows differ",
+            matters=bool(parity.alerts) or not result.changes,
+        ),
         Paragraph(parity.verdict, "warning" if parity.alerts else "lead"),
         _windows(parity, result),
     ]

@@ -139,14 +139,15 @@ def section(result: MonitorResult) -> list[Block]:
     seen = result.presentation
     assert seen is not None
     blocks: list[Block] = [
-        Heading("Presentation"),
+        Heading("Presentation", finding="changed" if seen.changed else "as before", matters=seen.changed),
         Paragraph(f"{CAUTION[0].upper()}{CAUTION[1:]}. {_SIGNATURES[seen.signature]}"),
         _chart(seen),
         _ranks_table(result, seen),
     ]
     if seen.ips is not None:
         said = [
-            f"IPS-DCG, gains weighted by 1/propensity: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}, "
+            f"IPS-DCG, gains weighted by 1/propensity: {seen.ips_before:.4f} before, "
+            f"{seen.ips_now:.4f} now, {seen.ips}, "
             f"p {p_value(seen.ips.p)}."
         ]
         if seen.ips_normalised is not None:

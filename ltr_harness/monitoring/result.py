@@ -4,6 +4,7 @@ Intervals are [low, high] at the configured confidence. NaN is "cannot be told" 
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -479,6 +480,15 @@ class MonitorResult(Found):
     def exit_code(self) -> int:
         return 0 if self.healthy else 4
 
+    def n_alerts(self, kind: str) -> int:
+        return sum(alert.kind == kind for alert in self.alerts)
+
+    def mean(self, metric: str) -> float:
+        """Over all queries with a value; NaN where none has one."""
+        known = [w for w in self.windows if w.means[metric] == w.means[metric]]
+        total = sum(w.n_defined for w in known)
+        return sum(w.means[metric] * w.n_defined for w in known) / total if total else float("nan")
+
     @property
     def interval_name(self) -> str:
         return f"{100 * self.confidence:g} % interval"
@@ -519,15 +529,40 @@ def table_of(
     *columns: tuple[Column, str | Callable[[Any], Any]] | None,
     **options: Any,
 ) -> Table:
-    """A row for each record: a column shows an attribute of it, or what a function makes of it; None is left out."""
+    """A row for each record: a column shows an attribute of it, or what a function makes of it.
+
+    Left out are columns that are None, and those in which no row has anything.
+    """
     shown = [column for column in columns if column]
 
     def cell(record: Any, what: str | Callable[[Any], Any]) -> blocks.Cell:
         value = getattr(record, what) if isinstance(what, str) else what(record)
         return blocks.Estimate(value.value, value.low, value.high) if isinstance(value, Estimate) else value
 
-    rows = tuple(tuple(cell(record, what) for _, what in shown) for record in records)
-    return Table(name, caption, tuple(column for column, _ in shown), rows, **options)
+    rows = [[cell(record, what) for _, what in shown] for record in records]
+    filled = [at for at in range(len(shown)) if not rows or any(map(_told, (row[at] for row in rows)))]
+    columns_left = tuple(shown[at][0] for at in filled)
+    return Table(
+        name, caption, columns_left, tuple(tuple(row[at] for at in filled) for row in rows), **options
+    )
+
+
+def _told(cell: blocks.Cell) -> bool:
+    value = blocks.sort_value(cell)
+    return value is not None and value != ""
+
+
+def drawn(estimate: Estimate, *, alert: bool) -> blocks.Estimate:
+    """With its mark, for a column with an axis."""
+    return blocks.Estimate(estimate.value, estimate.low, estimate.high, "worse" if alert else "")
+
+
+def axis_of(estimates: Iterable[Estimate]) -> tuple[float, float] | None:
+    """Ends of an axis with 0 on it for all of them; None where there is nothing to draw."""
+    ends = [end for one in estimates for end in (one.low, one.high) if math.isfinite(end)]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    room = 0.08 * (high - low)
+    return (round(low - room, 6), round(high + room, 6)) if room else None
 
 
 def json_schema() -> dict[str, Any]:

@@ -18,7 +18,7 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import Bools, Floats, Ints, columns_of
-from ltr_harness.monitoring.result import MonitorResult, Slice, table_of
+from ltr_harness.monitoring.result import MonitorResult, Slice, axis_of, drawn, table_of
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.several_samples import bonferroni
@@ -320,9 +320,13 @@ def section(result: MonitorResult) -> list[Block]:
     if not result.slices:
         found = "changed" if against else "is worse"
         text = f"None of {count_of(result.n_slice_candidates, 'segment')} {found} beyond what the rest did."
-        return [Heading("Slices"), Paragraph(text)]
+        finding = f"none of {result.n_slice_candidates:,} with an alert"
+        return [Heading("Slices", finding=finding), Paragraph(text)]
+    alerts = result.n_alerts("slice")
+    finding = f"{alerts} of {result.n_slice_candidates:,} with an alert"
     confirmed = any(s.confirmed for s in result.slices)
     hint = "Change beyond the rest's." if against else "Mean against the rest's."
+    excesses = [s.excess for s in result.slices]
     other_half = "The excess on the queries that did not choose it."
     note = (
         f"Chosen by evidence among {count_of(result.n_slice_candidates, 'candidate')}, each found after setting "
@@ -334,6 +338,10 @@ def section(result: MonitorResult) -> list[Block]:
         f"Segments whose {result.primary} {'fell beyond' if against else 'is below'} the rest's.",
         result.slices,
         (Column("Slice", "code"), "predicate"),
+        (
+            Column(f"Excess [{result.interval_name}]", "difference", hint=hint, axis=axis_of(excesses)),
+            lambda s: drawn(s.excess, alert=alerts > 0 and s.excess.direction != ""),
+        ),
         (Column("Queries", "count"), "n_now"),
         (Column("Share", "percent"), "share"),
         (Column("Before", "metric"), "before") if against else None,
@@ -341,10 +349,9 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Rest", "difference", hint="How the other queries changed."), "rest_change")
         if against
         else None,
-        (Column(f"Excess [{result.interval_name}]", "difference", hint=hint), "excess"),
         (Column("Impact", "difference", hint="Share times excess: points of the overall metric."), "impact"),
         (Column("q", "p", hint="Bonferroni over all candidates of its round."), "q"),
         (Column("Other half", "difference", hint=other_half), "confirmed") if confirmed else None,
         notes=(note,),
     )
-    return [Heading("Slices"), worst]
+    return [Heading("Slices", finding=finding, matters=bool(alerts)), worst]

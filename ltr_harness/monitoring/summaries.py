@@ -21,6 +21,7 @@ from ltr_harness.monitoring.result import (
 )
 from ltr_harness.report.blocks import Badge, Block, Column, Details, Heading, Paragraph, Tone
 from ltr_harness.stats.several_samples import bonferroni
+from ltr_harness.wording import count_of
 
 _WORST = 20
 _CORRELATED = 4  # windows; fewer have some rank correlation or other
@@ -135,7 +136,11 @@ def log_section(result: MonitorResult) -> list[Block]:
         sortable=False,
     )
     if not result.findings:
-        return [Heading("The log"), lengths, Paragraph("Every check of the contract passed.")]
+        return [
+            Heading("The log", finding="all checks passed"),
+            lengths,
+            Paragraph("Every check of the contract passed."),
+        ]
     found = table_of(
         "contract",
         "Findings of the checks; warnings more frequent than in the baseline raise alerts.",
@@ -149,7 +154,8 @@ def log_section(result: MonitorResult) -> list[Block]:
         (Column("Meaning"), "meaning"),
         (Column("Examples", "code"), lambda f: ", ".join(f.examples)),
     )
-    return [Heading("The log"), lengths, found]
+    finding = count_of(len({f.check for f in result.findings}), "finding")
+    return [Heading("The log", finding=finding, matters=bool(result.n_alerts("contract"))), lengths, found]
 
 
 def worst_section(result: MonitorResult) -> list[Block]:
@@ -169,7 +175,7 @@ def worst_section(result: MonitorResult) -> list[Block]:
         (Column("Before", "metric"), "before") if paired else None,
         (Column("Grades in the order shown", "code"), "grades"),
     )
-    return [Heading("Worst queries"), Details("Queries to read", (worst,))]
+    return [Heading("Worst queries", finding=f"{len(result.worst)} to read"), worst]
 
 
 def online_section(result: MonitorResult) -> list[Block]:

@@ -22,7 +22,7 @@ from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, 
 from ltr_harness.monitoring.result import Change, MonitorResult, Window, table_of
 from ltr_harness.monitoring.summaries import mean_of_known
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table, Tone
-from ltr_harness.report.charts import PALETTE, spec
+from ltr_harness.report.charts import BAD, PALETTE, spec
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
@@ -263,13 +263,15 @@ def _spent(raw: Floats, windows: Sequence[Window], past: Sequence[PastWindow], o
     return spent
 
 
-BLUE, ORANGE, RED = PALETTE[0], PALETTE[1], PALETTE[2]
+BLUE, ORANGE = PALETTE[0], PALETTE[1]
 
 
 def section(result: MonitorResult) -> list[Block]:
     if len(result.windows) < 2:
         return []
-    blocks: list[Block] = [Heading("Over time"), _chart(result), _table(result)]
+    moved = sum(status(w, result).text == "alert" for w in result.windows)
+    finding = f"{moved} of {count_of(len(result.windows), 'window')} with an alert"
+    blocks: list[Block] = [Heading("Window by window", finding=finding, matters=bool(moved)), _table(result)]
     if any(w.bounded for w in result.windows):
         text = (
             "Where fewer than 15 queries are off the ceiling, the interval in brackets is far too narrow; the "
@@ -311,7 +313,7 @@ def _table(result: MonitorResult) -> Table:
         (Column("p corrected ", "p"), "trailing_p_corrected"),
         (Column("So far", "difference", hint=so_far), "running") if running else None,
         (Column("p corrected  ", "p"), "running_p_corrected") if running else None,
-        (Column("At 1", "percent"), "share_one"),
+        (Column("At 1", "percent"), "share_one") if any(w.share_one for w in result.windows) else None,
     )
 
 
@@ -325,7 +327,8 @@ TIME_AXIS = {
 """The horizontal axis of charts over windows."""
 
 
-def _chart(result: MonitorResult) -> Chart:
+def timeline(result: MonitorResult) -> Chart:
+    """The primary metric over time, with its baseline."""
     alerts = sum(status(w, result).text == "alert" for w in result.windows)
     words = f"{count_of(len(result.windows), 'window')}, {alerts} with an alert."
     layers = _means_layers()
@@ -336,7 +339,7 @@ def _chart(result: MonitorResult) -> Chart:
     points = [_point(w, result) for w in result.windows if not math.isnan(w.interval.value)]
     body = {"data": {"values": points}, "width": "container", "height": 220, "layer": layers}
     title = f"{result.primary} by window, {result.interval_name}s"
-    title += "; red windows raised an alert, the dashed line is the baseline"
+    title += "; red windows raised an alert, the dashed line is the baseline" if result.changes else ""
     return Chart("windows", title, spec(body), words)
 
 
@@ -354,7 +357,7 @@ def _point(w: Window, result: MonitorResult) -> dict[str, Any]:
 def _means_layers() -> list[dict[str, Any]]:
     numbers = [{"field": name, "type": "quantitative", "format": ".4f"} for name in ("mean", "low", "high")]
     tooltip = [{"field": "window"}, *numbers, {"field": "state"}]
-    colour = {"condition": {"test": "datum.state === 'alert'", "value": RED}, "value": BLUE}
+    colour = {"condition": {"test": "datum.state === 'alert'", "value": BAD}, "value": BLUE}
     return [
         {
             "mark": {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6},

@@ -117,7 +117,20 @@ class Link:
     href: str
 
 
-Cell = str | int | float | None | Estimate | Badge | ModelName | Link
+@dataclass(frozen=True)
+class Trend:
+    """How a number came to be what it is, as blocks of eight heights; a line on a page."""
+
+    values: tuple[float, ...]  # the oldest first, at least two
+
+    @property
+    def text(self) -> str:
+        """From the lowest to the highest; in the middle where all are equal."""
+        low, span = min(self.values), max(self.values) - min(self.values)
+        return "".join("▁▂▃▄▅▆▇█"[round(7 * (one - low) / span) if span else 3] for one in self.values)
+
+
+Cell = str | int | float | None | Estimate | Badge | ModelName | Link | Trend
 
 
 def sort_value(cell: Cell) -> float | str | None:
@@ -129,6 +142,8 @@ def sort_value(cell: Cell) -> float | str | None:
             return text
         case ModelName(name=name):
             return name
+        case Trend(values=values):
+            return values[-1]
         case float() if math.isnan(cell):
             return None
         case _:

@@ -29,6 +29,9 @@ PALETTE = (
 Neither red nor green is among them: those are for verdicts.
 """
 
+BAD = "#cf4338"
+"""What raised an alert, legible on white and on near-black."""
+
 PANEL = {"width": 190, "height": 120}
 """Size of one small multiple; the page decides how many fit beside each other."""
 

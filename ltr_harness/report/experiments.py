@@ -17,10 +17,12 @@ from urllib.parse import quote
 import numpy as np
 from pydantic import BaseModel
 
+from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.errors import DataError
 from ltr_harness.files import UNFINISHED
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Report, Section, Table
+from ltr_harness.report.sections.verdict import PILLS
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import RECORD, encoded
 from ltr_harness.runs.record import Record
@@ -59,6 +61,8 @@ class Experiment:
     missing: int
     size: int  # bytes of the folder
     report: bool  # whether it has a page
+    outcome: Outcome | None  # of the comparison in its report, in a word; None without a report of these runs
+    headline: str | None  # the same in at most twenty words
 
     @property
     def title(self) -> str:
@@ -141,7 +145,8 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
     means = _means(records, len(tests))
     higher = next((m.higher_is_better for r in records if (m := r.metrics.get(r.primary))), True)
     best = (max if higher else min)(means, key=means.__getitem__) if means else None
-    low, high = (None, None) if best is None else _reported_interval(path, records, best, first.primary)
+    reported = _reported(path, records)
+    low, high = (None, None) if reported is None else reported.interval(best, first.primary)
     last = min(max(0, *((run.path / RECORD).stat().st_mtime for run in runs)), _LAST_SECOND)
     sources = list(dict.fromkeys(test.source for test in tests.values()))
     return Experiment(
@@ -167,6 +172,8 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
         missing=missing,
         size=sum(_sizes(path)),
         report=(path / "report" / "report.html").is_file(),
+        outcome=None if reported is None else reported.outcome,
+        headline=None if reported is None else reported.headline,
     )
 
 
@@ -196,24 +203,27 @@ class _Report(BaseModel):
 
     summaries: list[dict[str, Any]]
     runs: list[dict[str, Any]]
+    outcome: Outcome | None = None
+    headline: str | None = None
+
+    def interval(self, model: str | None, metric: str) -> tuple[float | None, float | None]:
+        """Of a model's mean."""
+        own = (one for one in self.summaries if (one.get("model"), one.get("metric")) == (model, metric))
+        summary = next(own, {})
+        low, high = summary.get("ci_low"), summary.get("ci_high")
+        known = isinstance(low, float | int) and isinstance(high, float | int) and math.isfinite(high - low)
+        return (low, high) if known else (None, None)
 
 
-def _reported_interval(
-    path: Path, records: Sequence[Record], model: str, metric: str
-) -> tuple[float | None, float | None]:
-    """Of a model's mean, as the report has it, where it is a report of these very runs."""
+def _reported(path: Path, records: Sequence[Record]) -> _Report | None:
+    """The experiment's report, where it is one of these very runs."""
     try:
         report = read_stored(_Report, path / "report", "report.json")
     except (OSError, ValueError):
-        return None, None
+        return None
     complete = sorted(record.evaluation_identity for record in records if record.status == "complete")
-    if sorted(str(run.get("evaluation_identity")) for run in report.runs) != complete:
-        return None, None
-    own = (one for one in report.summaries if (one.get("model"), one.get("metric")) == (model, metric))
-    summary = next(own, {})
-    low, high = summary.get("ci_low"), summary.get("ci_high")
-    known = isinstance(low, float | int) and isinstance(high, float | int) and math.isfinite(high - low)
-    return (low, high) if known else (None, None)
+    found = sorted(str(run.get("evaluation_identity")) for run in report.runs)
+    return report if found == complete else None
 
 
 def _with_changes(found: Sequence[Experiment]) -> tuple[Experiment, ...]:
@@ -248,6 +258,7 @@ def _sizes(path: Path) -> Iterator[int]:
                 continue
 
 
+_TREND = 20  # experiments that a trend shows at most
 SHORT = 8
 """Hex digits of a fingerprint that are shown."""
 
@@ -259,7 +270,7 @@ def report(listed: Experiments, page: Path | None = None) -> Report:
         if one.mean is not None:
             series.setdefault(one.question, []).append(one)
     charts = [_chart(group, at) for at, group in enumerate(series.values()) if len(group) > 1]
-    sections = [Section("experiments", (Heading("Experiments"), _table(listed, page)))]
+    sections = [Section("experiments", (Heading("Experiments"), _table(listed, page, series)))]
     if charts:
         sections.append(Section("over_time", (Heading("Over time"), *charts)))
     if listed.left_out:
@@ -270,8 +281,13 @@ def report(listed: Experiments, page: Path | None = None) -> Report:
     return Report(f"Experiments of {listed.folder}", facts, tuple(sections), lambda: json_text(listed))
 
 
-def _table(listed: Experiments, page: Path | None) -> Table:
+def _table(
+    listed: Experiments, page: Path | None, series: Mapping[tuple[str, str, str], Sequence[Experiment]]
+) -> Table:
+    """What is the same for all is in the caption, and in a column where it is not."""
     titles = {one.folder: one.title for one in listed.experiments}
+    several = len({one.question for one in listed.experiments}) > 1
+    last = listed.experiments[-1]
     judged = "Its source, and the digest of its judgments: queries, labels and weights."
 
     def title(one: Experiment) -> Cell:
@@ -287,21 +303,37 @@ def _table(listed: Experiments, page: Path | None) -> Table:
         counts = ((one.complete, "complete"), (one.failed, "failed"), (one.missing, "missing"))
         return ", ".join(f"{number} {word}" for number, word in counts if number)
 
+    def outcome(one: Experiment) -> Cell:
+        return PILLS[one.outcome] if one.outcome else None
+
+    def trend(one: Experiment) -> Cell:
+        """Of the same question, up to this one."""
+        earlier = [before.mean for before in series.get(one.question, ()) if before.written <= one.written]
+        means = [mean for mean in earlier if mean is not None][-_TREND:]
+        return blocks.Trend(tuple(means)) if one.mean is not None and means[1:] else None
+
+    told = {
+        Column("Metric"): lambda one: one.metric,
+        Column("Test data", hint=judged): lambda one: f"{one.data} {one.test[:SHORT]}",
+        Column("From"): lambda one: "first of its kind" if one.previous is None else titles[one.previous],
+    }
+    same = "" if several else f" at {last.metric} on {last.data} {last.test[:SHORT]}"
     return Table.of(
         "experiments",
-        "Oldest first: the best model's mean with the interval of its report, and the difference from the "
-        "previous experiment with the same test data and metric.",
-        listed.experiments,
+        f"Newest first: the best model's mean{same} with the interval of its report, and the difference from the "
+        "experiment before with the same test data and metric, and from no other.",
+        tuple(reversed(listed.experiments)),
         {
             Column("Experiment"): title,
-            Column("Metric"): lambda one: one.metric,
+            Column("Verdict"): outcome,
+            Column("Result"): lambda one: one.headline or "no report",
             Column("Best model"): lambda one: one.best or "none with a value",
             Column("Mean", "metric"): lambda one: (
                 None if one.mean is None else blocks.Estimate(one.mean, one.low, one.high)
             ),
+            Column("Over time", hint="The best mean of each experiment on the same question."): trend,
             Column("Difference", "difference"): lambda one: one.change,
-            Column("From"): lambda one: "first of its kind" if one.previous is None else titles[one.previous],
-            Column("Test data", hint=judged): lambda one: f"{one.data} {one.test[:SHORT]}",
+            **(told if several else {}),
             Column("Written (UTC)", "tally"): lambda one: one.written[:16].replace("T", " "),
             Column("Models x seeds x folds", "tally"): lambda one: (
                 f"{one.models} x {one.seeds} x {one.folds}"
@@ -311,7 +343,9 @@ def _table(listed: Experiments, page: Path | None) -> Table:
         },
         notes=(
             "Means of other test data or another metric cannot be compared: no difference is shown there.",
-        ),
+        )
+        if several
+        else (),
     )
 
 

@@ -4,18 +4,18 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from ltr_harness.report.blocks import Badge, Cell, Estimate, Format, Link, ModelName
+from ltr_harness.report.blocks import Badge, Cell, Estimate, Format, Link, ModelName, Trend
 from ltr_harness.wording import four_decimals, p_text
 
 MISSING = four_decimals(None)
 
 _WRITERS: dict[Format, Callable[[float], str]] = {
     "metric": four_decimals,
-    "difference": lambda value: "0.0000" if value == 0 else f"{value:+.4f}",
+    "difference": lambda value: "0.0000" if abs(value) < 0.00005 else f"{value:+.4f}",
     "p": p_text,
     "count": lambda value: f"{int(value):,}",
-    "percent": lambda value: f"{100 * value:.1f} %",
-    "relative": lambda value: f"{100 * value:+.1f} %",
+    "percent": lambda value: f"{100 * value:z.1f} %",
+    "relative": lambda value: f"{100 * value:+z.1f} %",
     "number": lambda value: f"{value:z.2f}",
     "seconds": lambda value: (
         f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -24,7 +24,7 @@ _WRITERS: dict[Format, Callable[[float], str]] = {
 
 
 def value_text(value: float | None, form: Format) -> str:
-    """A number in a column's format; a difference has a sign unless it is exactly zero, a p-value is never zero.
+    """A number in a column's format; a difference has a sign unless it rounds to zero, a p-value is never zero.
 
     Example:
         >>> value_text(0.0123, "difference"), value_text(0.0, "difference"), value_text(1e-7, "p")
@@ -62,7 +62,7 @@ def cell_text(cell: Cell, form: Format) -> str:
     match cell:
         case None:
             return MISSING
-        case Badge(text=text) | Link(text=text):
+        case Badge(text=text) | Link(text=text) | Trend(text=text):
             return text
         case ModelName(name=name):
             return name

@@ -35,7 +35,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 class CellView(NamedTuple):
     """A cell as the template needs it."""
 
-    kind: str  # "value", "model", "badge", "link"
+    kind: str  # "value", "model", "badge", "link", "trend"
     text: str
     around: str = ""  # the interval, set smaller
     mark: str = ""
@@ -136,6 +136,8 @@ def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
             return CellView("badge", text, sort=sort, tone=tone, numeric=numeric)
         case blocks.Link(text=text, href=href):
             return CellView("link", text, sort=sort, href=href, numeric=numeric)
+        case blocks.Trend(text=text):
+            return CellView("trend", text, sort=sort)
         case blocks.Estimate(value=value, low=low, high=high, mark=mark):
             around = _minus(formats.interval(low, high, signed=column.format == "difference"))
             text = _minus(formats.value_text(value, column.format))

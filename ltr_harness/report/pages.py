@@ -1,6 +1,7 @@
 """Pages beside the report: what a plan of queries takes, several data sets, and what is in data."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,19 @@ from ltr_harness.files import write_whole
 from ltr_harness.inspection import DataCard, FeatureFacts, Finding, SplitCard
 from ltr_harness.inspection.lints import one_a_cause
 from ltr_harness.report import blocks, charts, html, markdown
-from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
-from ltr_harness.wording import count_of, json_text, named, text_table
+from ltr_harness.report.blocks import (
+    Badge,
+    Banner,
+    Block,
+    Cell,
+    Column,
+    Heading,
+    Paragraph,
+    Report,
+    Section,
+    Table,
+)
+from ltr_harness.wording import count_of, json_text, named, plural, text_table
 
 # ---- power ---------------------------------------------------------------------------------------------
 
@@ -23,20 +35,36 @@ SHOWN = 5
 def power_page(planned: PowerPlan) -> Report:
     """The answer, and the curve of the detectable difference, with everything in the JSON."""
     answer: list[Block] = [
-        Heading("What it takes"),
-        Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}", "lead"),
+        _power_banner(planned),
+        Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}."),
         _needs(planned),
         blocks.Bullets(tuple(planned.said(plan, need) for plan in planned.plans for need in plan.needs)),
         *(Paragraph(note, "note") for note in planned.notes),
     ]
     shown = planned.plans[:SHOWN]
+    tables = tuple(_curve(planned, plan, at) for at, plan in enumerate(shown))
     curve: list[Block] = [
         Heading(f"Detectable difference over {planned.drawn()}"),
         _chart(planned, shown),
-        *(_curve(planned, plan, at) for at, plan in enumerate(shown)),
+        blocks.Details("The same in numbers", tables),
     ]
     sections = (Section("verdict", tuple(answer)), Section("curve", tuple(curve)))
     return Report("Power", (f"difference {planned.difference:+g}",), sections, lambda: json_text(planned))
+
+
+def _power_banner(planned: PowerPlan) -> Banner:
+    """What the model that needs most needs, for the first of the powers; and whether that is at hand."""
+    needs = [(plan, plan.needs[0]) for plan in planned.plans]
+    plan, need = max(needs, key=lambda one: one[1].draws or math.inf)
+    wanted = f"a difference of {planned.difference:+g} with {need.power:.0%} probability"
+    if need.draws is None:
+        return Banner(Badge("not found", "bad"), f"No number of {planned.drawn()} finds {wanted}")
+    finds = "finds" if need.draws == 1 else "find"
+    text = f"{planned.drawn(need.draws)} {finds} {wanted}"
+    if plan.n is None:
+        return Banner(Badge("plan", "neutral"), text)
+    status = Badge("enough", "good") if plan.n >= need.draws else Badge("too few", "bad")
+    return Banner(status, f"{text}; {plan.n:,} are at hand")
 
 
 def _needs(planned: PowerPlan) -> Table:
@@ -184,12 +212,28 @@ def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report
         title,
         (),
         (
-            Section("findings", _findings(findings)),
+            Section("verdict", (_card_banner(findings), *_findings(findings))),
             Section("splits", (Heading("Splits"), _splits(card), _grades(card))),
-            Section("overlaps", _overlaps(card)),
-            Section("features", (Heading("Features"), *(_features(split) for split in card.splits))),
+            *((Section("overlaps", _overlaps(card), DETAIL),) if card.overlaps else ()),
+            Section("features", (Heading("Features"), *(_features(split) for split in card.splits)), DETAIL),
         ),
     )
+
+
+DETAIL = blocks.Group("Detail", "What do the splits share, and what is each feature?")
+
+
+def _card_banner(findings: Sequence[Finding]) -> Banner:
+    """How many findings there are of each severity, and where."""
+    if not findings:
+        return Banner(Badge("no findings", "good"), "Nothing suspicious found", "Findings")
+    counted: Counter[str] = Counter(one.severity for one in findings)
+    kinds = [count_of(n, severity) for severity in ("error", "warning", "note") if (n := counted[severity])]
+    places = dict.fromkeys(one.place for one in findings)
+    where = ", ".join(places) if len(places) <= 3 else count_of(len(places), "place")
+    worst = next(severity for severity in ("error", "warning", "note") if counted[severity])
+    status = Badge(plural(worst, counted[worst]), "neutral" if worst == "note" else "bad")
+    return Banner(status, f"{' and '.join(kinds)} in {where}", "Findings")
 
 
 def write_card(page: Report, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -204,7 +248,7 @@ def write_card(page: Report, folder: Path, formats: Sequence[str] = FORMATS) -> 
 
 
 def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
-    """The card for a terminal, without the features."""
+    """The card for a terminal, without the features; what was found is its first line."""
     rows = []
     for split in card.splits:
         low, _, median, _, _, high = split.sizes
@@ -215,7 +259,8 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
         without = f"{split.n_without_relevant:,}"
         rows.append([split.name, *(f"{count:,}" for count in counts), sizes, without, f"{grades}{more}"])
     head = ["split", "queries", "rows", "features", "rows per query", "no relevant", "grades"]
-    lines = text_table(head, rows, left=[0, 4, 6])
+    findings = one_a_cause(findings)
+    lines = [f"{_card_banner(findings).text}.", "", *text_table(head, rows, left=[0, 4, 6])]
     lines += dict.fromkeys(named("feature", split.feature_names) for split in card.splits)
     for split in card.splits:
         known = [feature for feature in split.features if not math.isnan(feature.ndcg)]
@@ -227,20 +272,19 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
                 f"{count_of(split.n_sampled, 'query')})"
             )
         lines += [f"{split.name}: note: {note}" for note in split.notes]
-    lines.append("")
-    lines += [str(finding) for finding in one_a_cause(findings)] or ["nothing suspicious found"]
+    lines += ["", *map(str, findings)] if findings else []
     return "\n".join(lines) + "\n"
 
 
 def _findings(findings: Sequence[Finding]) -> tuple[Block, ...]:
     if not findings:
-        return Heading("Findings"), Paragraph("Nothing suspicious was found.", "lead")
+        return ()
     table = Table.of(
         "findings",
         "Findings to check before trusting results from this data.",
         findings,
         {
-            Column("Severity"): lambda one: blocks.Badge(
+            Column("Severity"): lambda one: Badge(
                 one.severity, "bad" if one.severity != "note" else "neutral"
             ),
             Column("Where"): lambda one: one.place,
@@ -248,7 +292,7 @@ def _findings(findings: Sequence[Finding]) -> tuple[Block, ...]:
             Column("What to do"): lambda one: one.cure,
         },
     )
-    return Heading("Findings"), table
+    return (table,)
 
 
 def _splits(card: DataCard) -> Table:
@@ -273,9 +317,10 @@ def _splits(card: DataCard) -> Table:
             repeated: lambda split: split.n_repeated_rows,
             ties: lambda split: split.n_forced_ties,
             Column("NDCG@10 of random order", "metric"): lambda split: split.random_ndcg,
-            Column("Source", "code"): lambda split: split.source,
         },
-        notes=tuple(f"{split.name}: {note}" for split in card.splits for note in split.notes),
+        notes=tuple(
+            f"{split.name}: {note}" for split in card.splits for note in (split.source, *split.notes) if note
+        ),
     )
 
 
@@ -299,8 +344,6 @@ def _grades(card: DataCard) -> Table:
 
 
 def _overlaps(card: DataCard) -> tuple[Block, ...]:
-    if not card.overlaps:
-        return ()
     table = Table.of(
         "overlaps",
         "Overlap of two splits.",
@@ -313,7 +356,9 @@ def _overlaps(card: DataCard) -> tuple[Block, ...]:
             Column("Rows of the second whose features the first has", "count"): lambda one: one.n_rows,
         },
     )
-    return Heading("Overlap"), table
+    shared = sum(bool(one.n_queries or one.n_rows) for one in card.overlaps)
+    finding = f"{shared} of {count_of(len(card.overlaps), 'pair')} share queries or rows"
+    return Heading("Overlap", finding=finding, matters=any(one.n_queries for one in card.overlaps)), table
 
 
 def _features(split: SplitCard) -> Table:

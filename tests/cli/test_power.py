@@ -42,7 +42,11 @@ def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp
 def test_a_typed_standard_deviation(ltr: Cli) -> None:
     code, out, err = ltr("--sd", "0.1", "--difference", "0.005", "--power", "0.8,0.9")
     assert (code, err) == (0, "")
-    assert out.startswith("skewness-adjusted sign-flip test, level 5 %: to find a difference of +0.005.")
+    assert out.splitlines()[:3] == [
+        "3,142 queries find a difference of +0.005 with 80% probability.",
+        "",
+        "skewness-adjusted sign-flip test, level 5 %: to find a difference of +0.005.",
+    ]
     assert "differences: with 80% probability it takes 3,142 queries." in out
     assert "differences: with 90% probability it takes 4,205 queries." in out
     assert "3,142    0.0050  0.0058" in out  # the curve
@@ -168,7 +172,8 @@ def test_one_seed_is_said() -> None:
 def test_sessions_of_interleaving(ltr: Cli) -> None:
     code, out, _ = ltr("--interleaving", "--difference", "0.02")
     assert code == 0
-    assert out.startswith("share of the decided sessions above one half, sign test, level 5 %")
+    assert out.startswith("4,908 decided sessions find a difference of +0.02 with 80% probability.\n")
+    assert "share of the decided sessions above one half, sign test, level 5 %: to find" in out
     assert "it takes 4,908 decided sessions." in out  # 4,906 by compare interleaved, which has no Student's t
     rows = [
         (f"s{s}", team, int(team == ("a", "b")[s % 2]) if s % 4 else 0)

@@ -143,7 +143,13 @@ def test_without_a_baseline_the_worst_slice_has_no_before(query_table: Queries, 
         for block in section.blocks
         if isinstance(block, Table) and block.name == "slices"
     )
-    assert [c.label for c in table.columns][:4] == ["Slice", "Queries", "Share", "Now"]
+    assert [c.label for c in table.columns][:5] == [
+        "Slice",
+        "Excess [95 % interval]",
+        "Queries",
+        "Share",
+        "Now",
+    ]
     assert "is below the rest's" in table.caption
     texts = [str(block) for section in build_monitor_report(found).sections for block in section.blocks]
     assert not any("nan ->" in text for text in [found.verdict.text, *texts])

@@ -392,7 +392,7 @@ def test_a_worse_arm_is_an_alert_and_exit_4(ltr: Cli, tmp_path: Path) -> None:
     assert alert.endswith("p<0.0001 B against A")
     assert verdict.startswith("B is worse than A at mrr: -0.1667 [")
     report = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
-    assert "**No baseline was given; the arms are compared with each other.**" in report
+    assert "**1 alert.** B is worse than A at mrr: -0.1667." in report
     for page in ("report.html", "report.md", "report.json"):
         assert verdict.partition(" [")[0] in (tmp_path / "out" / page).read_text(encoding="utf-8")
 

@@ -29,6 +29,8 @@ from ltr_harness.monitoring.result import json_schema as result_schema
 from ltr_harness.monitoring.stages import analysed, watch
 from ltr_harness.monitoring.stored import stored_result
 from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.report.blocks import Estimate
+from ltr_harness.report.formats import cell_text
 
 pytestmark = pytest.mark.long
 
@@ -49,7 +51,8 @@ def test_the_quickstart_shows_a_real_alert(ltr: Cli, tmp_path: Path) -> None:
     lines = out.splitlines()
     assert all(re.match(r"ALERT (change|slice) ndcg@10 ", line) for line in lines)
     assert "country=D" in lines[-1]
-    assert "country=D" in err
+    assert err.startswith("9 alerts: ndcg@10 fell by 0.0184 (95 % CI ")
+    assert "It is worst in country=D" in err
     names = {path.name for path in (tmp_path / "out").iterdir()}
     assert names == {
         "report.html", "report.md", "report.json", "per_query.parquet", "windows.csv", "slices.csv", "config.yaml",
@@ -58,7 +61,7 @@ def test_the_quickstart_shows_a_real_alert(ltr: Cli, tmp_path: Path) -> None:
     pictures = re.findall(
         r"\]\((charts/\w+\.svg)\)", (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
     )
-    assert sorted(pictures) == ["charts/labels.svg", "charts/windows.svg"]
+    assert pictures == ["charts/windows.svg"]  # labels are as they were in every window: nothing to draw
     assert all((tmp_path / "out" / picture).is_file() for picture in pictures)
 
 
@@ -117,7 +120,25 @@ def test_every_section_is_in_the_table() -> None:
 
 def test_the_first_lines_say_what_where_and_by_which_rule(result: MonitorResult) -> None:
     report = build_monitor_report(result)
-    assert [section.name for section in report.sections][:3] == ["verdict", "windows", "slices"]
+    assert [section.name for section in report.sections][:4] == ["verdict", "metrics", "windows", "slices"]
+    assert [block.kind for block in report.sections[0].blocks][:3] == ["banner", "chart", "bullets"]
+    findings = {
+        section.name: (section.heading.finding, section.heading.matters) for section in report.sections
+    }
+    assert findings["windows"] == ("7 of 14 windows with an alert", True)
+    assert findings["slices"] == (f"1 of {result.n_slice_candidates} with an alert", True)
+    assert findings["log"] == ("all checks passed", False)
+    assert "conventions" not in findings  # no query is without a relevant document
+    slices = next(table for table in report.tables if table.name == "slices")
+    assert slices.drawn
+    assert [cell.mark for row in slices.rows for cell in row if isinstance(cell, Estimate)] == ["worse"]
+    written = [
+        cell_text(cell, column.format)
+        for table in report.tables
+        for row in table.rows
+        for column, cell in zip(table.columns, row, strict=True)
+    ]
+    assert "-0.0000" not in " ".join(written)
     assert result.verdict.what.startswith("ndcg@10 fell: 0.9")
     assert "country=D" in result.verdict.where
     assert result.relevance == "the grade in column relevance"
@@ -285,12 +306,12 @@ def page_of_the_quickstart(result: MonitorResult, tmp_path_factory: pytest.TempP
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (768, "dark"), (400, "light")])
 def test_the_page_without_a_network(
     page_of_the_quickstart: Path, window: Any, width: int, scheme: str
 ) -> None:
     page, address = window, page_of_the_quickstart.as_uri()
-    page.set_viewport_size({"width": width, "height": 900})
+    page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
@@ -302,12 +323,16 @@ def test_the_page_without_a_network(
     while not page.evaluate(drawn):
         assert time.monotonic() < end
         page.wait_for_timeout(20)
-    assert page.locator(".plot svg").count() == 2
-    lead = page.locator("#verdict .lead")
-    assert lead.bounding_box()["y"] < 900  # on the first screen
-    assert "ndcg@10 fell" in lead.inner_text()
-    where = page.get_by_text("It is worst in country=D")
-    assert where.bounding_box()["y"] < 900
+    assert page.locator(".plot svg").count() == 1
+    answer, line = page.locator("#verdict .banner"), page.locator("#chart-windows .plot svg")
+    assert answer.locator(".badge.bad").inner_text() == "9 alerts"
+    assert "ndcg@10 fell by 0.0184" in answer.inner_text()
+    assert "worst in country=D" in answer.inner_text()
+    box = line.bounding_box()  # both are on the first screen, the answer above
+    assert answer.bounding_box()["y"] < box["y"]
+    assert box["y"] + box["height"] < 800
+    assert page.locator("#verdict").get_by_text("It is worst in country=D").count() == 1
+    assert page.locator("section.folded > details[open]").count() == 3  # what alarms is not folded
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator(".hidden-right #table-windows").count() == 1  # wider than the page, and says so
     assert [line for line in said if not line.startswith("data:")] == []
@@ -322,10 +347,11 @@ def test_the_first_screen_says_that_nothing_moved(window: Any, tmp_path: Path) -
     page = window
     page.set_viewport_size({"width": 1280, "height": 900})
     page.goto(path.as_uri())
-    lead = page.locator("#verdict .lead")
-    assert lead.bounding_box()["y"] < 900
-    assert "ndcg@10 did not measurably change" in lead.inner_text()
-    assert page.locator("header").get_by_text("healthy").count() == 1
+    answer = page.locator("#verdict .banner")
+    assert answer.bounding_box()["y"] < 900
+    assert "ndcg@10 did not measurably change" in answer.inner_text()
+    assert answer.locator(".badge.good").inner_text() == "healthy"
+    assert page.locator("section.folded > details[open]").count() == 0
 
 
 def test_the_configuration_in_the_documentation_is_one() -> None:

@@ -609,9 +609,11 @@ def test_the_page_of_all_experiments(
     path.write_text(html.render(experiments.report(read_experiments(tmp_path), path)))
     page = open_page(path)
     assert page.locator("#chart-over_time_1 svg .mark-symbol path").count() == 2
-    assert column(page, "experiments", 1) == ["small", "again"]
+    assert column(page, "experiments", 1) == ["again", "small"]  # the newest first
+    assert page.locator("#table-experiments svg.trend").count() == 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= SCREEN["width"]
     assert page.locator("img").count() == 0
     assert serious(page) == []
     page.locator("#table-experiments a").first.click(trial=True)
     href = page.locator("#table-experiments a").first.evaluate("link => link.href")
-    assert href == (tmp_path / "small" / "report" / "report.html").as_uri()
+    assert href == (tmp_path / "again" / "report" / "report.html").as_uri()

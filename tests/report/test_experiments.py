@@ -15,7 +15,7 @@ import pytest
 
 from ltr_harness.errors import DataError
 from ltr_harness.report import html
-from ltr_harness.report.blocks import Link, Table
+from ltr_harness.report.blocks import Link, Table, Trend
 from ltr_harness.report.data import stored_data
 from ltr_harness.report.experiments import read_experiments, report
 from ltr_harness.runs.record import MetricSummary, OwnMetric, Record
@@ -104,6 +104,11 @@ def test_only_equal_questions_are_subtracted(tmp_path: Path, write: Write) -> No
         ("first", 0.50), ("second", 0.53), ("third", 0.51),
     ]  # fmt: skip
     assert "first, 1970-01-01: lgbm 0.5000." in page.charts[0].text
+    table = page.tables[0]
+    assert [row[0] for row in table.rows][:2] == ["third", "second"]  # the newest first
+    place = [column.label for column in table.columns].index("Over time")
+    assert [row[place] for row in table.rows][:2] == [Trend((0.50, 0.53, 0.51)), Trend((0.50, 0.53))]
+    assert Trend((0.50, 0.53, 0.51)).text == "▁█▃"
 
 
 def test_a_real_experiment_has_the_mean_and_interval_of_its_report(
@@ -116,6 +121,10 @@ def test_a_real_experiment_has_the_mean_and_interval_of_its_report(
     assert (one.best, one.metric) == (data.models[0], data.primary)
     assert one.mean == pytest.approx(best.mean, abs=1e-12)
     assert (one.low, one.high) == (best.ci_low, best.ci_high)
+    assert (one.outcome, one.headline) == data.comparison.headline
+    table = report(listed).tables[0]
+    assert {"Metric", "Test data", "From"}.isdisjoint(column.label for column in table.columns)  # all equal
+    assert table.rows[0][2] == one.headline
     assert one.size == sum(path.stat().st_size for path in experiment_folder.rglob("*") if path.is_file())
     assert read_experiments(experiment_folder).experiments == listed.experiments  # the folder of one
     # a report of other runs says nothing about these
@@ -124,6 +133,7 @@ def test_a_real_experiment_has_the_mean_and_interval_of_its_report(
     (copy / "plan.json").write_text(json.dumps({"runs": [*plan["runs"][1:], "gone--all--s1--0"]}))
     (less,) = read_experiments(tmp_path / "runs").experiments
     assert (less.complete, less.missing, less.low) == (one.complete - 1, 1, None)
+    assert (less.outcome, less.headline) == (None, None)
 
 
 def test_what_cannot_be_read_is_a_line(
@@ -159,9 +169,9 @@ def test_what_cannot_be_read_is_a_line(
         "two: its runs have several primary metrics or test data, and no plan.json groups them",
     ]
     table = out.splitlines()[1:5]
-    assert [line.split()[0] for line in table] == ["Experiment", "finite", "good", "infinite"]
+    assert [line.split()[0] for line in table] == ["Experiment", "infinite", "good", "finite"]
     assert "1 complete, 1 missing" in table[2]
-    assert "none with a value" in table[3]
+    assert "none with a value" in table[1]
     with pytest.raises(DataError, match="no such folder; expected a folder of experiments"):
         read_experiments(tmp_path / "nowhere")
     with pytest.raises(DataError, match="no experiment in it that has runs"):

@@ -135,7 +135,14 @@ def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
 
 
 def _say(watched: Watched, output: Path | None, per_query: bool, quiet: bool) -> None:
+    """The headline, then a line for each alert, then where and why."""
+    from ltr_harness.monitoring.headline import banner
+
     result = watched.result
+    told = not quiet and (bool(result.alerts) or sys.stderr.isatty())
+    if told:
+        answer = banner(result)
+        say(f"{answer.status.text}: {answer.text}", err=True)
     for alert in result.alerts:
         say(str(alert))
     if per_query or not result.changes:
@@ -144,8 +151,10 @@ def _say(watched: Watched, output: Path | None, per_query: bool, quiet: bool) ->
             say(result.parity.verdict)
     if result.arms is not None and not quiet:
         say(result.arms.verdict)
-    if not quiet and (result.alerts or sys.stderr.isatty()):
-        say(result.verdict.text, err=True)
+    if told:
+        verdict = result.verdict
+        if reasons := " ".join(part for part in (verdict.where, verdict.untold) if part):
+            say(reasons, err=True)
         if output is not None:
             say(f"report: {output / 'report.html'}", err=True)
 
