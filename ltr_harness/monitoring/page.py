@@ -138,6 +138,8 @@ def _changes(result: MonitorResult) -> Table:
         if first.below_min_drop
         else Badge("no alert", "good")
     )
+    axis = axis_of(change.difference for change in result.changes)
+    difference = Column(f"Difference [{result.interval_name}]", "difference", axis=axis)
     uncorrected = "One test, uncorrected; of the primary metric's, the corrected one decides."
     return table_of(
         "changes",
@@ -147,14 +149,7 @@ def _changes(result: MonitorResult) -> Table:
         (Column("Verdict"), lambda c: word if c is first else None),
         (Column("Baseline", "metric"), lambda c: c.baseline.value),
         (Column("Production", "metric"), lambda c: c.production.value),
-        (
-            Column(
-                f"Difference [{result.interval_name}]",
-                "difference",
-                axis=axis_of(change.difference for change in result.changes),
-            ),
-            lambda c: drawn(c.difference, alert=c.alert),
-        ),
+        (difference, lambda c: drawn(c.difference, alert=c.alert)),
         (Column("Relative", "relative"), "relative"),
         (Column("p", "p", hint=uncorrected), lambda c: c.difference.p),
         (Column("p corrected", "p", hint=result.family), lambda c: c.p_corrected if c is first else None),

@@ -540,16 +540,13 @@ def table_of(
         return blocks.Estimate(value.value, value.low, value.high) if isinstance(value, Estimate) else value
 
     rows = [[cell(record, what) for _, what in shown] for record in records]
-    filled = [at for at in range(len(shown)) if not rows or any(map(_told, (row[at] for row in rows)))]
-    columns_left = tuple(shown[at][0] for at in filled)
-    return Table(
-        name, caption, columns_left, tuple(tuple(row[at] for at in filled) for row in rows), **options
-    )
-
-
-def _told(cell: blocks.Cell) -> bool:
-    value = blocks.sort_value(cell)
-    return value is not None and value != ""
+    filled = [
+        at
+        for at in range(len(shown))
+        if not rows or any(blocks.sort_value(row[at]) not in (None, "") for row in rows)
+    ]
+    kept = tuple(tuple(row[at] for at in filled) for row in rows)
+    return Table(name, caption, tuple(shown[at][0] for at in filled), kept, **options)
 
 
 def drawn(estimate: Estimate, *, alert: bool) -> blocks.Estimate:

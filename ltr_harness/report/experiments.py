@@ -308,20 +308,24 @@ def _table(
 
     def trend(one: Experiment) -> Cell:
         """Of the same question, up to this one."""
-        earlier = [before.mean for before in series.get(one.question, ()) if before.written <= one.written]
-        means = [mean for mean in earlier if mean is not None][-_TREND:]
-        return blocks.Trend(tuple(means)) if one.mean is not None and means[1:] else None
+        group = series.get(one.question, [])
+        until = group[: group.index(one) + 1] if one in group else []
+        means = tuple(each.mean for each in until[-_TREND:] if each.mean is not None)
+        return blocks.Trend(means) if means[1:] else None
 
     told = {
         Column("Metric"): lambda one: one.metric,
         Column("Test data", hint=judged): lambda one: f"{one.data} {one.test[:SHORT]}",
         Column("From"): lambda one: "first of its kind" if one.previous is None else titles[one.previous],
     }
-    same = "" if several else f" at {last.metric} on {last.data} {last.test[:SHORT]}"
+    about = (
+        f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the experiment before"
+    )
+    if several:
+        about = "and the difference from the experiment before with the same test data and metric, and from no other"
     return Table.of(
         "experiments",
-        f"Newest first: the best model's mean{same} with the interval of its report, and the difference from the "
-        "experiment before with the same test data and metric, and from no other.",
+        f"Newest first: the best model's mean, with the interval of its report, {about}.",
         tuple(reversed(listed.experiments)),
         {
             Column("Experiment"): title,

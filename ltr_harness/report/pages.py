@@ -12,18 +12,7 @@ from ltr_harness.files import write_whole
 from ltr_harness.inspection import DataCard, FeatureFacts, Finding, SplitCard
 from ltr_harness.inspection.lints import one_a_cause
 from ltr_harness.report import blocks, charts, html, markdown
-from ltr_harness.report.blocks import (
-    Badge,
-    Banner,
-    Block,
-    Cell,
-    Column,
-    Heading,
-    Paragraph,
-    Report,
-    Section,
-    Table,
-)
+from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.wording import count_of, json_text, named, plural, text_table
 
 # ---- power ---------------------------------------------------------------------------------------------
@@ -52,19 +41,21 @@ def power_page(planned: PowerPlan) -> Report:
     return Report("Power", (f"difference {planned.difference:+g}",), sections, lambda: json_text(planned))
 
 
-def _power_banner(planned: PowerPlan) -> Banner:
+def _power_banner(planned: PowerPlan) -> blocks.Banner:
     """What the model that needs most needs, for the first of the powers; and whether that is at hand."""
     needs = [(plan, plan.needs[0]) for plan in planned.plans]
     plan, need = max(needs, key=lambda one: one[1].draws or math.inf)
     wanted = f"a difference of {planned.difference:+g} with {need.power:.0%} probability"
     if need.draws is None:
-        return Banner(Badge("not found", "bad"), f"No number of {planned.drawn()} finds {wanted}")
+        return blocks.Banner(
+            blocks.Badge("not found", "bad"), f"No number of {planned.drawn()} finds {wanted}"
+        )
     finds = "finds" if need.draws == 1 else "find"
     text = f"{planned.drawn(need.draws)} {finds} {wanted}"
     if plan.n is None:
-        return Banner(Badge("plan", "neutral"), text)
-    status = Badge("enough", "good") if plan.n >= need.draws else Badge("too few", "bad")
-    return Banner(status, f"{text}; {plan.n:,} are at hand")
+        return blocks.Banner(blocks.Badge("plan", "neutral"), text)
+    status = blocks.Badge("enough", "good") if plan.n >= need.draws else blocks.Badge("too few", "bad")
+    return blocks.Banner(status, f"{text}; {plan.n:,} are at hand")
 
 
 def _needs(planned: PowerPlan) -> Table:
@@ -223,17 +214,17 @@ def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report
 DETAIL = blocks.Group("Detail", "What do the splits share, and what is each feature?")
 
 
-def _card_banner(findings: Sequence[Finding]) -> Banner:
+def _card_banner(findings: Sequence[Finding]) -> blocks.Banner:
     """How many findings there are of each severity, and where."""
     if not findings:
-        return Banner(Badge("no findings", "good"), "Nothing suspicious found", "Findings")
+        return blocks.Banner(blocks.Badge("no findings", "good"), "Nothing suspicious found", "Findings")
     counted: Counter[str] = Counter(one.severity for one in findings)
     kinds = [count_of(n, severity) for severity in ("error", "warning", "note") if (n := counted[severity])]
     places = dict.fromkeys(one.place for one in findings)
     where = ", ".join(places) if len(places) <= 3 else count_of(len(places), "place")
     worst = next(severity for severity in ("error", "warning", "note") if counted[severity])
-    status = Badge(plural(worst, counted[worst]), "neutral" if worst == "note" else "bad")
-    return Banner(status, f"{' and '.join(kinds)} in {where}", "Findings")
+    status = blocks.Badge(plural(worst, counted[worst]), "neutral" if worst == "note" else "bad")
+    return blocks.Banner(status, f"{' and '.join(kinds)} in {where}", "Findings")
 
 
 def write_card(page: Report, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -284,7 +275,7 @@ def _findings(findings: Sequence[Finding]) -> tuple[Block, ...]:
         "Findings to check before trusting results from this data.",
         findings,
         {
-            Column("Severity"): lambda one: Badge(
+            Column("Severity"): lambda one: blocks.Badge(
                 one.severity, "bad" if one.severity != "note" else "neutral"
             ),
             Column("Where"): lambda one: one.place,
