@@ -318,11 +318,9 @@ def _table(
         Column("Test data", hint=judged): lambda one: f"{one.data} {one.test[:SHORT]}",
         Column("From"): lambda one: "first of its kind" if one.previous is None else titles[one.previous],
     }
-    about = (
-        f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the experiment before"
-    )
+    about = f"at {last.metric} on {last.data} {last.test[:SHORT]}, and the difference from the previous experiment"
     if several:
-        about = "and the difference from the experiment before with the same test data and metric, and from no other"
+        about = "and the difference from the previous experiment with the same test data and metric"
     return Table.of(
         "experiments",
         f"Newest first: the best model's mean, with the interval of its report, {about}.",
