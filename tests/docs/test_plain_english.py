@@ -1,10 +1,12 @@
-"""The documentation is in plain English: short sentences, and none of the turns of phrase that readers stumbled over.
+"""Documentation and messages are plain English: short sentences, without turns of phrase that readers stumbled over.
 
 The words of the field are in CONTRIBUTING.md, "House style".
 """
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -43,6 +45,14 @@ def test_sentences_are_short_and_plain(page: Path) -> None:
     assert sum(lengths) / len(lengths) <= LONGEST, f"{page.name}: split its sentences, or make a table"
     running = " ".join(re.sub(CODE, " ", text, flags=re.MULTILINE | re.DOTALL).split())
     assert not (found := re.findall(rf".{{,40}}(?:{STUMBLED}).{{,40}}", running, re.IGNORECASE)), found
+
+
+@pytest.mark.long
+def test_messages_are_plain(script: Callable[[str], ModuleType]) -> None:
+    rough = rf"{STUMBLED}|nobody can\b|expected it left out|\bsays: |not asked about"
+    texts = [re.sub(r"\{[^{}]*\}", "…", message.text) for message in script("messages").messages()]
+    assert len(texts) > 400
+    assert not [text for text in texts if re.search(rough, text, re.IGNORECASE)]
 
 
 def test_long_sentences_and_turns_of_phrase_are_found() -> None:
