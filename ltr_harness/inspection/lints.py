@@ -123,9 +123,9 @@ def _identical_rows(place: str, overlap: Overlap, first: SplitCard, second: Spli
 def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
     first = card.splits[0]
     acts = [name for name in first.feature_names if is_outcome(name)]
-    cure = f"leave out what was not known before the query: {sound}"
-    said = "called as what users do with a result"
-    yield from _about(acts, "outcome-feature", "warning", first.name, "is", said, cure)
+    cure = f"leave out columns unknown before the query: {sound}"
+    said = "like an outcome" if len(acts) == 1 else "like outcomes"
+    yield from _about(acts, "outcome-feature", "warning", first.name, "looks", said, cure)
     places = [name for name in first.feature_names if is_place(name)]
     if places:
         cure = (
@@ -163,7 +163,7 @@ def _trained_on(split: SplitCard, sound: str) -> Iterator[Finding]:
     ids = [one.name for one in rest if _is_id(one)]
     said = (
         "like numbers of documents: whole, different in each row of a query, the same in other queries, and their "
-        "order tells nothing"
+        "order is uninformative"
     )
     cure = f"a model memorises documents by them; leave them out: {sound}"
     yield from _about(ids, "id-feature", "warning", split.name, "looks", said, cure)
@@ -174,7 +174,7 @@ def _trained_on(split: SplitCard, sound: str) -> Iterator[Finding]:
         found = (
             f"the label {label} is named as a place in a list: 1 is the best there, and the worst label here"
         )
-        cure = f'turn it round with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`'
+        cure = f'reverse it with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`'
         yield Finding("inverted-label", "warning", split.name, found, cure)
 
 

@@ -199,7 +199,7 @@ def online_section(result: MonitorResult) -> list[Block]:
     )
     by_window = table_of(
         "online_windows",
-        f"{result.primary} and what users did in every window.",
+        f"{result.primary} and user behaviour in every window.",
         result.windows,
         (Column("Window"), "label"),
         (Column(result.primary, "metric"), lambda w: w.interval.value),

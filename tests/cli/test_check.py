@@ -97,6 +97,6 @@ def test_an_objective_that_does_not_look_at_what_decides_is_said(
     ]
     assert run_command(cli, command) == 0
     assert (
-        "caution: models.top: params.lambdarank_truncation_level is 2: of pairs of rows below rank 2 nothing is "
-        "learned, and ndcg@10 looks at 10 ranks\n"
+        "caution: models.top: params.lambdarank_truncation_level is 2: pairs of rows below rank 2 are "
+        "ignored, and ndcg@10 counts 10 ranks\n"
     ) in capsys.readouterr().out

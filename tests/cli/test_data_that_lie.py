@@ -145,7 +145,7 @@ def test_the_place_at_the_finish_is_no_grade(ltr: Cli) -> None:
     rows.to_csv("races.csv", index=False)
     out = ltr("init", "races.csv", "--column", "label=FinishPosition", "-o", "e.yaml")[1]
     assert "query: column 'RaceID'" in out
-    cure = 'turn it round with `grades: {"1": 3, "2": 2, "3": 1, ">=4": 0}` under `data:`'
+    cure = 'reverse it with `grades: {"1": 3, "2": 2, "3": 1, ">=4": 0}` under `data:`'
     assert cure in out
     assert cure in ltr("check", "e.yaml")[1]
     rows.rename(columns={"FinishPosition": "rank"}).to_csv("ranks.csv", index=False)
@@ -163,7 +163,7 @@ def test_the_place_at_the_finish_is_no_grade(ltr: Cli) -> None:
         "data.max_grade=3",
     )
     assert turned[0] == 0
-    assert "turn it round" not in turned[1]
+    assert "reverse it" not in turned[1]
 
 
 def test_the_cheapest_model_sorts_by_a_price_from_below(ltr: Cli) -> None:

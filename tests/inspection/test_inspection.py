@@ -105,7 +105,7 @@ def test_outcomes_by_name_and_what_is_none_by_fact() -> None:
     train = made(feature_names=names)
     (finding,) = lint(data_card({"train": train, "test": made(seed=1, prefix="b", feature_names=names)}))
     assert (finding.lint, finding.severity, finding.place) == ("outcome-feature", "warning", "train")
-    assert finding.found == "2 features (Revenue, is_clicked) are called as what users do with a result"
+    assert finding.found == "2 features (Revenue, is_clicked) look like outcomes"
 
     def sparse(n: int) -> Callable[..., None]:
         def change(features: NDArray[Any], labels: NDArray[Any], queries: NDArray[Any]) -> None:

@@ -216,7 +216,7 @@ def test_metrics_that_labels_are_no_estimates_for(tmp_path: Path, metric: str, m
         ({"mode": "max"}, "propensity with mode max; expected mode ips or doubly_robust"),
         (
             {"unseen": "ignore_below_last_click"},
-            "unseen with mode ips; expected none: propensities say what was",
+            "unseen with mode ips; expected none: propensities model examination",
         ),
     ],
 )

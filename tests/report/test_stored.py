@@ -52,7 +52,7 @@ def test_single_runs_need_a_place_to_write_to(
 ) -> None:
     folders = sorted(experiment_folder.glob("*--s1--*"))
     assert run_command(cli, ["report", *map(str, folders)]) == 2
-    assert "say where to write the report with -o DIR" in capsys.readouterr().err
+    assert "name the report's folder with -o DIR" in capsys.readouterr().err
 
 
 def test_an_unknown_baseline_is_told(experiment_folder: Path, tmp_path: Path) -> None:
