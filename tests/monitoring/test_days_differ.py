@@ -81,7 +81,7 @@ def test_a_drop_beyond_the_shocks_is_found(runs: int, query_table: Table, analys
     found = [analyse(*pair(query_table, random, shock, drop, n)) for _ in range(runs)]
     assert sum(not f.healthy for f in found) >= 0.9 * runs
     assert "day-to-day variation: sd 0.0" in found[0].changes[0].method
-    assert "from 14 of the baseline" in found[0].changes[0].method
+    assert "(14 days of the baseline)" in found[0].changes[0].method
 
 
 @pytest.mark.parametrize("runs", [8, pytest.param(300, marks=pytest.mark.slow)])
