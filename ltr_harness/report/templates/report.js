@@ -126,7 +126,7 @@
     const over = plot.querySelector("svg").width.baseVal.value - room; // as written: asking the page lays it out anew
     if (over > 0 && specs[name].facet) { // a font whose labels are wider than `fitted` takes them to be
       done.finalize();
-      done = await embed(room - over);
+      done = await embed(room - over - fitted(specs[name], room).columns); // each column has whole pixels
     }
     views.get(name)?.finalize();
     views.set(name, done.view);
