@@ -1,0 +1,326 @@
+"""Every kind of page, opened in a browser: does its first screen answer, and is all of it legible?
+
+Each page comes from real runs: the report of configs/quickstart.yaml (or of a stored folder of runs), monitor's
+quickstart, a data card, a power page, the index of runs, a comparison of data sets; with --site the documentation
+too. Each is opened at four widths, in light and dark, and as an A4 sheet with everything unfolded.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+CONFIGS = ROOT / "configs"
+SCREENS = {1680: 1050, 1280: 800, 768: 1024, 400: 900}
+SHEET = {"width": 703, "height": 1000}  # A4 between its margins, in pixels
+LARGEST = 1_200_000
+READABLE, DRAWN = 0.4, 0.7  # seconds
+
+CURES = {
+    "wider than the window": "let it wrap, or let its own box scroll (.table, .plot)",
+    "cut label": "give it room, or let it wrap",
+    "outside the first screen": "shorten what stands above or beside it",
+    "console": "correct the page's script",
+    "request": "put what it fetches into the page",
+    "not on white paper": "keep colours of the dark scheme within @media screen",
+    "too large": f"at most {LARGEST:,} bytes: put fewer rows or charts into it",
+}
+
+# Boxes beyond the window's edge, unless a box around them scrolls or hides what is outside.
+WIDER = """() => {
+  const room = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth <= room) return [];
+  const held = (one) => {
+    for (let up = one.parentElement; up && up !== document.body; up = up.parentElement)
+      if (getComputedStyle(up).overflowX !== "visible") return true;
+    return false;
+  };
+  const beyond = [...document.body.querySelectorAll("*")]
+    .map((one) => [one, Math.round(one.getBoundingClientRect().right)])
+    .filter(([one, right]) => right > room && !held(one));
+  const outermost = beyond.filter(([one]) => !beyond.some(([other]) => other !== one && other.contains(one)));
+  return outermost.slice(0, 3).map(([one, right]) => [one, `ends at ${right} of ${room} px`]);
+}"""
+
+# Text in a box that hides what does not fit, and text of charts outside the picture or shortened.
+CUT = """() => {
+  const found = [];
+  for (const one of document.body.querySelectorAll("*")) {
+    if (one.closest("svg") || one.clientWidth <= 1 || !one.textContent.trim() || !one.checkVisibility()) continue;
+    const hides = ["hidden", "clip"].includes(getComputedStyle(one).overflowX);
+    if (hides && one.scrollWidth > one.clientWidth + 1)
+      found.push([one, `${one.scrollWidth} px of text in ${one.clientWidth}`]);
+  }
+  for (const svg of document.querySelectorAll(".plot svg")) {
+    const box = svg.getBoundingClientRect();
+    for (const text of svg.querySelectorAll("text")) {
+      const { left, right, top, bottom, width } = text.getBoundingClientRect();
+      if (!width || getComputedStyle(text).opacity === "0") continue;
+      const outside = Math.max(box.left - left, right - box.right, box.top - top, bottom - box.bottom);
+      if (outside > 1.5) found.push([text, `${Math.round(outside)} px outside its picture`]);
+      else if (text.textContent.endsWith("…")) found.push([text, "shortened"]);
+    }
+  }
+  return found;
+}"""
+
+# The banner, and of the table of the decision the heads of the first models with their verdicts.
+OUTSIDE = """() => [
+  ...document.querySelectorAll(".banner"),
+  ...document.querySelectorAll("#verdict table.answer tbody tr:nth-child(-n + 6)"),
+].flatMap((one) => {
+  const { bottom, width } = one.getBoundingClientRect();
+  const area = one.closest(".table");
+  if (!width || bottom > innerHeight) return [[one, `ends at ${Math.round(bottom)} of ${innerHeight} px`]];
+  if (!area || area.scrollWidth <= area.clientWidth + 1) return [];
+  return [[one, `is ${area.scrollWidth} px wide and shown in ${area.clientWidth}`]];
+})"""
+
+# An element by its nearest name, and its first words.
+NAMED = """(found) => found.map(([one, detail]) => {
+  const named = one.closest("[id]");
+  const own = one.localName + [...one.classList].map((name) => "." + name).join("");
+  const place = one === named || !named ? (one.id ? "#" + one.id : own) : `#${named.id} ${own}`;
+  const text = one.textContent.trim().replaceAll(/\\s+/g, " ").slice(0, 60);
+  return [`${place} "${text}"`, detail];
+})"""
+
+WAITING = """() => document.querySelector("#library") !== null &&
+  [...document.querySelectorAll(".plot:not([hidden] *)")].some((plot) => !plot.dataset.drawn)"""
+
+# When each visible chart was drawn, from before the page's own script begins.
+CLOCK = """
+window.drawnAt = 0;
+new MutationObserver((changes) => {
+  const seen = changes.some(({ target }) => target.dataset.drawn && target.checkVisibility());
+  if (seen) window.drawnAt = performance.now();
+}).observe(document, { attributes: true, attributeFilter: ["data-drawn"], subtree: true });
+"""
+UNFOLD_ALL = """() => document.querySelectorAll("main details").forEach((one) => { one.open = true; })"""
+# One of each kind is enough on screens: of thirty queries, the first.
+UNFOLD = UNFOLD_ALL.replace("main details", "main details:not(details ~ details)")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong, and where in the page; in another window its detail is another."""
+
+    kind: str
+    place: str
+    detail: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        cure = CURES.get(self.kind)
+        words = f"{self.kind}: {self.place}{f' {self.detail}' if self.detail else ''}"
+        return words if cure is None else f"{words}; {cure}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "folder", nargs="?", type=Path, help="stored runs to report; by default the quickstart is run"
+    )
+    parser.add_argument("--site", action="store_true", help="the documentation too; needs the extra docs")
+    parser.add_argument("--keep", type=Path, help="folder for the pages; by default a temporary one")
+    parser.add_argument("--only", help="pages whose name has this in it")
+    arguments = parser.parse_args()
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if chromium is None:
+        print("pages: needs chromium, for example: apt-get install chromium", file=sys.stderr)
+        return 2
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    from playwright.sync_api import sync_playwright
+
+    n_wrong = 0
+    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with tempfile.TemporaryDirectory() as temporary, sync_playwright() as driver:
+        folder = arguments.keep or Path(temporary)
+        pages = make_pages(folder, arguments.folder)
+        if arguments.site:
+            pages |= built_site(folder / "site")
+        browser = driver.chromium.launch(executable_path=chromium, args=sandbox)
+        for name, path in pages.items():
+            if arguments.only and arguments.only not in name:
+                continue
+            own = (folder / "site").resolve().as_uri() if name.startswith("site") else "data:"
+            wrong = findings(browser, path, own=own)
+            if name == "report" and arguments.folder is None and path.stat().st_size > LARGEST:
+                wrong[Finding("too large", f"{path.stat().st_size:,} bytes")] = ["any width"]
+            n_wrong += len(wrong)
+            print(f"{name}: {summary(browser, path, own)}; {len(wrong) or 'no'} findings", flush=True)
+            for finding, where in wrong.items():
+                print(f"  {finding} ({', '.join(where)})", flush=True)
+        browser.close()
+    return 1 if n_wrong else 0
+
+
+def make_pages(folder: Path, stored: Path | None) -> dict[str, Path]:
+    """Each kind of page by its name, written into the folder from real runs."""
+    runs = stored or folder / "runs" / "quickstart"
+    if stored is None:
+        ltr("run", CONFIGS / "quickstart.yaml", "--runs", folder / "runs")
+    ltr("report", runs, "-o", folder / "report", "--format", "html")
+    small = ("seeds=[1]", "stopping.max_rounds=5", "data.n_queries.train=60")
+    for seed in (1, 2):
+        changed = [f"--set={one}" for one in (f"name=set-{seed}", f"data.seed={seed}", *small)]
+        ltr("run", CONFIGS / "quickstart.yaml", "--runs", folder / "runs", *changed)
+    sets = [folder / "runs" / f"set-{seed}" for seed in (1, 2)]
+    ltr("compare", "sets", *sets, "-o", folder / "sets")
+    ltr("show", "runs", folder / "runs", "-o", folder / "index.html")
+    ltr("monitor", CONFIGS / "monitor_quickstart.yaml", "-o", folder / "monitor", "--exit-zero")
+    ltr("data", "describe", CONFIGS / "quickstart.yaml", "-o", folder / "card")
+    ltr("power", sets[0], "--difference", "0.01", "-o", folder / "power")
+    return {
+        "report": folder / "report" / "report.html",
+        "monitor": folder / "monitor" / "report.html",
+        "data card": folder / "card" / "data_card.html",
+        "power": folder / "power" / "report.html",
+        "runs": folder / "index.html",
+        "data sets": folder / "sets" / "report.html",
+    }
+
+
+def ltr(*arguments: object) -> None:
+    """One command, in this process; what it prints is kept back unless it fails."""
+    import contextlib
+    import io
+
+    from ltr_harness.cli import cli
+    from ltr_harness.cli.exit_codes import run_command
+
+    words = [str(argument) for argument in arguments]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        code = run_command(cli, words)
+    if code:
+        raise SystemExit(
+            f"{printed.getvalue()}\npages: ltr-harness {' '.join(words)} ended with exit code {code}"
+        )
+
+
+def built_site(folder: Path) -> dict[str, Path]:
+    """The documentation's pages by their path."""
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"  # an advertisement, which its theme prints
+    os.chdir(ROOT)
+    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=True)
+    config.plugins.on_startup(command="build", dirty=False)
+    build(config)
+    config.plugins.on_shutdown()
+    return {f"site: {path.relative_to(folder)}": path for path in sorted(folder.rglob("*.html"))}
+
+
+def findings(
+    browser: Any, path: Path, screens: Mapping[int, int] = SCREENS, own: str = "data:"
+) -> dict[Finding, list[str]]:
+    """What is wrong with a page, and in which windows; `own` is how the addresses of its site's files begin."""
+    wrong: dict[Finding, list[str]] = {}
+
+    def note(where: str, *found: Finding) -> None:
+        for one in dict.fromkeys(found):
+            wrong.setdefault(one, []).append(where)
+
+    heard: list[Finding] = []
+    for width, height in screens.items():
+        page = opened(browser, path, heard, own, viewport={"width": width, "height": height})
+        note(f"{width}", *boxes(page, "outside the first screen", OUTSIDE))
+        page.evaluate(UNFOLD)
+        settle(page)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            note(f"{width} {scheme}", *boxes(page, "wider than the window", WIDER))
+            note(f"{width} {scheme}", *boxes(page, "cut label", CUT))
+        if width == min(screens):
+            note(
+                "dark", *inaccessible(page, runOnly=["cat.color"])
+            )  # at one width: they are of the same words
+        page.emulate_media(color_scheme="light")
+        note(f"{width} light", *inaccessible(page))
+        page.context.close()
+    page = opened(browser, path, heard, own, viewport=SHEET, color_scheme="dark")
+    page.evaluate(UNFOLD_ALL)
+    page.emulate_media(media="print", color_scheme="dark")
+    settle(page)
+    note("printed", *boxes(page, "wider than the window", WIDER), *boxes(page, "cut label", CUT))
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    if paper not in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)"):
+        note("printed", Finding("not on white paper", "body", paper))
+    page.context.close()
+    note("any width", *heard)
+    return wrong
+
+
+def opened(browser: Any, path: Path, heard: list[Finding], own: str, **options: Any) -> Any:
+    """The page in a window of its own with its charts drawn; what it tells or fetches is appended to `heard`."""
+    page = browser.new_context(offline=True, **options).new_page()
+    address = path.resolve().as_uri()
+
+    def asked(request: Any) -> None:
+        if request.url != address and not request.url.startswith(("data:", "blob:", own)):
+            heard.append(Finding("request", request.url))
+
+    page.on("request", asked)
+    page.on("console", lambda said: heard.append(Finding("console", f"{said.type}: {said.text}")))
+    page.on("pageerror", lambda error: heard.append(Finding("console", str(error))))
+    page.add_init_script(CLOCK)
+    page.goto(address)
+    settle(page)
+    return page
+
+
+def settle(page: Any, seconds: float = 30) -> None:
+    """Wait until the charts are drawn, and drawn anew where the width has changed."""
+    end = time.monotonic() + seconds
+    page.wait_for_timeout(200)
+    while page.evaluate(WAITING):
+        if time.monotonic() > end:
+            raise SystemExit(f"pages: {page.url}: charts are not drawn after {seconds:g} s")
+        page.wait_for_timeout(20)
+
+
+def boxes(page: Any, kind: str, query: str) -> list[Finding]:
+    """Elements that a query finds, by their names."""
+    return [Finding(kind, place, detail) for place, detail in page.evaluate(f"({NAMED})(({query})())")]
+
+
+def inaccessible(page: Any, **options: Any) -> list[Finding]:
+    """The rules of axe that the page breaks."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, options={"resultTypes": ["violations"], **options})
+    return [
+        Finding(
+            f"axe: {rule['id']}",
+            " ".join(map(str, rule["nodes"][0]["target"])),
+            f"({len(rule['nodes'])} places, {rule['impact']}): {rule['help']}: {rule['helpUrl']}",
+        )
+        for rule in found.response["violations"]
+    ]
+
+
+def summary(browser: Any, path: Path, own: str) -> str:
+    """Size, and when the page is readable and its last visible chart is drawn: the best of three loads."""
+    heard: list[Finding] = []
+    readable, drawn = [], []
+    for _ in range(3):
+        page = opened(browser, path, heard, own, viewport={"width": 1280, "height": 800})
+        paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+        readable.append(page.evaluate(paint) / 1000)
+        drawn.append(page.evaluate("window.drawnAt") / 1000)
+        page.context.close()
+    charts = f", drawn after {min(drawn):.2f} s (goal {DRAWN:g})" if min(drawn) else ""
+    size = path.stat().st_size
+    return f"{size:,} bytes, readable after {min(readable):.2f} s (goal {READABLE:g}){charts}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
