@@ -173,7 +173,7 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
         size=sum(_sizes(path)),
         report=(path / "report" / "report.html").is_file(),
         outcome=None if reported is None else reported.outcome,
-        headline=None if reported is None else reported.headline,
+        headline=None if reported is None else reported.headline or reported.verdict,
     )
 
 
@@ -204,7 +204,8 @@ class _Report(BaseModel):
     summaries: list[dict[str, Any]]
     runs: list[dict[str, Any]]
     outcome: Outcome | None = None
-    headline: str | None = None
+    headline: str | None = None  # reports of 0.2 have the verdict's sentence alone
+    verdict: str | None = None
 
     def interval(self, model: str | None, metric: str) -> tuple[float | None, float | None]:
         """Of a model's mean."""
