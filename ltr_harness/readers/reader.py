@@ -171,7 +171,7 @@ class ValueOptions(BaseModel):
         if self.grades and self.unjudged is not None:
             labels = {_label(label) for label in self.grades}
             if self.unjudged in (*labels, *self.grades.values()):
-                raise ValueError(f"grades names {self.unjudged:g}, which unjudged says that nobody judged")
+                raise ValueError(f"grades names {self.unjudged:g}, which unjudged marks as not judged")
         return self
 
     def graded(self, labels: Iterable[str | float]) -> NDArray[np.float64]:

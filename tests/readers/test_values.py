@@ -190,7 +190,7 @@ def test_frames_of_categories_and_of_numbers_with_gaps_are_mapped() -> None:
         ({"grades": {"bins": []}}, "bins is not a list of numbers"),
         ({"grades": {"bins": ["a"]}}, "bins is not a list of numbers"),
         ({"grades": {"bad": -1}}, "greater than or equal to 0"),
-        ({"grades": {"-1": 0}, "unjudged": -1}, "grades names -1, which unjudged says that nobody judged"),
+        ({"grades": {"-1": 0}, "unjudged": -1}, "grades names -1, which unjudged marks as not judged"),
         ({"grades": {"3": 9}, "unjudged": 9}, "grades names 9, which unjudged"),
     ],
 )
