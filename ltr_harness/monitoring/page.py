@@ -7,7 +7,7 @@ from pathlib import Path
 from ltr_harness.catalog import Catalog
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.monitoring.headline import banner
-from ltr_harness.monitoring.result import MonitorResult, axis_of, drawn, table_of
+from ltr_harness.monitoring.result import MonitorResult, drawn, table_of
 from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report import write_report
 from ltr_harness.report.blocks import (
@@ -25,6 +25,7 @@ from ltr_harness.report.blocks import (
     Section,
     Table,
     Text,
+    axis_of,
     code,
     strong,
 )
@@ -138,7 +139,7 @@ def _changes(result: MonitorResult) -> Table:
         if first.below_min_drop
         else Badge("no alert", "good")
     )
-    axis = axis_of(change.difference for change in result.changes)
+    axis = axis_of(end for c in result.changes for end in (c.difference.low, c.difference.high))
     difference = Column(f"Difference [{result.interval_name}]", "difference", axis=axis)
     uncorrected = "One test, uncorrected; of the primary metric's, the corrected one decides."
     return table_of(

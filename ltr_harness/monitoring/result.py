@@ -4,7 +4,6 @@ Intervals are [low, high] at the configured confidence. NaN is "cannot be told" 
 """
 
 import json
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -552,14 +551,6 @@ def table_of(
 def drawn(estimate: Estimate, *, alert: bool) -> blocks.Estimate:
     """With its mark, for a column with an axis."""
     return blocks.Estimate(estimate.value, estimate.low, estimate.high, "worse" if alert else "")
-
-
-def axis_of(estimates: Iterable[Estimate]) -> tuple[float, float] | None:
-    """Ends of an axis with 0 on it for all of them; None where there is nothing to draw."""
-    ends = [end for one in estimates for end in (one.low, one.high) if math.isfinite(end)]
-    low, high = min([0.0, *ends]), max([0.0, *ends])
-    room = 0.08 * (high - low)
-    return (round(low - room, 6), round(high + room, 6)) if room else None
 
 
 def json_schema() -> dict[str, Any]:

@@ -18,8 +18,8 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import Bools, Floats, Ints, columns_of
-from ltr_harness.monitoring.result import MonitorResult, Slice, axis_of, drawn, table_of
-from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
+from ltr_harness.monitoring.result import MonitorResult, Slice, drawn, table_of
+from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, axis_of
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.several_samples import bonferroni
 from ltr_harness.stats.two_samples import Estimate, Influence, one_sided
@@ -326,7 +326,7 @@ def section(result: MonitorResult) -> list[Block]:
     finding = f"{alerts} of {result.n_slice_candidates:,} with an alert"
     confirmed = any(s.confirmed for s in result.slices)
     hint = "Change beyond the rest's." if against else "Mean against the rest's."
-    excesses = [s.excess for s in result.slices]
+    axis = axis_of(end for s in result.slices for end in (s.excess.low, s.excess.high))
     other_half = "The excess on the queries that did not choose it."
     note = (
         f"Chosen by evidence among {count_of(result.n_slice_candidates, 'candidate')}, each found after setting "
@@ -339,7 +339,7 @@ def section(result: MonitorResult) -> list[Block]:
         result.slices,
         (Column("Slice", "code"), "predicate"),
         (
-            Column(f"Excess [{result.interval_name}]", "difference", hint=hint, axis=axis_of(excesses)),
+            Column(f"Excess [{result.interval_name}]", "difference", hint=hint, axis=axis),
             lambda s: drawn(s.excess, alert=alerts > 0 and s.excess.direction != ""),
         ),
         (Column("Queries", "count"), "n_now"),

@@ -189,6 +189,13 @@ class Bullets:
     items: tuple[Text, ...]
 
 
+def axis_of(ends: Iterable[float]) -> tuple[float, float] | None:
+    """An axis with 0 on it and some room beyond all these ends; None where there is nothing to draw."""
+    known = [0.0, *(end for end in ends if math.isfinite(end))]
+    room = 0.08 * (max(known) - min(known))
+    return (float(f"{min(known) - room:.6g}"), float(f"{max(known) + room:.6g}")) if room else None
+
+
 @dataclass(frozen=True)
 class Column:
     """One column: what it holds and how its numbers are written."""

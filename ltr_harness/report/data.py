@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -41,43 +41,6 @@ class ReportData:
     title: str  # what the reader calls this comparison
     references: tuple[Reference, ...] = ()  # published figures of the models
     sections: tuple[str, ...] | None = None  # names of those to show, in this order; None for all
-    # what sections look up of the comparison
-    primary: str = field(init=False)
-    baseline: str = field(init=False)
-    models: tuple[str, ...] = field(
-        init=False
-    )  # best first at the primary metric, those without a value last
-    rivals: tuple[str, ...] = field(init=False)  # all models but the baseline, best first
-    entrants: Mapping[str, Entrant] = field(init=False)
-    colours: Mapping[str, int] = field(init=False)  # in the order of the comparison: charts and tables agree
-    confidence_label: str = field(init=False)
-    n_queries: int = field(init=False)
-    n_undefined: int = field(init=False)  # queries without a value at the primary metric
-    n_defined: int = field(init=False)
-    n_empty: int | None = field(init=False)  # queries without relevant documents; None where unknown
-    computed: dict[Callable[[ReportData], Any], Any] = field(init=False)  # what `computed_once` keeps
-
-    def __post_init__(self) -> None:
-        comparison = self.comparison
-        entrants = {entrant.name: entrant for entrant in comparison.entrants}
-        undefined = comparison.n_undefined[comparison.primary]
-        told = LABEL_FACTS[1] in entrants[comparison.baseline].query_attributes
-        found = {
-            "primary": comparison.primary,
-            "baseline": comparison.baseline,
-            "models": comparison.ranking,
-            "rivals": tuple(name for name in comparison.ranking if name != comparison.baseline),
-            "entrants": entrants,
-            "colours": {name: number for number, name in enumerate(entrants)},
-            "confidence_label": f"{comparison.method.percent} %",
-            "n_queries": comparison.n_queries,
-            "n_undefined": undefined,
-            "n_defined": comparison.n_queries - undefined,
-            "n_empty": comparison.n_without_relevant if told else None,
-            "computed": {},
-        }
-        for name, value in found.items():
-            object.__setattr__(self, name, value)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -87,6 +50,61 @@ class ReportData:
             for one in self.failures
         )
         return self.comparison._repr_html_() + lost
+
+    @property
+    def primary(self) -> str:
+        return self.comparison.primary
+
+    @property
+    def baseline(self) -> str:
+        return self.comparison.baseline
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Best first by the primary metric; those without a value last."""
+        return self.comparison.ranking
+
+    @cached_property
+    def rivals(self) -> tuple[str, ...]:
+        """All models but the baseline, best first."""
+        return tuple(name for name in self.models if name != self.baseline)
+
+    @cached_property
+    def entrants(self) -> Mapping[str, Entrant]:
+        return {entrant.name: entrant for entrant in self.comparison.entrants}
+
+    @cached_property
+    def colours(self) -> Mapping[str, int]:
+        """Model to colour number, in the order of the comparison, so that charts and tables agree."""
+        return {name: number for number, name in enumerate(self.entrants)}
+
+    @property
+    def confidence_label(self) -> str:
+        return f"{self.comparison.method.percent} %"
+
+    @property
+    def n_queries(self) -> int:
+        return self.comparison.n_queries
+
+    @property
+    def n_undefined(self) -> int:
+        """Queries without a value at the primary metric."""
+        return self.comparison.n_undefined[self.primary]
+
+    @property
+    def n_defined(self) -> int:
+        return self.n_queries - self.n_undefined
+
+    @property
+    def n_empty(self) -> int | None:
+        """Queries without relevant documents; None where the inputs do not tell."""
+        known = LABEL_FACTS[1] in self.entrants[self.baseline].query_attributes
+        return self.comparison.n_without_relevant if known else None
+
+    @cached_property
+    def computed(self) -> dict[Callable[[ReportData], Any], Any]:
+        """What `computed_once` keeps."""
+        return {}
 
     @cached_property
     def over_seeds(self) -> bool:

@@ -184,3 +184,25 @@ def test_a_report_without_charts_carries_no_chart_library(
     text = html.render(build_report(make_data(entrants=[one], with_runs=False)))
     assert len(text) < 100_000
     assert len(scripts(text)) == 1
+
+
+@pytest.mark.parametrize("scale", [1e-5, 1e-7, 1e-9])
+def test_differences_far_below_six_decimals_have_an_axis(
+    make_data: Callable[..., ReportData], scale: float
+) -> None:
+    rng = np.random.default_rng(3)
+    base = rng.uniform(size=200)
+    entrants = [
+        Entrant(
+            name=model,
+            query_ids=np.arange(200).astype(str),
+            values={"ndcg@10": (base + at * scale * rng.normal(1, 1, 200))[None, :]},
+            replicates=("1",),
+            higher_is_better={"ndcg@10": True},
+        )
+        for at, model in enumerate("ABC")
+    ]
+    page = Page(html.render(build_report(make_data(entrants=entrants, with_runs=False))))
+    places = [attrs["style"] or "" for attrs in page.all("i") if "%" in (attrs.get("style") or "")]
+    assert len(places) > 6
+    assert all(-1 <= float(place) <= 101 for style in places for place in re.findall(r"(\S+)%", style))

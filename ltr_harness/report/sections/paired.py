@@ -90,7 +90,7 @@ def _further(data: ReportData) -> blocks.Details:
 def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     """An interval each; an arrow in place of one far outside of what is shown."""
     pairs = [data.comparison.paired(name) for name in compared]
-    low, high = near(pairs)
+    low, high = near(pairs) or (-math.inf, math.inf)
     rows = []
     for pair in pairs:
         row: dict[str, Any] = {

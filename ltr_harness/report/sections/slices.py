@@ -1,6 +1,5 @@
 """On which parts of the query set does a model gain or lose?"""
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -103,7 +102,7 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, file: 
             Column(
                 f"Difference [{data.confidence_label} simultaneous]",
                 "difference",
-                axis=None if math.isinf(axis[0]) else axis,
+                axis=axis,
             ): lambda result: replace(Estimate.of(result), mark=marked(result.verdict)),
             Column("joint p", "p"): lambda result: result.p,
         },

@@ -20,6 +20,7 @@ from ltr_harness.report.blocks import (
     Paragraph,
     Table,
     Tone,
+    axis_of,
 )
 from ltr_harness.report.data import ReportData
 from ltr_harness.stats.method import CORRECTIONS, Correction
@@ -126,13 +127,12 @@ def fixed_k_table(data: ReportData) -> Table:
     if len({summary.n for summary in summaries.values()}) > 1:
         columns[Column("Queries", "count", hint="Queries with a value.")] = lambda name: summaries[name].n
     if data.rivals:
-        low, high = near([data.comparison.paired(name) for name in data.rivals])
         columns[
             Column(
                 f"Difference [{label} CI]",
                 "difference",
                 hint=f"Mean of the paired per-query differences, model minus {data.baseline}.",
-                axis=None if math.isinf(low) else (low, high),
+                axis=near([data.comparison.paired(name) for name in data.rivals]),
             )
         ] = difference
         columns[corrected_column(data)] = p
@@ -145,8 +145,8 @@ def marked(verdict: str) -> Mark:
     return "better" if verdict == "better" else "worse" if verdict == "worse" else ""
 
 
-def near(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float]:
-    """Ends of an axis with 0 on it, on which a far-off model does not squeeze those whose sign is open.
+def near(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float] | None:
+    """An axis with 0 on it, on which a far-off model does not squeeze those whose sign is open.
 
     A random baseline lies a hundred times further away than good models lie from each other, and it is these
     that the eye has to tell apart.
@@ -154,17 +154,12 @@ def near(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float]:
     undecided = [pair for pair in pairs if pair.ci_low <= 0 <= pair.ci_high]
     reach = max((max(-pair.ci_low, pair.ci_high) for pair in undecided), default=math.inf)
     shown = [pair for pair in pairs if abs(pair.difference) <= FAR * (reach or math.inf)]
-    ends = [end for pair in shown for end in (pair.ci_low, pair.ci_high) if math.isfinite(end)]
-    low, high = min(ends, default=0.0), max(ends, default=0.0)
-    if low == high == 0:
-        return -math.inf, math.inf
-    room = 0.08 * (max(high, 0.0) - min(low, 0.0))
-    return round(min(low, 0.0) - room, 6), round(max(high, 0.0) + room, 6)
+    return axis_of(end for pair in shown for end in (pair.ci_low, pair.ci_high))
 
 
 def near_models(data: ReportData) -> list[str]:
     """The rivals that a chart of differences can show beside each other, best first."""
-    low, high = near([data.comparison.paired(name) for name in data.rivals])
+    low, high = near([data.comparison.paired(name) for name in data.rivals]) or (-math.inf, math.inf)
     return [name for name in data.rivals if low <= data.comparison.paired(name).difference <= high]
 
 
