@@ -77,19 +77,26 @@ class RankingDataset:
         """int64 (n_rows,): ``labels[file_order]`` are the labels in the order of the files; None where `labels` are."""
         return None if self.file_rows is None else np.argsort(self.file_rows, kind="stable")
 
-    def judged_only(self) -> RankingDataset:
-        """The judged documents; unjudged ones are nothing to learn from."""
+    def learnable(self) -> RankingDataset:
+        """The judged documents of queries with candidates: unjudged ones are nothing to learn from."""
         judgments, groups = self.judgments, self.groups
-        if judgments.judged is None:
+        judged = np.ones(self.n_rows, dtype=bool) if judgments.judged is None else judgments.judged
+        if judged.all() and groups.with_rows.all():
             return self
-        rows = np.flatnonzero(judgments.judged)
+        rows = np.flatnonzero(judged)
         if not rows.size:
             expected = "judged documents to learn from"
             raise DataError.at(self.source, "no document is judged", expected)
-        sizes = groups.sum(judgments.judged, np.int64)
+        sizes = groups.sum(judged, np.int64)
         queries = np.flatnonzero(sizes)
-        weights, ids = judgments.query_weights, judgments.document_ids
-        left_out = count_of(self.n_rows - rows.size, "document")
+        weights, ids, missed = judgments.query_weights, judgments.document_ids, judgments.missed
+        notes = list(self.notes)
+        if rows.size < self.n_rows:
+            left_out = count_of(self.n_rows - rows.size, "document")
+            notes.append(f"nothing is learned from {left_out} that nobody judged")
+        if not groups.with_rows.all():
+            left_out = count_of(int(np.count_nonzero(~groups.with_rows)), "query")
+            notes.append(f"nothing is learned from {left_out} without candidates")
         return replace(
             self,
             features=self.features[rows],
@@ -99,10 +106,11 @@ class RankingDataset:
                 None if weights is None else weights[queries],
                 None if ids is None else ids[rows],
                 subtopics=None if judgments.subtopics is None else judgments.subtopics.take(rows),
+                missed=None if missed is None else missed.take(queries),
             ),
             positions=None if self.positions is None else self.positions[rows],
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
-            notes=(*self.notes, f"nothing is learned from {left_out} that nobody judged"),
+            notes=tuple(notes),
             file_rows=rows if self.file_rows is None else self.file_rows[rows],
         )
 
@@ -114,7 +122,8 @@ class RankingDataset:
             source: what messages call the result; the set's own source if None.
         """
         _, rows = self.groups.take(queries)
-        first, end = int(rows[0]), int(rows[0]) + len(rows)
+        first = int(rows[0]) if rows.size else 0
+        end = first + len(rows)
         piece = slice(first, end) if np.array_equal(rows, np.arange(first, end)) else rows
         return replace(
             self,
@@ -163,11 +172,12 @@ def fingerprint_arrays(*arrays: NDArray[Any] | None) -> str:
 
 
 def fingerprint_judgments(judgments: Judgments) -> str:
-    """Digest of the judgments of a test set: labels, queries' boundaries, ids and weights, judged rows and subtopics.
+    """Digest of a test set's judgments: labels, boundaries, ids and weights of queries, judged and missed documents, …
 
     Equal for every model that is measured on the same judged queries, whatever features it sees.
     """
-    pairs = judgments.subtopics
+    pairs, missed = judgments.subtopics, judgments.missed
+    ids = None if missed is None or missed.document_ids is None else _as_text(missed.document_ids)
     return fingerprint_arrays(
         judgments.labels,
         judgments.groups.boundaries,
@@ -176,6 +186,7 @@ def fingerprint_judgments(judgments: Judgments) -> str:
         judgments.judged,
         # nothing without them: older data keep their digests
         *(() if pairs is None else (pairs.rows, pairs.numbers, pairs.grades)),
+        *(() if missed is None else (np.array("missed"), missed.queries, missed.labels, ids)),
     )
 
 

@@ -4,14 +4,14 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
-from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, without_unlisted
+from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, in_pool, without_unlisted
 from ltr_harness.metrics.core.custom import FunctionMetric
 from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation, PresetValue, number
 from ltr_harness.metrics.core.grammar import parse_metric
@@ -45,8 +45,9 @@ def explain_query(
     metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None = None
 ) -> Explanation:
     """`explain` from one query's judgments, scores (n_rows,) and, where not all are listed, bool (n_rows,)."""
+    query = _Asked.of(judgments, scores, retrieved)
+    judgments = query.judgments
     size = judgments.groups.n_rows
-    query = _Asked(judgments, as_column(scores, "scores"), retrieved)
     metric = metric.resolved(judgments)
     ranking = query.ranked(metric)
     value = query.value(metric)
@@ -91,8 +92,8 @@ def explain_mean(
         >>> print(explain_mean(NDCG(), judgments, [0.1, 0.2, 0.3, 0.4]).preset_texts[0])
         ['lightgbm', '0.8155', '2', 'no relevant document counts 1 (+0.1845)']
     """
-    whole = _Asked(judgments, as_column(scores, "scores"), retrieved)
-    metric = metric.resolved(judgments)
+    whole = _Asked.of(judgments, scores, retrieved)
+    metric = metric.resolved(whole.judgments)
     mean = whole.value(metric)
     presets = tuple(_presets(metric, mean, whole, effects=True))
     others = other_definitions(metric)
@@ -114,6 +115,17 @@ class _Asked:
     retrieved: ArrayLike | None
     # tools share conventions: some are asked for often
     values: dict[Metric, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None) -> Self:
+        """Missed documents are rows that the ranking does not list."""
+        if judgments.missed is None:
+            return cls(judgments, as_column(scores, "scores"), retrieved)
+        checked = checked_scores(scores, judgments.groups, retrieved)
+        listed = np.ones(checked.size, dtype=bool) if retrieved is None else np.asarray(retrieved)
+        flags = np.zeros(judgments.pool.groups.n_rows, dtype=bool)
+        flags[judgments.in_pool] = listed
+        return cls(judgments.pool, in_pool(checked, judgments), flags)
 
     def ranked(self, metric: Metric) -> Ranking:
         scores = checked_scores(self.scores, self.judgments.groups, self.retrieved)

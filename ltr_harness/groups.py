@@ -63,7 +63,7 @@ _MOST_ROWS = 2**53
 
 @dataclass(frozen=True, eq=False)
 class QueryGroups:
-    """Contiguous blocks of rows, one per query.
+    """Contiguous blocks of rows, one per query; a query all of whose judged documents were missed has no row.
 
     Attributes:
         boundaries: int64 (n_queries + 1,), first row of each query and the end of the last.
@@ -90,6 +90,11 @@ class QueryGroups:
         """int64 (n_queries,), rows per query."""
         return np.diff(self.boundaries)
 
+    @cached_property
+    def with_rows(self) -> NDArray[np.bool_]:
+        """bool (n_queries,), which queries have rows."""
+        return self.sizes > 0
+
     def sum(self, values: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
         """(n_queries,): the sum over each query's rows.
 
@@ -97,23 +102,23 @@ class QueryGroups:
             values: (n_rows,).
             dtype: of the sums; NumPy's choice if None.
         """
-        return np.asarray(np.add.reduceat(values, self.boundaries[:-1], dtype=dtype))
+        return self._over_queries(np.add, values, dtype)
 
     def max(self, values: NDArray[Any]) -> NDArray[Any]:
-        """(n_queries,): the largest of each query's rows.
+        """(n_queries,): the largest of each query's rows; 0 where it has none.
 
         Args:
             values: (n_rows,).
         """
-        return np.asarray(np.maximum.reduceat(values, self.boundaries[:-1]))
+        return self._over_queries(np.maximum, values)
 
     def min(self, values: NDArray[Any]) -> NDArray[Any]:
-        """(n_queries,): the smallest of each query's rows.
+        """(n_queries,): the smallest of each query's rows; 0 where it has none.
 
         Args:
             values: (n_rows,).
         """
-        return np.asarray(np.minimum.reduceat(values, self.boundaries[:-1]))
+        return self._over_queries(np.minimum, values)
 
     def any(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(n_queries,): whether any of each query's rows is flagged.
@@ -121,7 +126,18 @@ class QueryGroups:
         Args:
             flags: (n_rows,).
         """
-        return np.asarray(np.logical_or.reduceat(flags, self.boundaries[:-1]))
+        return self._over_queries(np.logical_or, flags)
+
+    def _over_queries(
+        self, reduce: np.ufunc, values: NDArray[Any], dtype: DTypeLike | None = None
+    ) -> NDArray[Any]:
+        starts = self.boundaries[:-1]
+        if self.with_rows.all():
+            return np.asarray(reduce.reduceat(values, starts, dtype=dtype))
+        found = reduce.reduceat(values, starts[self.with_rows], dtype=dtype)
+        out = np.zeros(self.n_queries, dtype=found.dtype)
+        out[self.with_rows] = found
+        return out
 
     @classmethod
     def from_sizes(cls, sizes: ArrayLike, ids: ArrayLike | None = None) -> QueryGroups:
@@ -208,7 +224,7 @@ class QueryGroups:
             queries: int64 (n_kept,), numbers of queries in the order wanted.
         """
         sizes = self.sizes[queries]
-        groups = QueryGroups.from_sizes(sizes, self.ids[queries])
+        groups = QueryGroups(np.concatenate(([0], np.cumsum(sizes))), self.ids[queries])
         if _are_neighbours(queries):
             return groups, np.arange(groups.n_rows) + self.boundaries[queries[0]]
         rows = np.repeat(self.boundaries[queries] - groups.boundaries[:-1], sizes) + np.arange(groups.n_rows)
@@ -312,6 +328,37 @@ class Grades:
 
 
 @dataclass(frozen=True, eq=False)
+class Missed:
+    """Judged documents that were not among the candidates: they have a label and no rank.
+
+    Attributes:
+        queries: int64 (n_missed,), ascending: the number of each one's query.
+        labels: float64 (n_missed,), finite and >= 0.
+        document_ids: (n_missed,) or None.
+        subtopics: of these documents; None where the rows have none.
+    """
+
+    queries: NDArray[np.int64]
+    labels: NDArray[np.float64]
+    document_ids: NDArray[Any] | None = None
+    subtopics: Subtopics | None = None
+
+    def take(self, queries: NDArray[np.int64]) -> Missed | None:
+        """Those of the given queries (n_kept,), which become queries 0, 1, 2, …; None where there are none."""
+        first = np.searchsorted(self.queries, queries)
+        counts = np.searchsorted(self.queries, queries, side="right") - first
+        if not counts.any():
+            return None
+        rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        return Missed(
+            np.repeat(np.arange(queries.size), counts),
+            self.labels[rows],
+            None if self.document_ids is None else self.document_ids[rows],
+            None if self.subtopics is None else self.subtopics.take(rows),
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Judgments:
     """Judgments of rows: labels in query groups, checked and copied once, trusted afterwards.
 
@@ -322,6 +369,7 @@ class Judgments:
         document_ids: (n_rows,) or None; needed by ``ties=id``.
         judged: bool (n_rows,) or None where every row is; an unjudged row has label 0.
         subtopics: what rows are worth for each subtopic of their query; None where not given.
+        missed: judged documents that have no row; None where there are none.
     """
 
     labels: NDArray[np.float64]
@@ -330,6 +378,7 @@ class Judgments:
     document_ids: NDArray[Any] | None = None
     judged: NDArray[np.bool_] | None = None
     subtopics: Subtopics | None = None
+    missed: Missed | None = None
 
     @classmethod
     def checked(
@@ -341,6 +390,7 @@ class Judgments:
         document_ids: ArrayLike | Sequence[str] | None = None,
         judged: ArrayLike | None = None,
         subtopics: Subtopics | None = None,
+        retrieved: ArrayLike | None = None,
     ) -> Judgments:
         """Judgments from arrays in the groups' row order.
 
@@ -351,10 +401,18 @@ class Judgments:
             document_ids: (n_rows,) names of the rows; None where they have none.
             judged: bool (n_rows,), judged rows; None where all are.
             subtopics: of these rows; None where there are none.
+            retrieved: bool (n_rows,), the candidates; the other rows become `missed`. None where all rows are.
 
         Raises:
             DataError: lengths disagree; a label is missing, infinite or negative; a weight is negative,
-                not finite, or all are zero; a row is relevant and not judged. The message names the query.
+                not finite, or all are zero; a row is relevant and not judged; no row was retrieved. The message
+                names the query.
+
+        Example:
+            >>> pool = [3, 1, 2], QueryGroups.from_sizes([2, 1])
+            >>> judgments = Judgments.checked(*pool, retrieved=[True, False, False])
+            >>> judgments.labels.tolist(), judgments.groups.sizes.tolist(), judgments.missed.labels.tolist()
+            ([3.0], [1, 0], [1.0, 2.0])
         """
         grades = as_column(labels, "labels")
         if grades.size != groups.n_rows:
@@ -402,7 +460,81 @@ class Judgments:
                     f"label {grades[unjudged[0]]:g} in query {place!r} belongs to a row that is not judged "
                     f"({count_of(unjudged.size, 'such row')}); expected label 0 for unjudged rows"
                 )
-        return cls(grades, groups, weights, documents, flags, subtopics)
+        pool = cls(grades, groups, weights, documents, flags, subtopics)
+        return (
+            pool if retrieved is None else pool._without_missed(as_row_flags(retrieved, "retrieved", groups))
+        )
+
+    def _without_missed(self, retrieved: NDArray[np.bool_]) -> Judgments:
+        """These rows as candidates and missed documents; what was missed and is not judged is nothing at all."""
+        rows = np.flatnonzero(retrieved)
+        if not rows.size:
+            raise DataError("no row was retrieved; expected at least one candidate")
+        sizes = self.groups.sum(retrieved, np.int64)
+        out = np.flatnonzero(~retrieved if self.judged is None else ~retrieved & self.judged)
+        query_of_row = np.repeat(np.arange(self.groups.n_queries), self.groups.sizes)
+        ids, subtopics = self.document_ids, self.subtopics
+        missed = Missed(
+            query_of_row[out],
+            self.labels[out],
+            None if ids is None else ids[out],
+            None if subtopics is None else subtopics.take(out),
+        )
+        return Judgments(
+            self.labels[rows],
+            QueryGroups(np.concatenate(([0], np.cumsum(sizes))), self.groups.ids),
+            self.query_weights,
+            None if ids is None else ids[rows],
+            None if self.judged is None else self.judged[rows],
+            None if subtopics is None else subtopics.take(rows),
+            missed if out.size else None,
+        )
+
+    @cached_property
+    def in_pool(self) -> NDArray[np.int64]:
+        """int64 (n_rows,): the row of `pool` that each row is; a query's missed documents follow its candidates."""
+        if self.missed is None:
+            return np.arange(self.groups.n_rows)
+        before = np.searchsorted(self.missed.queries, np.arange(self.groups.n_queries))
+        return np.arange(self.groups.n_rows) + np.repeat(before, self.groups.sizes)
+
+    @cached_property
+    def pool(self) -> Judgments:
+        """Candidates and missed documents, of which the ideal list and the number of relevant documents are.
+
+        Itself where nothing was missed.
+        """
+        missed, groups, rows = self.missed, self.groups, self.in_pool
+        if missed is None:
+            return self
+        ends = groups.boundaries + np.searchsorted(missed.queries, np.arange(groups.n_queries + 1))
+        others = np.ones(int(ends[-1]), dtype=bool)
+        others[rows] = False
+
+        def both(candidates: NDArray[Any], missing: NDArray[Any]) -> NDArray[Any]:
+            column = np.empty(others.size, dtype=np.result_type(candidates, missing))
+            column[rows], column[others] = candidates, missing
+            return column
+
+        ids = None
+        if self.document_ids is not None and missed.document_ids is not None:
+            ids = both(self.document_ids, missed.document_ids)
+        subtopics = None
+        if self.subtopics is not None and missed.subtopics is not None:
+            own, more = self.subtopics, missed.subtopics
+            subtopics = Subtopics.of(
+                np.concatenate((rows[own.rows], np.flatnonzero(others)[more.rows])),
+                np.concatenate((own.numbers, more.numbers)),
+                np.concatenate((own.grades, more.grades)),
+            )
+        return Judgments(
+            both(self.labels, missed.labels),
+            QueryGroups(ends, groups.ids),
+            self.query_weights,
+            ids,
+            None if self.judged is None else both(self.judged, np.array(True)),
+            subtopics,
+        )
 
     @cached_property
     def grades(self) -> Grades | None:
@@ -437,7 +569,7 @@ class Judgments:
             queries: int64 (n_kept,), numbers of queries in the order wanted.
         """
         groups, rows = self.groups.take(queries)
-        some = slice(rows[0], rows[-1] + 1) if _are_neighbours(queries) else rows
+        some = slice(rows[0], rows[-1] + 1) if rows.size and _are_neighbours(queries) else rows
         return Judgments(
             self.labels[some],
             groups,
@@ -445,6 +577,7 @@ class Judgments:
             None if self.document_ids is None else self.document_ids[some],
             None if self.judged is None else self.judged[some],
             None if self.subtopics is None else self.subtopics.take(rows),
+            None if self.missed is None else self.missed.take(queries),
         )
 
 

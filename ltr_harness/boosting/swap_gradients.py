@@ -89,16 +89,22 @@ class MetricObjective:
 
     def resolved(self, judgments: Judgments) -> Self:
         """The same, with everything fixed that the metric takes from the data."""
-        metric = self.metric.resolved(judgments)
+        metric = self.metric.resolved(judgments.pool)
         if metric.k is None:  # with one, other parts of the data may have longer queries
             require_order(metric, judgments)
         return replace(self, metric=metric)
 
 
+def change_of(metric: Metric, judgments: Judgments) -> SwapChange:
+    """How a metric changes when two candidates change places; missed documents count in what it divides by."""
+    change = metric.swap_change(judgments.pool)
+    return change if judgments.missed is None else change.of_rows(judgments.in_pool)
+
+
 def require_order(metric: Metric, judgments: Judgments) -> None:
     """Refuse a resolved metric that no change of order changes in the training queries: nothing could be learned."""
     longest = int(judgments.groups.sizes.max())
-    if metric.swap_change(judgments).is_level(longest):
+    if change_of(metric, judgments).is_level(longest):
         raise MetricError(
             f"{metric} counts every rank of the longest query ({count_of(longest, 'row')}) alike, so no order is "
             f"better than another; expected a cutoff below {longest}, such as {replace(metric, k=min(10, longest - 1))}"
@@ -122,7 +128,7 @@ class Gradients:
         n_parts = max(1, min(threads, int(boundaries[-1]) // _ROWS_PER_THREAD))
         ends = np.searchsorted(boundaries, np.arange(1, n_parts + 1) * boundaries[-1] // n_parts)
         cuts = np.unique(np.concatenate(([0], ends))).tolist()
-        objective.metric.swap_change(judgments)  # a refusal counts the rows of all queries
+        change_of(objective.metric, judgments)  # a refusal counts the rows of all queries
         self._parts = [
             _Part(objective, judgments.take(np.arange(first, last)), int(boundaries[first]))
             for first, last in itertools.pairwise(cuts)
@@ -234,7 +240,7 @@ class _Part:
         weights = judgments.query_weights
         self.rows = slice(first_row, first_row + judgments.groups.n_rows)
         self._groups = judgments.groups
-        self._change = objective.metric.swap_change(judgments)
+        self._change = change_of(objective.metric, judgments)
         self._form = _form(self._change, judgments.groups.boundaries)
         self._ranker = RowRanker(judgments, "stable", None)
         self._pairs = Pairs(

@@ -78,8 +78,8 @@ class FoldReader:
             for part in parts.values():
                 self._check(part.dataset)
             learned = parts["train"]
-            if learned.dataset.judgments.judged is not None:
-                parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.judged_only)
+            if learned.dataset.judgments.judged is not None or not learned.dataset.groups.with_rows.all():
+                parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.learnable)
             aligned = self._aligned(parts)
             facts = {split: self._facts(part, files[split]) for split, part in aligned.items()}
             self._folds[name] = Fold(name, {split: part.dataset for split, part in aligned.items()}, facts)

@@ -255,7 +255,7 @@ def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:
     return lightgbm.Dataset(
         split.features,
         label=split.labels,
-        group=split.groups.sizes,
+        group=split.groups.sizes[split.groups.with_rows],
         weight=None if weights is None else np.repeat(weights, split.groups.sizes),  # LightGBM weighs rows
         feature_name=adapters.safe_feature_names(split.feature_names),
         params=handed,

@@ -287,7 +287,9 @@ class XGBoostRanker(DataParallelRanker):
         sizes, weights = split.groups.sizes, split.judgments.query_weights
         if self.objective in parameters.POINTWISE:
             return {"weight": None if weights is None else np.repeat(weights, sizes)}
-        return {"group": sizes, "weight": weights}  # never query ids: XGBoost cuts them to 32 bits
+        some = split.groups.with_rows
+        # never query ids: XGBoost cuts them to 32 bits
+        return {"group": sizes[some], "weight": None if weights is None else weights[some]}
 
     def _needs_names(self, handed: dict[str, Any]) -> bool:
         """Whether training must know the features' names; if not, the model learns them afterwards.

@@ -74,7 +74,7 @@ def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
     assert data.judgments.judged is not None
     assert data.judgments.judged.tolist() == [True, False, True, False, False]
     assert data.notes == ("3 of 5 documents are not judged (unjudged: -1)",)
-    learned = data.judged_only()
+    learned = data.learnable()
     assert learned.labels.tolist() == [2, 0]
     assert learned.features[:, 0].tolist() == [5, 3]
     assert learned.groups.ids.tolist() == data.groups.ids[:1].tolist()
@@ -93,13 +93,13 @@ def test_where_everything_is_judged_nothing_changes(tmp_path: Path) -> None:
     written(tmp_path, ["5", "4", "3", "2", "1"], [2, 1, 0, 1, 0])
     data = read(tmp_path, "rows.txt", unjudged=-1)
     assert data.judgments.judged is None
-    assert data.judged_only() is data
+    assert data.learnable() is data
     written(tmp_path, ["5", "4", "3", "2", "1"], [-2, -1, 0, 1, 0])
     with pytest.raises(DataError, match=r"rows\.txt:1: the label is '-2'"):
         read(tmp_path, "rows.txt", unjudged=-1)
     written(tmp_path, ["5", "4", "3", "2", "1"], [-1] * 5)
     with pytest.raises(DataError, match=r"rows\.txt: no document is judged"):
-        read(tmp_path, "rows.txt", unjudged=-1).judged_only()
+        read(tmp_path, "rows.txt", unjudged=-1).learnable()
 
 
 def test_a_grade_may_mean_that_nobody_judged(tmp_path: Path) -> None:

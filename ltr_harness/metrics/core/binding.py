@@ -19,6 +19,7 @@ from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
 _ROWS_PER_THREAD = 1_000_000
+_Order = tuple[Ties, str, bool]
 _ROWS_AT_ONCE = 250_000
 """Of queries that are bound for one evaluation alone: what is computed of so many stays small."""
 
@@ -43,7 +44,7 @@ class Binding:
         if not metrics:
             raise MetricError("no metrics given; expected at least one, such as ndcg@10")
         self.judgments = judgments
-        self.metrics = tuple(metric.resolved(judgments) for metric in metrics)
+        self.metrics = tuple(metric.resolved(judgments.pool) for metric in metrics)
         self.names = tuple(str(metric) for metric in self.metrics)
         weights = judgments.query_weights
         self._weights = np.empty(0) if weights is None else weights
@@ -54,15 +55,20 @@ class Binding:
         self._parts = _parts(self.metrics, judgments, threads)
         if self._parts:
             return
-        # one ranking per tie rule and precision, one kernel call per definition, whatever the cutoffs
+        # one ranking per tie rule and precision, one kernel call per definition, whatever the cutoffs; missed
+        # documents are in the ranking only where a metric compares whole orders
         families: dict[Hashable, list[int]] = {}
         for i, metric in enumerate(self.metrics):
             families.setdefault(metric.definition, []).append(i)
-        depths: dict[tuple[Ties, str], int] = {}
+        depths: dict[_Order, int] = {}
         for metric in self.metrics:
-            order = (metric.ties, metric.score_precision)
+            with_missed = metric.whole_order and judgments.missed is not None
+            order = (metric.ties, metric.score_precision, with_missed)
             depths[order] = max(depths.get(order, 0), metric.cutoff)
-        self._rankers = {order: RowRanker(judgments, order[0], depth) for order, depth in depths.items()}
+        self._rankers = {
+            order: RowRanker(judgments.pool if order[2] else judgments, order[0], depth)
+            for order, depth in depths.items()
+        }
         self._families = []
         for members in families.values():
             family = self.metrics[members[0]]
@@ -71,7 +77,7 @@ class Binding:
             self._families.append(
                 (
                     (family.ties, family.score_precision, family.whole_order),
-                    family.prepare(judgments, distinct),
+                    family.prepare(judgments.pool, distinct),
                     *_as_slices(np.array(members), position),
                 )
             )
@@ -106,15 +112,22 @@ class Binding:
             out[members] = values_of(rankings[order])[position]
         return out
 
-    def _rankings(
-        self, checked: NDArray[np.float64], all_listed: bool
-    ) -> dict[tuple[Ties, str, bool], Ranking]:
+    def _rankings(self, checked: NDArray[np.float64], all_listed: bool) -> dict[_Order, Ranking]:
         """By tie rule, precision, and whether documents that are not listed are in them."""
         rankings = {}
-        for (ties, precision), ranker in self._rankers.items():
-            whole = ranker.rank(as_seen(checked, precision))
-            rankings[ties, precision, True] = whole
-            rankings[ties, precision, False] = whole if all_listed else without_unlisted(whole)
+        judgments = self.judgments
+        for (ties, precision, with_missed), ranker in self._rankers.items():
+            seen = as_seen(checked, precision)
+            if with_missed:
+                rankings[ties, precision, True] = ranker.rank(in_pool(seen, judgments))
+                continue
+            whole = ranker.rank(seen)
+            listed = whole if all_listed else without_unlisted(whole)
+            if judgments.missed is None:
+                rankings[ties, precision, True] = whole
+            rankings[ties, precision, False] = (
+                listed if judgments.missed is None else listed.in_pool(judgments)
+            )
         return rankings
 
     def refusing(self, scores: ArrayLike) -> list[Metric]:
@@ -208,6 +221,7 @@ def _parts(
     if n_parts < 2:
         return []
     ends = np.searchsorted(boundaries, np.arange(1, n_parts + 1) * boundaries[-1] // n_parts)
+    ends[-1] = judgments.groups.n_queries  # the last queries may have no rows
     cuts = np.unique(np.concatenate(([0], ends))).tolist()
     if len(cuts) < 3:
         return []
@@ -261,6 +275,15 @@ def checked_scores(
             "a retrieved document is scored -inf; expected a finite score for every document that is listed"
         )
     return marked
+
+
+def in_pool(scores: NDArray[np.float64], judgments: Judgments) -> NDArray[np.float64]:
+    """Scores (n_rows,) of the candidates as scores of the pool's rows, -inf for missed documents."""
+    if judgments.missed is None:
+        return scores
+    everywhere = np.full(judgments.pool.groups.n_rows, -np.inf)
+    everywhere[judgments.in_pool] = scores
+    return everywhere
 
 
 def as_seen(scores: NDArray[np.float64], precision: str) -> NDArray[np.float64]:

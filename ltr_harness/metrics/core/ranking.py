@@ -1,8 +1,8 @@
 """Rows in rank order, shared by every metric of one evaluation: a selection, not a sort, where K allows it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,15 +27,32 @@ class Ranking:
         tie_end: int64 (n_listed,), 0-based rank within the query at which the tie group of the row ends
             (exclusive); for any tie rule but ``expected`` every row is a group of its own. Not to be written
             to: rankings without ties share it.
-        scores: float64 (n_rows,), as ranked.
+        ranked: float64 (n_candidates,), the scores of the rows that could be listed.
         judgments: what the rows are worth.
+        candidates: int64 (n_candidates,), the rows that could be listed; None where all could.
     """
 
     offsets: NDArray[np.int64]
     rows: NDArray[np.int64]
     tie_end: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    ranked: NDArray[np.float64]
     judgments: Judgments
+    candidates: NDArray[np.int64] | None = None
+
+    @cached_property
+    def scores(self) -> NDArray[np.float64]:
+        """float64 (n_rows,), as ranked; -inf for missed documents."""
+        if self.candidates is None:
+            return self.ranked
+        scores = np.full(self.judgments.groups.n_rows, -np.inf)
+        scores[self.candidates] = self.ranked
+        return scores
+
+    def in_pool(self, judgments: Judgments) -> Self:
+        """The same list among the pool of these judgments, whose candidates it ranks."""
+        first = judgments.pool.groups.boundaries[:-1] - judgments.groups.boundaries[:-1]
+        rows = self.rows + np.repeat(first, np.diff(self.offsets))
+        return replace(self, rows=rows, judgments=judgments.pool, candidates=judgments.in_pool)
 
     def by_grade(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """`values[rows]` as an index and a table, for values (n_rows,) that depend on the label alone.

@@ -11,8 +11,8 @@ a row at rank a stands above one at rank b, `x` is what a row is worth and D(r) 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,20 @@ class SwapChange:
     continuation: float = 1.0
     apart: NDArray[np.float64] | None = None
     function: Own | None = None
+
+    def of_rows(self, rows: NDArray[np.int64]) -> Self:
+        """The change of lists of these rows alone, the first of each query's, which become rows 0, 1, 2, …
+
+        Args:
+            rows: int64 (n_kept,), ascending.
+        """
+        own = self.function
+        return replace(
+            self,
+            worth=self.worth[rows],
+            rank_worth=self.rank_worth[rows] if self.per_query else self.rank_worth,
+            function=own and (lambda query, ranked, n_top: own(query, rows[ranked], n_top)),
+        )
 
     def is_level(self, longest: int) -> bool:
         """Whether all ranks of the longest query count the same, so that no swap changes anything.
