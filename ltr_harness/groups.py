@@ -343,12 +343,10 @@ class Missed:
     document_ids: NDArray[Any] | None = None
     subtopics: Subtopics | None = None
 
-    def take(self, queries: NDArray[np.int64]) -> Missed | None:
-        """Those of the given queries (n_kept,), which become queries 0, 1, 2, …; None where there are none."""
+    def take(self, queries: NDArray[np.int64]) -> Missed:
+        """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
         first = np.searchsorted(self.queries, queries)
         counts = np.searchsorted(self.queries, queries, side="right") - first
-        if not counts.any():
-            return None
         rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         return Missed(
             np.repeat(np.arange(queries.size), counts),
@@ -369,7 +367,8 @@ class Judgments:
         document_ids: (n_rows,) or None; needed by ``ties=id``.
         judged: bool (n_rows,) or None where every row is; an unjudged row has label 0.
         subtopics: what rows are worth for each subtopic of their query; None where not given.
-        missed: judged documents that have no row; None where there are none.
+        missed: judged documents that have no row, none where the candidates are known to be all; None where nobody
+            said which documents were candidates.
     """
 
     labels: NDArray[np.float64]
@@ -487,7 +486,7 @@ class Judgments:
             None if ids is None else ids[rows],
             None if self.judged is None else self.judged[rows],
             None if subtopics is None else subtopics.take(rows),
-            missed if out.size else None,
+            missed,
         )
 
     @cached_property
@@ -502,7 +501,7 @@ class Judgments:
     def pool(self) -> Judgments:
         """Candidates and missed documents, of which the ideal list and the number of relevant documents are.
 
-        Itself where nothing was missed.
+        Itself where nobody said which documents were candidates.
         """
         missed, groups, rows = self.missed, self.groups, self.in_pool
         if missed is None:
