@@ -1,0 +1,260 @@
+"""Folds in time: train on the past, test on what follows, several times.
+
+Boundaries are midnights, and arithmetic is the calendar's: a month earlier than March 31 is the last of February.
+The last test part ends with the data's last day; the folds before it step back from there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import DataError
+from ltr_harness.groups import QueryGroups
+from ltr_harness.wording import count_of
+
+Days = NDArray[np.int64]
+"""int64 (n_queries,), days since 1970-01-01 on the calendar of a time zone."""
+
+_UNITS = ("day", "week", "month", "quarter", "year")
+_EPOCH = date(1970, 1, 1)
+_FEW_QUERIES = 2
+
+
+@dataclass(frozen=True)
+class Span:
+    """A length of time in calendar units, such as ``3 months``.
+
+    Example:
+        >>> Span.of("2 weeks").before(date(2024, 3, 1)), Span.of("1 month").before(date(2024, 3, 31))
+        (datetime.date(2024, 2, 16), datetime.date(2024, 2, 29))
+    """
+
+    number: int
+    unit: Literal["day", "week", "month", "quarter", "year"]
+
+    @classmethod
+    def of(cls, text: str) -> Span:
+        """Read ``3 months``, ``1 day`` or ``2 weeks``; ValueError for anything else."""
+        found = re.fullmatch(rf"\s*([1-9][0-9]{{0,4}})\s*({'|'.join(_UNITS)})s?\s*", text)
+        if found is None:
+            raise ValueError("a number of days, weeks, months, quarters or years, such as 3 months")
+        return cls(int(found[1]), found[2])  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        return count_of(self.number, self.unit)
+
+    def before(self, day: date, times: int = 1) -> date:
+        """The day that lies this long, `times` times, before another."""
+        import pandas as pd
+
+        number = self.number * times
+        units: dict[str, Any] = (
+            {f"{self.unit}s": number} if self.unit != "quarter" else {"months": 3 * number}
+        )
+        try:
+            return (pd.Timestamp(day) - pd.DateOffset(**units)).date()
+        except (OverflowError, ValueError, pd.errors.OutOfBoundsDatetime):
+            return date.min
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeFolds:
+    """How time is divided: ``train | gap | valid | gap | test``, from the newest fold back to the oldest.
+
+    Attributes:
+        test: how long each test part is.
+        valid: how long each validation part is; None for none.
+        gap: what is left out between two parts; None for nothing.
+        train: how long the training part is; None where it begins with the data, and expands. Then it is at least as
+            long as the test part.
+        step: from one test part to the next; None for as long as the test part. A shorter one would test a query
+            twice and is refused.
+        at_most: the newest so many folds; None for all.
+        label_horizon: how far after its query a label looks; the gap must be as long.
+    """
+
+    test: Span
+    valid: Span | None = None
+    gap: Span | None = None
+    train: Span | None = None
+    step: Span | None = None
+    at_most: int | None = None
+    label_horizon: Span | None = None
+
+    def divide(self, groups: QueryGroups, days: Days) -> list[TimeFold]:
+        """The folds, oldest first, with the numbers of their queries.
+
+        Args:
+            groups: the queries, for messages.
+            days: see `Days`.
+
+        Raises:
+            DataError: no fold fits into the data, a part is empty or has a single query, test parts overlap, or the
+                gap is shorter than `label_horizon`; the message has the dates.
+        """
+        first, end = _date(int(days.min())), _date(int(days.max()) + 1)
+        folds: list[TimeFold] = []
+        while self.at_most is None or len(folds) < self.at_most:
+            fold = self._fold(first, end, len(folds))
+            if fold is None:
+                break
+            folds.append(fold)
+        if not folds:
+            needed = " + ".join(
+                str(span)
+                for span in (self.train, self.gap, self.valid, self.valid and self.gap, self.test)
+                if span
+            )
+            before = "" if self.train else " and training data before it"
+            found = f"{first} to {_last(end)} is too short for a fold"
+            raise DataError.at("data.folds", found, f"{needed}{before}")
+        return [_with_queries(fold, groups, days) for fold in reversed(folds)]
+
+    def _fold(self, first: date, end: date, number: int) -> TimeFold | None:
+        """The fold whose test part ends `number` steps before the data; None where too little is left to train on."""
+        end = (self.step or self.test).before(end, number)
+        begin = self.test.before(end)
+        parts = {"test": Part(begin, end)}
+        self._check(begin, number, end)
+        border = begin
+        if self.valid is not None:
+            border = begin if self.gap is None else self.gap.before(begin)
+            begin = self.valid.before(border)
+            parts["valid"] = Part(begin, border)
+        end = begin if self.gap is None else self.gap.before(begin)
+        begin = first if self.train is None else self.train.before(end)
+        tested = parts["test"].end - parts["test"].begin
+        if begin < first or end - begin < (tested if self.train is None else timedelta(days=1)):
+            return None
+        return TimeFold({"train": Part(begin, end), **dict(reversed(parts.items()))})
+
+    def _check(self, begin: date, number: int, end: date) -> None:
+        """Refuses overlapping test parts and labels that look into the next part."""
+        if self.step is not None and self.step.before(end) > begin:
+            found = f"step is {self.step}, shorter than test, {self.test}: queries would be tested twice"
+            raise DataError.at("data.folds", found, f"a step of {self.test} or longer")
+        if self.label_horizon is not None:
+            left = timedelta(0) if self.gap is None else begin - self.gap.before(begin)
+            horizon = begin - self.label_horizon.before(begin)
+            if left < horizon:
+                gap = "there is no gap" if self.gap is None else f"gap is {self.gap}"
+                found = f"{gap}, and labels look {self.label_horizon} ahead: training labels would know the next part"
+                raise DataError.at("data.folds", found, f"a gap of {self.label_horizon} or longer")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One part of a fold: from the day `begin` to before the day `end`."""
+
+    begin: date
+    end: date
+    queries: NDArray[np.int64] | None = None  # int64 (n,), ascending
+
+    def __str__(self) -> str:
+        return f"{self.begin} to {_last(self.end)}"
+
+
+@dataclass(frozen=True, eq=False)
+class TimeFold:
+    """Train, valid (if any) and test, in the order of time."""
+
+    parts: dict[str, Part]
+
+    @property
+    def name(self) -> str:
+        """The test part's first day."""
+        return str(self.parts["test"].begin)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {part}" for name, part in self.parts.items())
+
+
+def _with_queries(fold: TimeFold, groups: QueryGroups, days: Days) -> TimeFold:
+    filled = {}
+    for name, part in fold.parts.items():
+        begin, end = ((edge - _EPOCH).days for edge in (part.begin, part.end))
+        queries = np.flatnonzero((days >= begin) & (days < end)).astype(np.int64)
+        if queries.size < _FEW_QUERIES:
+            found = f"{name}, {part}, has {count_of(queries.size, 'query')} of {groups.n_queries:,}"
+            cure = "a longer part, fewer folds (at_most), or data without such holes"
+            raise DataError.at(f"data.folds, fold {fold.name}", found, cure)
+        filled[name] = replace(part, queries=queries)
+    return TimeFold(filled)
+
+
+def days_of(times: NDArray[Any], name: str, time_zone: str, groups: QueryGroups) -> Days:
+    """The day of each query on the calendar of a time zone.
+
+    Args:
+        times: (n_queries,), times, dates or ISO 8601 text.
+        name: the attribute's, for messages.
+        time_zone: such as ``Europe/Berlin``.
+        groups: the queries, for messages.
+
+    Raises:
+        DataError: a query without a time, numbers (of which nothing says what they count), text that is not a time, or
+            times with and without a zone.
+    """
+    import pyarrow as pa
+
+    from ltr_harness.logs.columns import timestamps
+
+    column = pa.array(times.tolist() if times.dtype.kind == "O" else times)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        import pyarrow.compute as pc
+
+        column = pc.if_else(pc.equal(column, ""), None, column)
+    if column.null_count:
+        at = int(np.argmax(np.asarray(column.is_null())))
+        found = f"query {groups.name(at)!r} has no {name} ({column.null_count:,} such)"
+        raise DataError.at(f"attribute {name!r}", found, "a time for each query")
+    moments = timestamps(column, name, time_zone)
+    return local_days(moments, time_zone)
+
+
+def local_days(moments: NDArray[np.int64], time_zone: str) -> Days:
+    """Days since 1970-01-01 of moments (n,), nanoseconds UTC, on the calendar of a time zone."""
+    import pandas as pd
+
+    local = pd.DatetimeIndex(moments.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(time_zone)
+    naive = local.tz_localize(None).to_numpy().astype("datetime64[D]")
+    days: Days = naive.astype(np.int64)
+    return days
+
+
+def periods_of(days: Days, period: Literal["day", "week", "month"]) -> NDArray[np.str_]:
+    """What the period of each day is called: ``2024-03-31``, ``2024-W13`` or ``2024-03``."""
+    dates = days.astype("datetime64[D]")
+    if period == "day":
+        return dates.astype(np.str_)
+    if period == "month":
+        return dates.astype("datetime64[M]").astype(np.str_)
+    distinct, which = np.unique(dates, return_inverse=True)
+    weeks = [day.isocalendar() for day in distinct.tolist()]
+    return np.array([f"{week.year}-W{week.week:02}" for week in weeks])[which]
+
+
+PERIODS: tuple[Literal["day", "week", "month"], ...] = ("day", "week", "month")
+
+
+def period_for(folds: Sequence[TimeFold]) -> Literal["day", "week", "month"]:
+    """The shortest unit of a comparison that is at least 1/40 of the time that is tested."""
+    tested = sum((fold.parts["test"].end - fold.parts["test"].begin).days for fold in folds)
+    return next(
+        (name for name, days in zip(PERIODS, (1, 7, 30), strict=True) if days * 40 >= tested), "month"
+    )
+
+
+def _date(day: int) -> date:
+    return _EPOCH + timedelta(days=day)
+
+
+def _last(end: date) -> date:
+    return end - timedelta(days=1)
