@@ -22,7 +22,7 @@ import numpy as np
 
 from ltr_harness.comparison.cheap_labels import chosen_at_random, powered
 from ltr_harness.comparison.pairs import letters
-from ltr_harness.comparison.slices import query_slices
+from ltr_harness.inspection.slices import query_slices
 from ltr_harness.stats.contributions import Contributions, WeightedSum
 from ltr_harness.stats.families import mean_intervals, outcomes, rare_kind, rare_training
 from ltr_harness.stats.method import Method, Test

@@ -9,7 +9,8 @@ import pytest
 
 from ltr_harness.comparison import compare
 from ltr_harness.comparison.pairs import Entrant
-from ltr_harness.comparison.slices import SMALLEST, query_slices, slice_results
+from ltr_harness.comparison.slices import SMALLEST, slice_results
+from ltr_harness.inspection.slices import query_slices
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes, rare_kind
 

@@ -1,0 +1,102 @@
+"""Query sets cut into parts by facts of the queries, such as their market or their number of rows."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+PARTS = 4
+"""Numbers with more distinct values than this are cut into as many parts of about equally many queries."""
+
+LARGEST = 8
+"""Categories shown by name; the rest of them is one part."""
+
+TRAFFIC = ("query_weight", "frequency", "query_frequency", "traffic", "impressions", "searches")
+"""Attributes that say how often a query is asked: cut into head and tail."""
+
+
+@dataclass(frozen=True, eq=False)
+class QuerySlice:
+    """Some of the queries, chosen by a fact that no model has changed."""
+
+    attribute: str  # the fact, such as rows
+    label: str  # its values here, such as "21 to 80"
+    queries: NDArray[np.bool_]  # (n_queries,)
+
+
+def query_slices(attributes: Mapping[str, NDArray[Any]]) -> list[QuerySlice]:
+    """The query set cut along each attribute, (n_queries,) values each.
+
+    What all queries share cuts nothing, nor does what is another word for most of them, such as their text.
+
+    Example:
+        >>> [part.label for part in query_slices({"rows": np.array([5, 5, 9, 120])})]
+        ['5', '9', '120']
+    """
+    parts = []
+    for name, values in attributes.items():
+        cut = [(label, queries) for label, queries in _cut(name, np.asarray(values)) if queries.any()]
+        if len(cut) > 1:
+            parts += [QuerySlice(name, label, queries) for label, queries in cut]
+    return parts
+
+
+def _cut(name: str, values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    if values.dtype.kind not in "iuf":  # truth values are categories
+        yield from _categories(values)
+        return
+    numbers = values.astype(np.float64)
+    missing = np.isnan(numbers)
+    if name.removeprefix("data.").lower() in TRAFFIC and np.nansum(numbers) > 0:
+        yield from _head_and_tail(numbers)
+    else:
+        yield from _ranges(numbers)
+    if missing.any():
+        yield "missing", missing
+
+
+def _ranges(numbers: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    distinct, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+    if distinct.size <= PARTS:
+        for value in distinct:
+            yield f"{value:g}", numbers == value
+        return
+    # Equal values stay together: a part ends with the value that fills its share of the queries.
+    filled = np.cumsum(counts) / counts.sum()
+    ends = np.unique(np.searchsorted(filled, np.arange(1, PARTS) / PARTS))
+    first = 0
+    for end in [*ends.tolist(), distinct.size - 1]:
+        if end < first:
+            continue
+        low, high = distinct[first], distinct[end]
+        yield f"{low:g}" if low == high else f"{low:g} to {high:g}", (numbers >= low) & (numbers <= high)
+        first = end + 1
+
+
+def _head_and_tail(numbers: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Head: the most frequent queries that together make half of the traffic."""
+    traffic = np.where(np.isnan(numbers), 0.0, numbers)
+    distinct, inverse = np.unique(traffic, return_inverse=True)
+    by_value = np.bincount(inverse, traffic)[::-1]
+    at = int(np.searchsorted(np.cumsum(by_value), 0.5 * traffic.sum()))
+    edge = distinct[::-1][at]
+    head = traffic >= edge
+    yield f"head, from {edge:g}: half of the traffic", head & ~np.isnan(numbers)
+    yield f"tail, below {edge:g}", ~head & ~np.isnan(numbers)
+
+
+def _categories(values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    named = ["missing" if value is None or value != value else str(value) for value in values.tolist()]
+    texts = np.array(named, dtype=object)  # one long text would make all as wide
+    names, counts = np.unique(texts, return_counts=True)
+    if names.size > max(LARGEST + 1, values.size / 2):
+        return
+    by_size = names[np.lexsort((names, -counts))]
+    shown = by_size if by_size.size <= LARGEST + 1 else by_size[:LARGEST]
+    for name in shown.tolist():
+        yield name, texts == name
+    rest = ~np.isin(texts, shown)
+    if rest.any():
+        yield f"{by_size.size - shown.size} others", rest
