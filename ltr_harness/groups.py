@@ -536,6 +536,11 @@ class Judgments:
         )
 
     @cached_property
+    def n_relevant(self) -> NDArray[np.int64]:
+        """int64 (n_queries,): documents with a label above 0, missed ones included."""
+        return self.pool.groups.sum(self.pool.narrow_labels > 0, np.int64)
+
+    @cached_property
     def grades(self) -> Grades | None:
         """The labels in a byte each; None where they do not fit."""
         return Grades.of(self.labels)

@@ -70,7 +70,6 @@ class Entrant:
         """From the evaluations of one model on one test set, one per seed."""
         first = evaluations[0]
         judgments = first.judgments
-        relevant = judgments.groups.sum(judgments.narrow_labels > 0, np.int64)
         weights = {} if judgments.query_weights is None else {WEIGHT: judgments.query_weights}
         return cls(
             name=name,
@@ -81,7 +80,7 @@ class Entrant:
             replicates=tuple(str(number) for number in range(1, len(evaluations) + 1)),
             higher_is_better=dict(first.directions),
             judgments_fingerprint={"all": first.judgments_fingerprint},
-            query_attributes={**(attributes or {}), "n_relevant": relevant, **weights},
+            query_attributes={**(attributes or {}), "n_relevant": judgments.n_relevant, **weights},
         )
 
     def per_query(self, metric: str) -> Floats:

@@ -74,7 +74,7 @@ def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
     repeated: dict[str, list[Finding]] = {}
     seen: dict[tuple[str, bytes], str] = {}
     for name in names:
-        judgments = reader.read(name).test.judgments
+        judgments = reader.read(name).test.judgments.pool
         labels = np.split(judgments.labels, judgments.groups.boundaries[1:-1])
         queries = [
             (str(query), own.tobytes()) for query, own in zip(judgments.groups.ids, labels, strict=True)

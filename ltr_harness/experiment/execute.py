@@ -32,8 +32,11 @@ from ltr_harness.wording import none_if_undefined
 
 def per_query_columns(test: RankingDataset, evaluation: Evaluation) -> dict[str, Any]:
     """Every test query with its values, and what reports slice by."""
-    relevant = test.groups.sum(test.labels > 0, np.int64)
-    columns = {"query_id": test.groups.ids, "rows": test.groups.sizes, "n_relevant": relevant}
+    columns = {
+        "query_id": test.groups.ids,
+        "rows": test.groups.sizes,
+        "n_relevant": test.judgments.n_relevant,
+    }
     # What reports slice by. A name that is taken gets the data's own mark instead of replacing what stands there.
     attributes = dict(test.query_attributes)
     if test.judgments.query_weights is not None:

@@ -20,6 +20,7 @@ from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_
 from ltr_harness.errors import ConfigError, DataError, Problem, UsageError
 from ltr_harness.files import sources_digest
 from ltr_harness.inspection import Finding, data_card, lint
+from ltr_harness.inspection.candidates import candidate_recall
 from ltr_harness.own_files import admitted
 from ltr_harness.readers.rows import check_alignment, occurring, with_categories, with_columns
 from ltr_harness.runs import Run
@@ -158,10 +159,11 @@ class FoldReader:
 
     def _check(self, part: RankingDataset) -> None:
         highest = self._data.max_grade
-        if highest is not None and part.labels.max() > highest:
-            row = int(np.argmax(part.labels))
-            query = part.groups.name(part.groups.query_of(row))
-            found = f"label {part.labels[row]:g} in query {query!r} is above data.max_grade"
+        pool = part.judgments.pool
+        if highest is not None and pool.labels.max() > highest:
+            row = int(np.argmax(pool.labels))
+            query = pool.groups.name(pool.groups.query_of(row))
+            found = f"label {pool.labels[row]:g} in query {query!r} is above data.max_grade"
             cure = "set data.max_grade to the scale's highest grade"
             raise DataError(Problem(part.source, found, f"labels up to {highest:g}", cure))
 
@@ -173,15 +175,15 @@ class FoldReader:
         digests = {
             name.as_posix(): self._cache.digest(path) for name, path in zip(names, inputs, strict=True)
         }
-        best_label = part.groups.max(part.labels)
         return SplitFacts(
             source=part.source,
             fingerprint=cached.fingerprints.dataset,
             judgments_fingerprint=cached.fingerprints.judgments,
             n_queries=part.n_queries,
             n_rows=part.n_rows,
-            n_without_relevant=int(np.count_nonzero(best_label <= 0)),
+            n_without_relevant=int(np.count_nonzero(part.judgments.n_relevant == 0)),
             n_features=part.n_features,
+            candidates=candidate_recall(part),
             files=digests,
         )
 
@@ -213,7 +215,7 @@ def _attribute(dataset: RankingDataset, name: str | None) -> NDArray[Any] | None
 
 def largest_label(folds: Iterable[Fold]) -> float:
     """The highest grade of all splits: the scale where the configuration names none."""
-    return max(float(part.labels.max()) for fold in folds for part in fold.splits.values())
+    return max(float(part.judgments.pool.labels.max()) for fold in folds for part in fold.splits.values())
 
 
 def reading_of(data: DataConfig, fold: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Data card: facts of every split, hashes by which equal rows and columns are found, and what splits have in common."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, Self
@@ -13,6 +13,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.groups import QueryGroups
+from ltr_harness.inspection.candidates import CandidateRecall, candidate_recall
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.ndcg import NDCG
 from ltr_harness.splits import shuffled
@@ -282,8 +283,8 @@ class SplitCard:
     feature_names: tuple[str, ...]
     grades: Mapping[float, int]  # label to rows
     sizes: tuple[float, ...]  # rows per query, quantiles: 0, 25, 50, 75, 90, 100 %
-    n_without_relevant: int  # queries whose labels are all 0
-    # queries with a relevant document whose labels are all equal: no ranking is better than another
+    n_without_relevant: int  # queries whose labels are all 0, those of missed documents included
+    # queries with a relevant document whose candidates have equal labels: no ranking is better than another
     n_one_grade: int
     n_single: int  # queries of one row
     n_several_grades: int  # queries with several grades
@@ -292,7 +293,10 @@ class SplitCard:
     n_several_rows: int  # queries of two different rows and more; rows without any value but 0 left out
     n_alike: int  # of those, queries at least half of whose rows other queries of the split have too
     n_forced_ties: int  # rows with the same features as another row of the same query, but another label
-    random_ndcg: float  # NDCG@10 that random order gives
+    random_ndcg: float  # NDCG@10 that random order gives, by the candidates' ideal list, as the features'
+    candidates: tuple[
+        CandidateRecall, ...
+    ]  # of all queries and of slices; empty where nobody said what was missed
     n_sampled: int  # queries that `random_ndcg` and the features' NDCG are computed on
     features: tuple[FeatureFacts, ...]
     notes: tuple[str, ...]
@@ -313,12 +317,10 @@ class SplitCard:
 def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     """The facts of a split; one pass over the features, and one ranking per feature of a sample of queries."""
     groups, labels = dataset.groups, dataset.labels
-    starts = groups.boundaries[:-1]
-    best = np.maximum.reduceat(labels, starts)
-    worst = np.minimum.reduceat(labels, starts)
-    several = best > worst
+    several = groups.max(labels) > groups.min(labels)
     rises = np.diff(labels, prepend=labels[0]) > 0
-    rises[starts] = False
+    rises[groups.boundaries[:-1][groups.with_rows]] = False
+    barren = dataset.judgments.n_relevant == 0
     values, counts = np.unique(labels, return_counts=True)
     content = Content.of(dataset.features)
     query = np.repeat(np.arange(groups.n_queries), groups.sizes)
@@ -344,16 +346,17 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         feature_names=names,
         grades=dict(zip(values.tolist(), counts.tolist(), strict=True)),
         sizes=tuple(np.quantile(groups.sizes, (0, 0.25, 0.5, 0.75, 0.9, 1)).tolist()),
-        n_without_relevant=int((best == 0).sum()),
-        n_one_grade=int((~several & (best > 0)).sum()),
+        n_without_relevant=int(barren.sum()),
+        n_one_grade=int((groups.with_rows & ~several & ~barren).sum()),
         n_single=int((groups.sizes == 1).sum()),
         n_several_grades=int(several.sum()),
-        n_sorted=int((several & ~np.logical_or.reduceat(rises, starts)).sum()),
+        n_sorted=int((several & ~groups.any(rises)).sum()),
         n_repeated_rows=content.n_repeated_rows if names else 0,
         n_several_rows=n_several_rows,
         n_alike=n_alike,
         n_forced_ties=_n_forced_ties(content.rows, labels, groups.sizes) if names else 0,
         random_ndcg=random,
+        candidates=candidate_recall(dataset),
         n_sampled=sample.n_queries,
         features=tuple(FeatureFacts(*of_one) for of_one in facts),
         notes=dataset.notes,
@@ -364,20 +367,21 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
 
 def n_alike_queries(content: Content, seen: NDArray[np.bool_], groups: QueryGroups) -> tuple[int, int]:
     """Queries of at least two different rows of which half or more were `seen` (n_rows,); and how many could be."""
-    starts, there = groups.boundaries[:-1], ~content.blank
-    lowest = np.minimum.reduceat(np.where(there, content.rows, ~np.uint64(0)), starts)
-    several = np.maximum.reduceat(np.where(there, content.rows, np.uint64(0)), starts) > lowest
-    n_seen, n_there = (np.add.reduceat(rows, starts, dtype=np.int64) for rows in (seen, there))
+    there = ~content.blank
+    lowest = groups.min(np.where(there, content.rows, ~np.uint64(0)))
+    several = groups.max(np.where(there, content.rows, np.uint64(0))) > lowest
+    n_seen, n_there = groups.sum(seen, np.int64), groups.sum(there, np.int64)
     return int(np.count_nonzero(several & (2 * n_seen >= n_there))), int(np.count_nonzero(several))
 
 
 def _sampled(dataset: RankingDataset) -> RankingDataset:
-    best = dataset.groups.max(dataset.labels)
-    useful = np.flatnonzero(best > 0)
+    useful = np.flatnonzero(dataset.groups.max(dataset.labels) > 0)
     if len(useful) == 0:
-        useful = np.arange(dataset.n_queries)
+        useful = np.flatnonzero(dataset.groups.with_rows)
     chosen = useful[np.sort(shuffled(len(useful), 1)[:SAMPLED_QUERIES])]
-    return dataset.take(chosen.astype(np.int64))
+    # a feature that orders the candidates perfectly has an NDCG of 1, whatever was missed
+    judgments = replace(dataset.judgments, missed=None)
+    return replace(dataset, judgments=judgments).take(chosen.astype(np.int64))
 
 
 def _single_features(sample: RankingDataset) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
@@ -408,7 +412,6 @@ def _outcomes(sample: RankingDataset) -> list[tuple[float, int, bool, bool, bool
     """Of each feature `auc`, `n_only_relevant`, `tells_relevant`, `varies_in_queries` and `like_ids`."""
     relevant, groups = sample.labels > 0, sample.groups
     shares = groups.sum(relevant, np.float64) / groups.sizes
-    starts = groups.boundaries[:-1]
     with np.errstate(divide="ignore"):
         log_share = np.repeat(np.log(shares), groups.sizes)
     facts = []
@@ -421,7 +424,7 @@ def _outcomes(sample: RankingDataset) -> list[tuple[float, int, bool, bool, bool
                 auc(ranked, relevant),
                 n_only_relevant(values, relevant, log_share) if numbers else 0,
                 numbers and tells_relevant(values, relevant),
-                bool((np.maximum.reduceat(ranked, starts) > np.minimum.reduceat(ranked, starts)).any()),
+                bool((groups.max(ranked) > groups.min(ranked)).any()),
                 numbers and are_ids(values, groups.boundaries),
             )
         )
@@ -510,4 +513,7 @@ def _split_facts(split: SplitCard) -> dict[str, Any]:
     facts["grades"] = {f"{grade:g}": n for grade, n in split.grades.items()}
     facts["random_ndcg"] = json_value(split.random_ndcg)
     facts["features"] = json_value(split.features)
+    facts["candidates"] = json_value(split.candidates)
+    if not split.candidates:
+        del facts["candidates"]
     return facts

@@ -179,21 +179,25 @@ def _trained_on(split: SplitCard, sound: str) -> Iterator[Finding]:
 
 
 def _labels(split: SplitCard) -> Iterator[Finding]:
-    highest = max(split.grades)
-    if highest == 0:
-        yield Finding(
-            "nothing-relevant", "error", split.name, "no document is relevant", "look at the labels"
-        )
+    judgments = split.dataset.judgments
+    truth, documents = judgments.pool.labels, "documents" if judgments.missed is None else "candidates"
+    highest = float(truth.max())
+    if max(split.grades) == 0:
+        found, cure = "no document is relevant", "look at the labels"
+        if highest > 0:
+            found = "no candidate is relevant: all relevant documents were missed"
+            cure = "look at the retrieval, and whether both sides spell document ids alike"
+        yield Finding("nothing-relevant", "error", split.name, found, cure)
         return
     if highest >= STEEP_GRADE:
         gain = f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1"
-        at_top = count_of(split.grades[highest], "row")
+        at_top = count_of(int(np.count_nonzero(truth == highest)), "document")
         found = f"with exponential gain grade {highest:g} ({at_top}) weighs {gain}"
         cure = "use ndcg(gain=linear), or map the labels to grades such as 0 to 4 with data.grades"
         yield Finding("steep-gain", "error" if highest > 31 else "warning", split.name, found, cure)
     if len(split.grades) == 1:
         cure = "include documents that are not relevant"
-        yield Finding("one-grade", "error", split.name, "all documents have the same label", cure)
+        yield Finding("one-grade", "error", split.name, f"all {documents} have the same label", cure)
     elif split.n_several_grades >= 5 and split.n_sorted > SORTED_SHARE * split.n_several_grades:
         of_all = f"{split.n_sorted:,} of {count_of(split.n_several_grades, 'query')}"
         cure = "many tools keep this order for ties, which inflates metrics: shuffle the rows, or use ties=expected"
@@ -252,6 +256,8 @@ def _rows(split: SplitCard) -> Iterator[Finding]:
     if split.n_single > 0.1 * split.n_queries:
         found = f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document"
         cure = "they are always ranked perfectly and lift every mean"
+        if split.dataset.judgments.missed is not None:
+            cure = "no order of theirs is better than another"
         yield Finding("single-document-queries", "note", split.name, found, cure)
 
 

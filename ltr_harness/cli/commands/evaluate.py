@@ -229,8 +229,7 @@ def _write_csv(loaded: rankings.Rankings, evaluations: Sequence[Evaluation], per
         of_metrics = {name: evaluation[name] for name in evaluation.metrics}
         if per_query:
             columns = [values.per_query.tolist() for values in of_metrics.values()]
-            judgments = evaluation.judgments
-            relevant = judgments.groups.sum(judgments.narrow_labels > 0).tolist()
+            relevant = evaluation.judgments.n_relevant.tolist()
             lines = zip(evaluation.query_ids.tolist(), relevant, *columns, strict=True)
             rows += [[*[scored.name] * several, *line] for line in lines]
         else:

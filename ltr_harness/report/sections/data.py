@@ -1,13 +1,15 @@
 """What data is this about?"""
 
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from ltr_harness.inspection.candidates import CandidateRecall
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.readers.reader import grades_in_words
 from ltr_harness.relevance.grades import describe
 from ltr_harness.relevance.rule import Relevance
-from ltr_harness.report.blocks import Block, Bullets, Column, Details, Heading, Paragraph, Table
+from ltr_harness.report.blocks import Block, Bullets, Cell, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.wording import count_of, named
@@ -47,6 +49,7 @@ def section(data: ReportData) -> list[Block]:
             },
         ),
     ]
+    blocks += recall_tables({f"{one.fold} {one.name}": one.facts.candidates for one in splits})
     grades, rules = (
         [record.reading[what] for record in data.records if record.reading.get(what)]
         for what in ("grades", "relevance")
@@ -82,6 +85,35 @@ def section(data: ReportData) -> list[Block]:
         {Column("File", "code"): itemgetter(0), Column("SHA-256", "code"): itemgetter(1)},
     )
     blocks.append(Details("Fingerprints and files", (fingerprints, files)))
+    return blocks
+
+
+def recall_tables(recalls: Mapping[str, Sequence[CandidateRecall]]) -> list[Block]:
+    """Candidate recall by split, and by slice; nothing where nobody said which documents were candidates."""
+    rows = [(place, one) for place, own in recalls.items() for one in own]
+    whole, parts = ([row for row in rows if bool(row[1].attribute) == sliced] for sliced in (False, True))
+    if not whole:
+        return []
+    mean = Column("Candidate recall", "metric", hint="the mean over queries with a relevant document")
+    columns: dict[Column, Callable[[tuple[str, CandidateRecall]], Cell]] = {
+        Column("Queries", "count"): lambda row: row[1].n_queries,
+        Column("Without candidates", "percent"): lambda row: row[1].n_without_candidates / row[1].n_queries,
+        Column("Judged documents", "count"): lambda row: row[1].n_judged,
+        Column("Missed", "percent"): lambda row: row[1].n_missed / max(row[1].n_judged, 1),
+        Column("Relevant documents", "count"): lambda row: row[1].n_relevant,
+        mean: lambda row: row[1].mean,
+        Column("of all relevant documents", "metric"): lambda row: row[1].total,
+    }
+    split: dict[Column, Callable[[tuple[str, CandidateRecall]], Cell]] = {Column("Split"): itemgetter(0)}
+    said = "Candidate recall: the share of the relevant documents, missed ones included, that are candidates."
+    blocks: list[Block] = [Table.of("candidates", said, whole, split | columns)]
+    if parts:
+        split |= {
+            Column("Attribute"): lambda row: row[1].attribute,
+            Column("Value"): lambda row: row[1].label,
+        }
+        table = Table.of("candidates-by-slice", "Candidate recall by slice.", parts, split | columns)
+        blocks.append(Details("Candidate recall by slice", (table,)))
     return blocks
 
 

@@ -1,0 +1,92 @@
+"""Candidate recall: how many of the relevant documents a ranking of the candidates can show, in total and by slice."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.inspection.slices import QuerySlice, query_slices
+from ltr_harness.wording import count_of, four_decimals, plural
+
+
+@dataclass(frozen=True)
+class CandidateRecall:
+    """Candidate recall of some of the queries."""
+
+    attribute: str  # what they share, such as market; "" for all queries
+    label: str
+    n_queries: int
+    n_without_candidates: int
+    n_judged: int  # documents, missed ones included
+    n_missed: int
+    n_relevant: int  # documents with a label above 0, missed ones included
+    n_found: int  # of those, candidates
+    # mean of the queries' shares of relevant documents that are candidates; None where nothing is relevant
+    mean: float | None
+
+    @property
+    def total(self) -> float | None:
+        """The share of all relevant documents that are candidates: large queries count more than in the mean."""
+        return self.n_found / self.n_relevant if self.n_relevant else None
+
+
+def candidate_recall(dataset: RankingDataset) -> tuple[CandidateRecall, ...]:
+    """Of all queries, then of each slice by an attribute; nothing where nobody said which documents were candidates.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> from ltr_harness.groups import Missed
+        >>> from ltr_harness.readers.memory import from_arrays
+        >>> data = from_arrays([[1.0], [2.0], [3.0]], [1, 0, 1], group_sizes=[2, 1])
+        >>> missed = Missed(np.array([0, 0]), np.array([2.0, 1.0]))
+        >>> (whole,) = candidate_recall(replace(data, judgments=replace(data.judgments, missed=missed)))
+        >>> whole.mean, whole.total  # (1/3 + 1) / 2, and 2 of 4
+        (0.6666666666666666, 0.5)
+    """
+    judgments, groups = dataset.judgments, dataset.groups
+    missed = judgments.missed
+    if missed is None:
+        return ()
+    relevant, found = judgments.n_relevant, groups.sum(dataset.labels > 0, np.int64)
+    n_missed = np.bincount(missed.queries, minlength=groups.n_queries)
+    rows = groups.sizes if judgments.judged is None else groups.sum(judgments.judged, np.int64)
+    everything = QuerySlice("", "", np.ones(groups.n_queries, dtype=bool))
+
+    def of(part: QuerySlice) -> CandidateRecall:
+        some = part.queries & (relevant > 0)
+        return CandidateRecall(
+            attribute=part.attribute,
+            label=part.label,
+            n_queries=int(part.queries.sum()),
+            n_without_candidates=int((part.queries & ~groups.with_rows).sum()),
+            n_judged=int((rows + n_missed)[part.queries].sum()),
+            n_missed=int(n_missed[part.queries].sum()),
+            n_relevant=int(relevant[some].sum()),
+            n_found=int(found[some].sum()),
+            mean=float((found[some] / relevant[some]).mean()) if some.any() else None,
+        )
+
+    return tuple(map(of, [everything, *query_slices(dataset.query_attributes)]))
+
+
+def recall_lines(recalls: tuple[CandidateRecall, ...]) -> list[str]:
+    """A line of all queries, and one for each attribute; nothing where nobody said which documents were candidates."""
+    if not recalls:
+        return []
+    whole, *parts = recalls
+    mean, total = four_decimals(whole.mean), four_decimals(whole.total)
+    without, relevant = whole.n_without_candidates, count_of(whole.n_relevant, "relevant document")
+    lines = [
+        f"candidate recall {mean}, the mean over queries; {total} of {relevant}; "
+        f"{whole.n_missed:,} of {count_of(whole.n_judged, 'judged document')} were missed "
+        f"({_percent(whole.n_missed, whole.n_judged)}), {count_of(without, 'query')} "
+        f"({_percent(without, whole.n_queries)}) {plural('has', without)} no candidate"
+    ]
+    for attribute in dict.fromkeys(part.attribute for part in parts):
+        own = [f"{part.label} {four_decimals(part.mean)}" for part in parts if part.attribute == attribute]
+        lines.append(f"candidate recall by {attribute}: {', '.join(own)}")
+    return lines
+
+
+def _percent(number: int, of: int) -> str:
+    return f"{number / of if of else 0:.1%}"
