@@ -1,0 +1,136 @@
+"""What order can do at all: the value of a random order of the candidates, and that of the best one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments
+from ltr_harness.metrics.core.binding import BoundOnce
+from ltr_harness.metrics.core.metric import Metric
+from ltr_harness.metrics.core.ranking import Ties
+from ltr_harness.metrics.table import METRICS
+from ltr_harness.wording import count_of
+
+REACHED = 0.85
+"""From this share of the ceiling on, a random order leaves little to gain."""
+CHANGED = 0.05
+"""With a smaller share of queries that order can change, there is little to gain."""
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Headroom:
+    """Where a metric begins and where it ends for lists of these candidates, (n_queries,) each; NaN where undefined.
+
+    Attributes:
+        random: mean over all orders of a query's candidates, exact.
+        ceiling: value of the best order of its candidates.
+        complete: value of the best order, had every judged document been a candidate; NaN throughout where nobody said
+            which documents were.
+    """
+
+    random: NDArray[np.float64]
+    ceiling: NDArray[np.float64]
+    complete: NDArray[np.float64]
+
+    @property
+    def room(self) -> NDArray[np.float64]:
+        """(n_queries,), >= 0: ceiling - random; 0 exactly where no order changes the value."""
+        room = self.ceiling - self.random
+        return np.where(room <= _ROUNDING, 0.0 * room, room)
+
+    def little_to_gain(self, metric: str) -> str:
+        """A sentence where order has little to decide, "" where it has much.
+
+        Args:
+            metric: how it is called.
+
+        Example:
+            >>> print(Headroom(np.array([0.9, 1.0]), np.ones(2), np.ones(2)).little_to_gain("ndcg@10"))
+            ndcg@10 of a random order is 0.9500, 95 % of the best that these candidates allow: there is little to gain
+        """
+        defined = ~np.isnan(self.room)
+        if not defined.any():
+            return ""
+        random, ceiling = self.random[defined].mean(), self.ceiling[defined].mean()
+        changed, n = int(np.count_nonzero(self.room[defined])), int(np.count_nonzero(defined))
+        if random >= REACHED * ceiling > 0:
+            return (
+                f"{metric} of a random order is {random:.4f}, {random / ceiling:.0%} of the best that these candidates "
+                "allow: there is little to gain"
+            ).replace("%", " %")
+        if changed < CHANGED * n:
+            said = f"order changes {metric} in {changed:,} of {count_of(n, 'query')}"
+            return f"{said}: there is little to gain"
+        return ""
+
+
+_known: WeakKeyDictionary[Judgments, dict[Metric, Headroom | None]] = WeakKeyDictionary()
+
+
+def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
+    """Random order and ceiling of a metric, computed once for the same judgments.
+
+    Args:
+        metric: with everything fixed that it takes from data.
+        judgments: of the candidates, and of what was missed.
+
+    Returns:
+        None for metrics whose best order is not by label (those by subtopic, of whole orders, where lower is better,
+        from outside), diagnostics, and where the expectation is refused.
+
+    Example:
+        >>> from ltr_harness.groups import QueryGroups
+        >>> from ltr_harness.metrics import MRR
+        >>> one = headroom(MRR(), Judgments.checked([1, 0, 0], QueryGroups.from_sizes([3])))
+        >>> one.random.round(4).tolist(), one.ceiling.tolist()  # (1 + 1/2 + 1/3) / 3
+        ([0.6111], [1.0])
+    """
+    if not _is_best_by_label(metric):
+        return None
+    known = _known.setdefault(judgments, {})
+    if metric not in known:
+        try:
+            known[metric] = _computed(metric, judgments)
+        except MetricError:
+            known[metric] = None
+    return known[metric]
+
+
+def _computed(metric: Metric, judgments: Judgments) -> Headroom:
+    def values(ties: Ties, of: Judgments, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        row: NDArray[np.float64] = BoundOnce([replace(metric, ties=ties)], of).per_query(scores)[0]
+        return row
+
+    random = values("expected", judgments, np.zeros(judgments.groups.n_rows))
+    ceiling = values("stable", judgments, judgments.labels)
+    complete = np.full_like(ceiling, np.nan)
+    if judgments.missed is not None:
+        complete = values("stable", judgments.pool, judgments.pool.labels)
+        if (complete < ceiling - _ROUNDING).any():  # by this metric a longer list can be worse
+            complete = np.full_like(ceiling, np.nan)
+    return Headroom(random, ceiling, complete)
+
+
+def _is_best_by_label(metric: Metric) -> bool:
+    """Whether no order has a higher value than that by descending label."""
+    kind = type(metric)
+    if METRICS.get(metric.name) != f"{kind.__module__}:{kind.__qualname__}":
+        return False
+    if metric.whole_order or metric.by_subtopic or metric.diagnostic or not metric.higher_is_better:
+        return False
+    gains, discounts = (_table(getattr(metric, name, "")) for name in ("gain", "discount"))
+    return gains == sorted(gains) and discounts == sorted(discounts, reverse=True)
+
+
+def _table(text: str) -> list[float]:
+    """The numbers of a table of gains or discounts; none where it has a name, which all rise and fall in order."""
+    try:
+        return [float(part) for part in text.split("_")]
+    except ValueError:
+        return []

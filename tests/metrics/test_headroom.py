@@ -1,0 +1,122 @@
+"""Random order and ceiling, against every order there is."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import METRICS, parse_metric
+from ltr_harness.metrics.core.binding import Binding
+from ltr_harness.metrics.core.headroom import headroom
+
+SHOWN = [
+    *("ndcg", "ndcg@3", "ndcg(ideal=shown)@3", "ndcg(short_list=zero)@3", "ndcg(gain=0_1_5_5)@4", "dcg@3", "cg@2"),
+    *("ndcg(discount=letor)@3", "ndcg(empty=zero)@2", "ndcg(ties=worst)@3", "mrr(ties=best)", "map", "map@3"),
+    *("map(denominator=total)", "map(denominator=total)@2", "map_retrieved", "mrr@2", "mrr(relevant=2)", "rprec"),
+    *("bpref", "q", "q@3", "rbp(p=0.8)", "rbp(p=0.8)@2", "err(max_grade=3)", "err(max_grade=3)@2"),
+    *("nerr(max_grade=3)", "nerr(max_grade=3)@2", "pfound(max_grade=3)", "pfound(max_grade=3)@3", "success@2"),
+    *("precision@3", "precision(denominator=min_kn)@3", "precision(relevant=2)@2", "recall@2", "recall", "f1@3"),
+    *("recall(denominator=min_rk)@2", "f1(denominator=min_kn)@2"),
+]  # fmt: skip
+NOT_SHOWN = [
+    *("kendall_tau_distance", "spearman", "gauc", "tau_ap", "alpha_ndcg@5", "err_ia(max_grade=4)@5", "judged@3"),
+    *("n_relevant", "rbp_residual(p=0.8)@10", "ndcg(gain=0_5_1_1)", "ndcg(discount=0.5_1)@2"),
+]  # fmt: skip
+
+
+def lists(seed: int) -> Judgments:
+    """Lists short enough for all their orders, with unjudged and missed documents and without candidates."""
+    rng = np.random.default_rng(seed)
+    groups = QueryGroups.from_sizes(rng.integers(1, 8, 12))
+    labels = rng.integers(0, 4, groups.n_rows) * (rng.random(groups.n_rows) < 0.6)
+    judged = (rng.random(groups.n_rows) < 0.8) | (labels > 0)
+    retrieved = rng.random(groups.n_rows) < np.repeat(rng.choice([0.0, 0.6, 1.0], 12), groups.sizes)
+    retrieved[:1] = True
+    return Judgments.checked(labels, groups, judged=judged, retrieved=retrieved if seed % 3 else None)
+
+
+@pytest.mark.parametrize("text", SHOWN)
+@pytest.mark.parametrize("seed", range(6))
+def test_mean_and_highest_value_of_all_orders(text: str, seed: int) -> None:
+    judgments = lists(seed)
+    metric = parse_metric(text)
+    found = headroom(metric, judgments)
+    assert found is not None
+    for query in range(judgments.groups.n_queries):
+        binding = Binding([replace(metric, ties="stable")], judgments.take(np.array([query, 0])))
+        n, more = judgments.groups.sizes[[query, 0]]
+        orders = itertools.permutations(range(n))
+        values = [binding.per_query([*order, *range(more)])[0, 0] for order in orders]
+        assert found.random[query] == pytest.approx(np.mean(values), abs=1e-9, nan_ok=True)
+        assert found.ceiling[query] == pytest.approx(np.max(values), abs=1e-9, nan_ok=True)
+        changes = np.ptp(values) > 1e-9
+        assert (found.room[query] > 0) == changes
+    if judgments.missed is None:
+        assert np.isnan(found.complete).all()
+
+
+def test_every_metric_is_shown_or_has_no_best_order() -> None:
+    named = {parse_metric(text).name for text in (*SHOWN, *NOT_SHOWN)}
+    assert named == set(METRICS)
+    for text in NOT_SHOWN:
+        assert headroom(parse_metric(text), lists(1)) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["ndcg", "map", "recall", "mrr", "nerr(max_grade=3)", "rprec", "q", "success@2"]
+)
+def test_with_all_retrieved_the_best_value_is_one(text: str) -> None:
+    judgments = lists(2)
+    found = headroom(parse_metric(text), judgments)
+    assert found is not None
+    defined = ~np.isnan(found.complete)
+    assert defined.any()
+    np.testing.assert_allclose(found.complete[defined], 1.0)
+    assert (found.ceiling[defined] <= 1 + 1e-12).all()
+    assert found.ceiling[defined].min() == 0  # a query without candidates
+
+
+def test_what_a_cutoff_costs_is_not_charged_to_retrieval() -> None:
+    pool = Judgments.checked(
+        [1, 1, 1, 1, 0], QueryGroups.from_sizes([5]), retrieved=[True, True, False, True, True]
+    )
+    found = headroom(parse_metric("recall@2"), pool)
+    assert found is not None
+    assert (found.ceiling.tolist(), found.complete.tolist()) == ([0.5], [0.5])
+    missed = headroom(parse_metric("recall"), pool)
+    assert missed is not None
+    assert (missed.ceiling.tolist(), missed.complete.tolist()) == ([0.75], [1.0])
+
+
+def test_a_refused_expectation_shows_nothing() -> None:
+    n = 10_001
+    judgments = Judgments.checked(np.eye(1, n)[0], QueryGroups.from_sizes([n]))
+    assert headroom(parse_metric("err(max_grade=1)"), judgments) is None
+    assert headroom(parse_metric("err(max_grade=1)@10"), judgments) is not None
+
+
+def test_it_is_computed_once() -> None:
+    judgments = lists(1)
+    assert headroom(parse_metric("ndcg@3"), judgments) is headroom(parse_metric("ndcg@3"), judgments)
+
+
+def test_little_to_gain() -> None:
+    groups = QueryGroups.from_sizes([3] * 40)
+    nearly_all = Judgments.checked([2, 2, 1] * 40, groups)
+    metric = parse_metric("ndcg(gain=linear)@3")
+    found = headroom(metric, nearly_all)
+    assert found is not None
+    said = found.little_to_gain("ndcg@3")
+    # every order of 2, 2, 1: mean (5/3) (1 + 1/log2 3 + 1/2) over 2 + 2/log2 3 + 1/2
+    assert said.startswith("ndcg@3 of a random order is 0.9441, 94 % of the best")
+    few = Judgments.checked(([1, 0, 0] + [0, 0, 0] * 39), groups)
+    zero = headroom(parse_metric("ndcg(empty=zero)@3"), few)
+    assert zero is not None
+    assert zero.little_to_gain("ndcg@3") == "order changes ndcg@3 in 1 of 40 queries: there is little to gain"
+    much = headroom(metric, Judgments.checked([1, 0, 0] * 40, groups))
+    assert much is not None
+    assert not much.little_to_gain("ndcg@3")
