@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, MissingExtraError, UsageError
-from ltr_harness.evaluation import evaluate
-from ltr_harness.groups import QueryGroups
-from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.evaluation import evaluate, evaluate_bound
+from ltr_harness.groups import Judgments, QueryGroups, as_column
+from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.splits import fold_parts
 from ltr_harness.wording import count_of
 
@@ -30,7 +30,7 @@ except ModuleNotFoundError:
 _ROUTED = "qid=… or groups=… by metadata routing: sklearn.set_config(enable_metadata_routing=True)"
 
 
-def scorer(metric: Metric | str, column: str | int = "qid") -> Scorer:
+def scorer(metric: Metric | str, column: str | int = "qid", judgments: Judgments | None = None) -> Scorer:
     """The metric as the `scoring` of `cross_val_score`, `GridSearchCV` and their like.
 
     A fold with labels and predictions alone would be ranked as one query. So the queries come with it, by metadata
@@ -41,6 +41,8 @@ def scorer(metric: Metric | str, column: str | int = "qid") -> Scorer:
         metric: a value such as ``NDCG(k=10)``, or its name.
         column: of X, that holds each row's query where no `qid` or `groups` are routed: its name, or its number in
             an array.
+        judgments: of all queries, by the ids that `qid` has, where some judged documents were missed: they count in
+            the queries of each fold. Queries without candidates have no row and are in no fold.
 
     Returns:
         A callable ``(estimator, X, y, qid=None, groups=None)``: the mean over the queries of what
@@ -50,33 +52,46 @@ def scorer(metric: Metric | str, column: str | int = "qid") -> Scorer:
     Raises:
         MetricError: an unknown metric.
         UsageError: (when scoring) the rows of each query are not given.
-        DataError: (when scoring) the metric is undefined for every query.
+        DataError: (when scoring) the metric is undefined for every query, or judgments do not fit the fold.
 
     Example:
         >>> import numpy as np
+        >>> from ltr_harness.groups import QueryGroups
         >>> class FirstFeature:
         ...     def predict(self, X):
         ...         return X[:, 0]
         >>> X = np.array([[0.3], [0.2], [0.1], [0.9]])
         >>> scorer("mrr")(FirstFeature(), X, np.array([0, 1, 0, 1]), qid=[7, 7, 8, 8])
         0.75
+
+        With one more document of query 8, relevant and not retrieved:
+
+        >>> pool = Judgments.checked(
+        ...     [0, 1, 0, 1, 1], QueryGroups.from_sizes([2, 3], ids=[7, 8]), retrieved=[True] * 4 + [False]
+        ... )
+        >>> scorer("recall", judgments=pool)(FirstFeature(), X, np.array([0, 1, 0, 1]), qid=[7, 7, 8, 8])
+        0.75
     """
-    return Scorer(parse_metric(metric), column)
+    return Scorer(parse_metric(metric), column, judgments)
 
 
 class Scorer:
     """The result of `scorer`."""
 
-    def __init__(self, metric: Metric, column: str | int) -> None:
+    def __init__(self, metric: Metric, column: str | int, judgments: Judgments | None = None) -> None:
         self.metric = metric
         self.column = column
+        self.judgments = judgments
 
     def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, groups: Any = None) -> float:
         given = qid if qid is not None else groups
-        queries = _queries(X, given, self.column, _ROUTED)
-        mean = evaluate(y, estimator.predict(X), query_ids=queries, metrics=[self.metric]).means[
-            str(self.metric)
-        ]
+        queries, scores = _queries(X, given, self.column, _ROUTED), estimator.predict(X)
+        if self.judgments is None:
+            evaluation = evaluate(y, scores, query_ids=queries, metrics=[self.metric])
+        else:
+            judgments, order = _of_fold(self.judgments, queries, y)
+            evaluation = evaluate_bound(bind(self.metric, judgments), as_column(scores, "predictions")[order])
+        mean = evaluation[self.metric].mean
         if np.isnan(mean):
             raise DataError(
                 f"{self.metric} is undefined for every query of the fold; expected at least one relevant document, "
@@ -190,6 +205,31 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]  # untyped base
             groups: not looked at.
         """
         return self.n_splits
+
+
+def _of_fold(judgments: Judgments, queries: Any, labels: Any) -> tuple[Judgments, NDArray[np.int64]]:
+    """The judgments of a fold's queries, found by their ids, and the order of its rows in them."""
+    groups, order = QueryGroups.from_ids(queries)
+    order = np.arange(groups.n_rows) if order is None else order
+    number = {query: at for at, query in enumerate(judgments.groups.ids.tolist())}
+    unknown = [query for query in groups.ids.tolist() if query not in number]
+    if unknown:
+        raise DataError(
+            f"the judgments have no query {unknown[0]!r} ({count_of(len(unknown), 'such query')}); expected those of "
+            "every query of the fold, by the same ids"
+        )
+    own = judgments.take(np.array([number[query] for query in groups.ids.tolist()], dtype=np.int64))
+    same = own.groups.sizes == groups.sizes
+    if same.all():
+        same = ~groups.any(
+            own.labels.astype(np.float32) != as_column(labels, "labels")[order].astype(np.float32)
+        )
+    if not same.all():
+        raise DataError(
+            f"query {groups.name(int(np.argmin(same)))!r} has other rows or labels in the judgments than in the fold "
+            f"({count_of(int((~same).sum()), 'such query')}); expected the fold's rows, in their order, as candidates"
+        )
+    return own, order
 
 
 def _queries(X: Any, given: Any, column: str | int, besides: str) -> Any:

@@ -13,7 +13,7 @@ import pytest
 
 from ltr_harness import evaluate
 from ltr_harness.errors import DataError, MetricError, UsageError
-from ltr_harness.groups import QueryGroups
+from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import MRR, NDCG
 from ltr_harness.splits import folds
 
@@ -99,6 +99,53 @@ def test_rows_of_a_query_may_be_anywhere(rows: Any) -> None:
     model = WithoutQid().fit(X.assign(qid=queries), labels)
     in_order = scorer("ndcg@5")(model, X.assign(qid=queries), labels)
     assert scorer("ndcg@5")(model, table, labels[order]) == pytest.approx(in_order, abs=1e-12)
+
+
+def test_folds_count_what_was_missed_of_their_queries(rows: Any) -> None:
+    X, labels, queries = rows
+    rng = np.random.default_rng(5)
+    pool = pd.DataFrame({"query": queries, "label": labels, "row": np.arange(len(X))})
+    missed = pd.DataFrame({"query": rng.choice(np.unique(queries), 60), "label": 3.0, "row": -1})
+    pool = pd.concat([pool, missed, pd.DataFrame({"query": [999], "label": [1.0], "row": [-1]})])
+    groups, order = QueryGroups.from_ids(pool["query"].to_numpy())
+    pool = pool if order is None else pool.iloc[order]
+    shown = pool["row"].to_numpy() >= 0
+    judgments = Judgments.checked(pool["label"], groups, retrieved=shown)
+    table = X.assign(qid=queries)
+    found = cross_val_score(
+        WithoutQid(),
+        table,
+        labels,
+        scoring=scorer("ndcg@5", judgments=judgments),
+        cv=QueryKFold(4, seed=2),
+        error_score="raise",
+    )
+    expected = []
+    for learned, tested in QueryKFold(4, seed=2).split(table):
+        model = WithoutQid().fit(table.iloc[learned], labels[learned])
+        scores = dict(zip(tested.tolist(), model.predict(table.iloc[tested]), strict=True))
+        part = pool[pool["query"].isin(queries[tested])]
+        expected.append(
+            evaluate(
+                part["label"],
+                [scores.get(row, 0.0) for row in part["row"]],
+                query_ids=part["query"],
+                retrieved=(part["row"] >= 0).to_numpy(),
+                metrics=["ndcg@5"],
+            ).means["ndcg@5"]
+        )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    model = WithoutQid().fit(table, labels)
+    counting = scorer("ndcg@5", judgments=judgments)
+    assert counting(model, table, labels) == pickle.loads(pickle.dumps(counting))(model, table, labels)
+    by_rows = np.argsort(queries % 7, kind="stable")  # rows of a query stay in their order
+    assert counting(model, table.iloc[by_rows], labels[by_rows]) == pytest.approx(
+        counting(model, table, labels), abs=1e-12
+    )
+    with pytest.raises(DataError, match=r"the judgments have no query 1 \(1 such query\)"):
+        counting(model, table.assign(qid=np.where(queries == 3, 1, queries)), labels)
+    with pytest.raises(DataError, match="query '0' has other rows or labels"):
+        counting(model, table, labels + 1)
 
 
 @pytest.mark.long

@@ -54,8 +54,8 @@ def best_round(
         metrics: values such as ``NDCG(k=10)`` or their names; the first one decides.
         patience: rounds without improvement after which the later ones are not looked at; None looks at all.
         every: look at each `every`-th round, and the last.
-        judgments: labels, queries and weights, where those of the pool are not meant. CatBoost does not give a pool's
-            `group_weight` back: queries that have one need this.
+        judgments: labels, queries, weights and missed documents, where those of the pool are not meant. CatBoost does
+            not give a pool's `group_weight` back: queries that have one need this.
         threads: of CatBoost's prediction.
 
     Raises:

@@ -28,7 +28,7 @@ from ltr_harness.boosting.lightgbm_metrics import (
     rows,
 )
 from ltr_harness.boosting.lightgbm_metrics import objective as objective
-from ltr_harness.boosting.watching import Watching, distinct_metrics
+from ltr_harness.boosting.watching import OfSets, Watching, distinct_metrics
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric, parse_metric
@@ -189,7 +189,7 @@ _FIRST = -sys.maxsize  # before whoever reads results, callbacks without an orde
 _RECORDING = type(lightgbm.record_evaluation({}))
 
 
-def feval(*metrics: Metric | str) -> Feval:
+def feval(*metrics: Metric | str, judgments: OfSets = None) -> Feval:
     """The metrics as the `feval` of `lightgbm.train`, `lightgbm.cv` and `Booster.eval`.
 
     Set the parameter ``metric`` to the text ``"None"``: left out, or the Python value None, LightGBM also
@@ -197,6 +197,8 @@ def feval(*metrics: Metric | str) -> Feval:
 
     Args:
         metrics: values such as ``NDCG(k=10)``, or their names.
+        judgments: of the evaluated set, or of each of several, where some judged documents were missed or the library's
+            float32 is not precise enough. A set's are those with its rows and labels: it has no name here.
 
     Returns:
         A callable ``(scores, dataset) -> [(name, mean, higher_is_better), …]``. What does not depend on the
@@ -205,19 +207,28 @@ def feval(*metrics: Metric | str) -> Feval:
 
     Raises:
         MetricError: none, an unknown one, or one given twice.
-        DataError: (while training) a Dataset without groups or with unusable labels.
+        DataError: (while training) a Dataset without groups, with unusable labels, or without judgments that fit.
 
     Example:
         >>> import lightgbm, numpy as np
+        >>> from ltr_harness.groups import Judgments, QueryGroups
         >>> quiet = {"verbosity": -1}
         >>> data = lightgbm.Dataset(np.eye(3), label=[0, 1, 0], group=[3], params=quiet).construct()
         >>> feval("mrr")(np.array([0.3, 0.2, 0.1]), data)
         [('mrr', 0.5, True)]
+
+        Of four documents, two of them relevant, one relevant document was not retrieved:
+
+        >>> pool = Judgments.checked(
+        ...     [0, 1, 0, 1], QueryGroups.from_sizes([4]), retrieved=[True, True, True, False]
+        ... )
+        >>> feval("recall", judgments=pool)(np.array([0.3, 0.2, 0.1]), data)
+        [('recall', 0.5, True)]
     """
-    return Feval(distinct_metrics(metrics))
+    return Feval(distinct_metrics(metrics), judgments)
 
 
-def eval_metric(*metrics: Metric | str) -> EvalMetric:
+def eval_metric(*metrics: Metric | str, judgments: OfSets = None) -> EvalMetric:
     """The metrics as the `eval_metric` of `LGBMRanker.fit` and `DaskLGBMRanker.fit`.
 
     Give the ranker ``metric="None"``, as for `feval`. LightGBM hands over scores as float64 and labels as
@@ -225,6 +236,8 @@ def eval_metric(*metrics: Metric | str) -> EvalMetric:
 
     Args:
         metrics: values such as ``NDCG(k=10)``, or their names.
+        judgments: of the evaluated set, or of each of several, where some judged documents were missed or the library's
+            float32 is not precise enough. A set's are those with its rows and labels: it has no name here.
 
     Returns:
         A callable ``(labels, scores, weight, group) -> [(name, mean, higher_is_better), …]``. What does not
@@ -233,13 +246,14 @@ def eval_metric(*metrics: Metric | str) -> EvalMetric:
     Raises:
         MetricError: none, an unknown one, or one given twice.
         UsageError: (while training) there are no groups, as in `lightgbm.train`, which takes `feval`.
+        DataError: (while training) an evaluation set without judgments that fit.
 
     Example:
         >>> import numpy as np
         >>> eval_metric("mrr")(np.array([0, 1, 0]), np.array([0.3, 0.2, 0.1]), None, np.array([3]))
         [('mrr', 0.5, True)]
     """
-    return EvalMetric(distinct_metrics(metrics))
+    return EvalMetric(distinct_metrics(metrics), judgments)
 
 
 def stop_early(
@@ -291,8 +305,8 @@ class Watch(Watching, AfterRound):
         patience: rounds without improvement after which training stops; None never stops and keeps all rounds.
         min_delta: smallest gain over the best value that counts.
         every: evaluate each `every`-th round, and the last; other rounds cost nothing.
-        judgments: name to labels, queries and weights, where those of the data are not precise enough: the
-            library keeps them as float32, and has no document ids.
+        judgments: name to labels, queries, weights and missed documents, where those of the data are not enough: the
+            library keeps them as float32, and has neither document ids nor what was missed.
         on_round: called with an evaluated round's measurements.
         print_every: print the evaluated rounds that this number divides.
         progress: keep one line up to date on stderr.

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective, Weighting
-from ltr_harness.boosting.watching import MetricsPerSet, one_per_row
+from ltr_harness.boosting.watching import MetricsPerSet, OfSets, one_per_row
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric
@@ -137,6 +137,7 @@ def objective(
     norm: bool = True,
     weighting: Weighting = "swap",
     threads: int | None = None,
+    judgments: OfSets = None,
 ) -> LightGBMObjective:
     """A metric as the `objective` of `lightgbm.train`, `lightgbm.cv`, `LGBMRanker` and `DaskLGBMRanker`.
 
@@ -151,6 +152,8 @@ def objective(
         norm: as `lambdarank_norm`.
         weighting: ``swap``, or ``ndcg_loss2++`` for dcg and ndcg.
         threads: of the gradients; None for as many as there are cores. The gradients do not depend on it.
+        judgments: of the training set, or of several, where some judged documents were missed: they count in what the
+            metric divides by. A set's are those with its rows and labels.
 
     Raises:
         MetricError: a metric without `swap_change`, or a value out of range; while training, labels outside
@@ -165,7 +168,7 @@ def objective(
         (1, [0.1247, 0.1663, 0.0416])
     """
     made = MetricObjective.of(metric, truncation_level, sigma, norm, weighting)
-    return LightGBMObjective(made, threads)
+    return LightGBMObjective(made, threads, judgments)
 
 
 class LightGBMObjective(GradientsPerSet):

@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness.boosting.watching import OncePerSet
+from ltr_harness.boosting.watching import OfSets, OncePerSet, fitting, of_sets
 from ltr_harness.compiled import compiled, compiled_vectorized
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, MetricError
@@ -160,18 +160,21 @@ class GradientsPerSet:
 
     at_most: int | None = None
 
-    def __init__(self, objective: MetricObjective, threads: int | None = None) -> None:
+    def __init__(
+        self, objective: MetricObjective, threads: int | None = None, judgments: OfSets = None
+    ) -> None:
         super().__init__()
         self._objective = objective
         self._threads = threads
+        self._judgments = of_sets(judgments)
         self._prepared: OncePerSet[Gradients] = OncePerSet(self.at_most)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._objective, self._threads)
+        return type(self), (self._objective, self._threads, self._judgments)
 
     def _gradients(self, data: Any, judged: Callable[[], Judgments], *fields: Any) -> Gradients:
         def prepare() -> Gradients:
-            judgments = judged()
+            judgments = fitting(self._judgments, judged())
             self._objective = self._objective.resolved(judgments)
             return Gradients(self._objective, judgments, self._threads or available_cores())
 

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.boosting.stopping import Stopper, StoppingCallback, StoppingRule, set_to_stop_on
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import MetricError, UsageError
+from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
-from ltr_harness.wording import printable
+from ltr_harness.wording import count_of, printable
 
 
 class Measured(NamedTuple):
@@ -328,6 +328,49 @@ class OncePerSet(Generic[T]):
         return known[2]
 
 
+OfSets = Judgments | Sequence[Judgments] | None
+"""Judgments of one or several sets that a library evaluates."""
+
+
+def of_sets(judgments: OfSets) -> tuple[Judgments, ...]:
+    """The judgments of each set; none where the library's own are meant."""
+    given = () if judgments is None else judgments
+    several = (given,) if isinstance(given, Judgments) else tuple(given)
+    for one in several:
+        if not isinstance(one, Judgments):
+            raise UsageError(
+                f"judgments has a {type(one).__name__}; expected Judgments of each evaluated set"
+            )
+    return several
+
+
+def fitting(given: Sequence[Judgments], own: Judgments) -> Judgments:
+    """Of the given judgments those of a library's set, which has no name: the same rows and labels; its own if none.
+
+    The library has no queries without rows, and labels as float32.
+    """
+    if not given:
+        return own
+    found = [
+        one
+        for one in given
+        if np.array_equal(one.groups.sizes[one.groups.with_rows], own.groups.sizes)
+        and np.array_equal(one.labels.astype(np.float32), own.labels)
+    ]
+    if len(found) != 1:
+        n_given = f"{len(given)} judgments" if len(given) > 1 else "judgments"
+        sizes = [
+            f"{count_of(int(one.groups.with_rows.sum()), 'query')} with {count_of(one.groups.n_rows, 'row')}"
+            for one in (own, *given)
+        ]
+        raise DataError(
+            f"the {n_given} given are of {' and '.join(sizes[1:])}, and a set of {sizes[0]} is evaluated, whose rows "
+            f"and labels are those of {len(found) or 'none'}; expected exactly one for every evaluated set, with its "
+            "rows in the same order (parts that a library draws itself, as its cv does, have none)"
+        )
+    return found[0]
+
+
 class MetricsPerSet:
     """Base of the callables that libraries evaluate: metrics, bound once to each set. A copy has no bindings.
 
@@ -336,15 +379,16 @@ class MetricsPerSet:
 
     at_most: int | None = None
 
-    def __init__(self, metrics: tuple[Metric, ...]) -> None:
+    def __init__(self, metrics: tuple[Metric, ...], judgments: OfSets = None) -> None:
         self._metrics = metrics
+        self._judgments = of_sets(judgments)
         self._bound: OncePerSet[Any] = OncePerSet(self.at_most)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._metrics,)
+        return type(self), (self._metrics, self._judgments)
 
     def _bind(self, judgments: Judgments) -> Binding:
-        binding = bind(self._metrics, judgments)
+        binding = bind(self._metrics, fitting(self._judgments, judgments))
         self._metrics = binding.metrics
         return binding
 

@@ -15,7 +15,14 @@ import xgboost
 from xgboost import collective
 
 from ltr_harness.boosting import stopping
-from ltr_harness.boosting.watching import BoundMetrics, Measured, Watching, distinct_metrics, one_per_row
+from ltr_harness.boosting.watching import (
+    BoundMetrics,
+    Measured,
+    OfSets,
+    Watching,
+    distinct_metrics,
+    one_per_row,
+)
 from ltr_harness.boosting.xgboost_metrics import XENDCG as XENDCG
 from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, CustomMetric, judgments_of, packed_matrix
 from ltr_harness.boosting.xgboost_metrics import objective as objective
@@ -25,7 +32,7 @@ from ltr_harness.metrics import Metric
 _BREAKS_THE_LOG_LINE = " \t\n\r:"  # XGBoost prints results as text and parses them back
 
 
-def custom_metric(*metrics: Metric | str) -> CustomMetric:
+def custom_metric(*metrics: Metric | str, judgments: OfSets = None) -> CustomMetric:
     """The metrics as the `custom_metric` of `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`.
 
     XGBoost has no direction: give its `EarlyStopping` all of ``metric_name``, ``data_name``,
@@ -35,6 +42,8 @@ def custom_metric(*metrics: Metric | str) -> CustomMetric:
 
     Args:
         metrics: values such as ``NDCG(k=10)``, or their names.
+        judgments: of the evaluated set, or of each of several, where some judged documents were missed or the library's
+            float32 is not precise enough. A set's are those with its rows and labels: it has no name here.
 
     Returns:
         A callable ``(scores, dmatrix) -> [(name, mean), …]``. What does not depend on the scores is computed
@@ -42,7 +51,7 @@ def custom_metric(*metrics: Metric | str) -> CustomMetric:
 
     Raises:
         MetricError: none, an unknown one, one given twice, or a name that XGBoost cannot print.
-        DataError: (while training) a DMatrix without groups or with unusable labels.
+        DataError: (while training) a DMatrix without groups, with unusable labels, or without judgments that fit.
 
     Example:
         >>> import numpy as np, xgboost
@@ -59,7 +68,7 @@ def custom_metric(*metrics: Metric | str) -> CustomMetric:
             f"XGBoost cannot print these names: {', '.join(map(repr, illegal))}; "
             "expected names without spaces and colons; `Watch` takes any name"
         )
-    return CustomMetric(distinct)
+    return CustomMetric(distinct, judgments)
 
 
 class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
@@ -79,8 +88,8 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         patience: rounds without improvement after which training stops; None never stops and keeps all rounds.
         min_delta: smallest gain over the best value that counts.
         every: evaluate each `every`-th round, and the last; other rounds cost nothing.
-        judgments: name to labels, queries and weights, where those of the data are not precise enough: the
-            library keeps them as float32, and has no document ids.
+        judgments: name to labels, queries, weights and missed documents, where those of the data are not enough: the
+            library keeps them as float32, and has neither document ids nor what was missed.
         on_round: called with an evaluated round's measurements.
         print_every: print the evaluated rounds that this number divides.
         progress: keep one line up to date on stderr.

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from xgboost import collective
 
 from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective, Weighting
-from ltr_harness.boosting.watching import BoundMetrics, MetricsPerSet, OncePerSet, one_per_row
+from ltr_harness.boosting.watching import (
+    BoundMetrics,
+    MetricsPerSet,
+    OfSets,
+    OncePerSet,
+    fitting,
+    one_per_row,
+)
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
@@ -76,7 +83,8 @@ class CustomMetric(MetricsPerSet):
 
     def _means(self, matrix: Any) -> BoundMetrics:
         if collective.get_world_size() > 1:
-            return AcrossWorkers(self._metrics, matrix)
+            own = fitting(self._judgments, judgments_of(matrix)) if matrix.num_row() else None
+            return AcrossWorkers(self._metrics, matrix, own)
         return self._bind(judgments_of(matrix))
 
 
@@ -121,6 +129,7 @@ def objective(
     norm: bool = True,
     weighting: Weighting = "swap",
     threads: int | None = None,
+    judgments: OfSets = None,
 ) -> XGBoostObjective:
     """A metric as the `obj` of `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`; for rankers, a callback.
 
@@ -138,6 +147,8 @@ def objective(
         norm: as LightGBM's `lambdarank_norm`, which XGBoost has in two parts.
         weighting: ``swap``, or ``ndcg_loss2++`` for dcg and ndcg.
         threads: of the gradients; None for as many as there are cores. The gradients do not depend on it.
+        judgments: of the training set, or of several, where some judged documents were missed: they count in what the
+            metric divides by. A set's are those with its rows and labels.
 
     Raises:
         MetricError: a metric without `swap_change`, or a value out of range; while training, labels outside
@@ -152,7 +163,7 @@ def objective(
         (1, [0.1247, 0.1663, 0.0416])
     """
     made = MetricObjective.of(metric, truncation_level, sigma, norm, weighting)
-    return XGBoostObjective(made, threads)
+    return XGBoostObjective(made, threads, judgments)
 
 
 class XGBoostObjective(GradientsPerSet, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base

@@ -341,6 +341,7 @@ def by_position(train: RankingDataset) -> RankingDataset:
             judgments.query_weights,
             None if ids is None else ids[order],
             subtopics=None if judgments.subtopics is None else judgments.subtopics.take(order),
+            missed=judgments.missed,
         ),
         positions=train.positions[order],
     )

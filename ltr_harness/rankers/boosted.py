@@ -18,9 +18,10 @@ from ltr_harness.boosting.watching import Measured, Watching
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem, RankerError
+from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.adapters import TreeModel, fixed_threads, training_notes
-from ltr_harness.rankers.cluster import Parts, SharedStopping, train_across
+from ltr_harness.rankers.cluster import Parts, SharedStopping, cut, train_across
 from ltr_harness.rankers.objectives import (
     CLASSES,
     METRIC,
@@ -419,6 +420,16 @@ class DataParallelRanker(BoostedRanker):
             return None
         judgments = {VALID: training.valid.judgments}
         return kind.by_rule(training.watched, {VALID: valid}, training.stopping, judgments, training.report)
+
+    def beside_missed(self, training: Training) -> tuple[Judgments, ...]:
+        """Judgments of the training set, or of each worker's part, where documents were missed; else none."""
+        judgments = training.train.judgments
+        if judgments.missed is None:
+            return ()
+        if not self.data_parallel:
+            return (judgments,)
+        parts = cut(judgments.groups, self.n_parts(training))
+        return tuple(judgments.take(np.arange(*part)) for part in parts)
 
     def across(self, n_workers: int) -> Self:
         """The same with the number of workers said: it can move a tree."""

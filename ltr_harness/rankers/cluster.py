@@ -201,23 +201,25 @@ class Trained:
 
 
 def cut(groups: QueryGroups, n_parts: int) -> list[Queries]:
-    """Queries from - to of each part; parts have as nearly the same number of rows as whole queries allow.
+    """Queries from - to of each part; parts have as nearly the same number of rows as whole queries allow, and some.
 
     Example:
         >>> cut(QueryGroups.from_sizes([5, 1, 1, 1, 8]), 2)
         [(0, 4), (4, 5)]
     """
-    if groups.n_queries < n_parts:
+    some = np.flatnonzero(groups.with_rows)
+    if some.size < n_parts:
         raise TrainingError(
-            f"{count_of(groups.n_queries, 'training query')} cannot be divided among {count_of(n_parts, 'worker')}"
+            f"{count_of(some.size, 'training query')} cannot be divided among {count_of(n_parts, 'worker')}"
         )
-    ends = groups.boundaries[1:]
+    ends = groups.boundaries[some + 1]
     edges = [0]
     for part in range(1, n_parts):
         wanted = groups.n_rows * part / n_parts
         nearest = int(np.argmin(np.abs(ends - wanted))) + 1
-        edges.append(min(max(nearest, edges[-1] + 1), groups.n_queries - (n_parts - part)))
-    return list(zip(edges, [*edges[1:], groups.n_queries], strict=True))
+        edges.append(min(max(nearest, edges[-1] + 1), some.size - (n_parts - part)))
+    starts = [0, *some[edges[1:]].tolist()]
+    return list(zip(starts, [*starts[1:], groups.n_queries], strict=True))
 
 
 def train_across(
@@ -404,6 +406,6 @@ def _columns(
         "features": part.features,
         "labels": part.labels,
         "queries": np.repeat(np.arange(first, first + part.n_queries, dtype=np.uint32), sizes),
-        "sizes": sizes,
+        "sizes": sizes[part.groups.with_rows],
         "weights": None if weights is None else np.repeat(weights, sizes),
     }

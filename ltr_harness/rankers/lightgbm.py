@@ -231,7 +231,10 @@ class LightGBMRanker(DataParallelRanker):
         return (
             handed
             if objective is None
-            else {**handed, "objective": LightGBMObjective(objective, training.threads)}
+            else {
+                **handed,
+                "objective": LightGBMObjective(objective, training.threads, self.beside_missed(training)),
+            }
         )
 
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:

@@ -123,7 +123,7 @@ class MetricObjectiveConfig(BaseModel):
                 warnings.simplefilter(
                     "ignore"
                 )  # a scale that is taken from the data is said where it is used
-                require_order(self.metric.resolved(facts.judgments), facts.judgments)
+                require_order(self.metric.resolved(facts.judgments.pool), facts.judgments)
         except MetricError as error:
             return [Problem("objective", str(problem)) for problem in error.problems]
         return []

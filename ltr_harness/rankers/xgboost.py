@@ -225,7 +225,9 @@ class XGBoostRanker(DataParallelRanker):
         if self.objective == parameters.XENDCG:
             return XENDCG(seed=training.seed)
         objective = self.resolved_objective(training.train)
-        return None if objective is None else XGBoostObjective(objective, training.threads)
+        if objective is None:
+            return None
+        return XGBoostObjective(objective, training.threads, self.beside_missed(training))
 
     def library_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
         weighted = facts is not None and facts.has_weights
