@@ -39,7 +39,7 @@ from ltr_harness.files import (
     unfinished,
     write_whole,
 )
-from ltr_harness.groups import Judgments, QueryGroups, Subtopics
+from ltr_harness.groups import Judgments, Missed, QueryGroups, Subtopics
 from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.readers.reader import Reader
 from ltr_harness.wording import count_of
@@ -119,6 +119,7 @@ def _changed(path: Path) -> DataError:
 FACTS = "facts.json"
 _MAPPED = ("features", "document_ids")
 _PAIRS = ("rows", "numbers", "grades")  # of subtopics
+_MISSED = ("queries", "labels", "document_ids")
 _ABANDONED_S = 24 * 3600
 
 
@@ -200,7 +201,7 @@ def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, F
 
 
 def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
-    judgments = dataset.judgments
+    judgments, missed = dataset.judgments, dataset.judgments.missed
     optional = {
         "query_weights": judgments.query_weights,
         "document_ids": judgments.document_ids,
@@ -208,6 +209,8 @@ def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
         "positions": dataset.positions,
         "file_rows": dataset.file_rows,
         **{f"subtopic_{name}": getattr(judgments.subtopics, name, None) for name in _PAIRS},
+        **{f"missed_{name}": getattr(missed, name, None) for name in _MISSED},
+        **{f"missed_subtopic_{name}": getattr(missed and missed.subtopics, name, None) for name in _PAIRS},
     }
     return {
         "features": dataset.features,
@@ -233,13 +236,28 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         )
         columns[name] = np.asarray(stored)  # a plain array: libraries treat np.memmap as something else
     attributes = {name: columns.pop(f"attribute{i}") for i, name in enumerate(facts["attributes"])}
+
+    def subtopics(name: str) -> Subtopics | None:
+        return (
+            Subtopics(*(columns[f"{name}_{part}"] for part in _PAIRS)) if f"{name}_rows" in columns else None
+        )
+
+    missed = None
+    if "missed_queries" in columns:  # older entries have none
+        missed = Missed(
+            columns["missed_queries"],
+            columns["missed_labels"],
+            columns.get("missed_document_ids"),
+            subtopics("missed_subtopic"),
+        )
     judgments = Judgments(
         columns["labels"],
         QueryGroups(columns["boundaries"], columns["ids"]),
         columns.get("query_weights"),
         columns.get("document_ids"),
         columns.get("judged"),
-        Subtopics(*(columns[f"subtopic_{name}"] for name in _PAIRS)) if "subtopic_rows" in columns else None,
+        subtopics("subtopic"),
+        missed,
     )
     return RankingDataset(
         columns["features"],

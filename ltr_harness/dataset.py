@@ -30,7 +30,7 @@ class RankingDataset:
         sparse: a feature that a row leaves out means 0.0 (LETOR, LibSVM), so missing columns can be added.
         notes: changes and omissions in reading, for the report.
         file_rows: int64 (n_rows,), the row of the files, from 0, that each row was; None where rows stand as in the
-            files, which is so unless scattered queries were brought together.
+            files, which is so unless scattered queries were brought together or documents were missed.
         columns: role to the column that has it in the files, such as ``{"query": "search_id"}``; empty where
             columns have no names.
         categories: name of each categorical feature that was text to its texts; the features hold places in them.
@@ -178,6 +178,7 @@ def fingerprint_judgments(judgments: Judgments) -> str:
     """
     pairs, missed = judgments.subtopics, judgments.missed
     ids = None if missed is None or missed.document_ids is None else _as_text(missed.document_ids)
+    others = None if missed is None else missed.subtopics
     return fingerprint_arrays(
         judgments.labels,
         judgments.groups.boundaries,
@@ -187,6 +188,7 @@ def fingerprint_judgments(judgments: Judgments) -> str:
         # nothing without them: older data keep their digests
         *(() if pairs is None else (pairs.rows, pairs.numbers, pairs.grades)),
         *(() if missed is None else (np.array("missed"), missed.queries, missed.labels, ids)),
+        *(() if others is None else (others.rows, others.numbers, others.grades)),
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import Temporary, bare_name, opened_for_writing, whole_files
-from ltr_harness.wording import count_of, csv_cell, printable
+from ltr_harness.wording import count_of, csv_cell, plural, printable
 
 FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow")
 _SUFFIXES = {
@@ -50,13 +50,19 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
     if form not in FORMATS:
         found = "does not say its format" if form is None else f"unknown format {form!r}"
         raise DataError.at(path, found, f"one of {', '.join(FORMATS)}")
-    labels, notes = dataset.labels, []
-    if dataset.judgments.judged is not None:
-        labels = np.where(dataset.judgments.judged, labels, _UNJUDGED)
+    is_text = form in ("letor", "lightgbm")
+    judgments, notes = dataset.judgments if is_text else dataset.judgments.pool, []
+    labels = judgments.labels
+    if judgments.judged is not None:
+        labels = np.where(judgments.judged, labels, _UNJUDGED)
         said = f"documents that nobody judged have the label {_UNJUDGED}"
         notes.append(f"{said}: read it with the option unjudged={_UNJUDGED}")
+    if n_without := int(np.count_nonzero(~judgments.groups.with_rows)):
+        notes.append(
+            f"{count_of(n_without, 'query')} without documents to write {plural('is', n_without)} left out"
+        )
     with whole_files(path) as temporary:
-        write = _write_svmlight if form in ("letor", "lightgbm") else _write_table
+        write = _write_svmlight if is_text else _write_table
         return notes + write(dataset, labels, path, temporary, form)
 
 
@@ -75,9 +81,13 @@ def _write_svmlight(
         coded = ", ".join(dataset.categories)
         notes.append(f"texts are written as codes, from 0 in the order of the texts: {coded}")
     documents = dataset.judgments.document_ids
-    left_out = {"attributes": bool(dataset.query_attributes)}
+    missed = dataset.judgments.missed
+    left_out = {
+        "attributes": bool(dataset.query_attributes),
+        "missed documents": missed is not None and missed.labels.size > 0,
+    }
     if with_qid:
-        _refuse(path, "query id", map(str, dataset.groups.ids.tolist()))
+        _refuse(path, "query id", map(str, dataset.groups.ids[dataset.groups.with_rows].tolist()))
         if documents is not None:
             _refuse(path, "document id", map(str, documents.tolist()), comment=True)
         left_out |= {"positions": dataset.positions is not None}
@@ -112,7 +122,7 @@ def _companions(dataset: RankingDataset, path: Path, temporary: Temporary) -> No
         temporary(beside).write_text("".join(f"{value}\n" for value in values), encoding="ascii")
 
     sizes = dataset.groups.sizes
-    lines(".query", sizes.tolist())
+    lines(".query", sizes[sizes > 0].tolist())
     if dataset.judgments.query_weights is not None:
         lines(".weight", np.repeat(dataset.judgments.query_weights, sizes).tolist())
     if dataset.positions is not None:
@@ -162,7 +172,7 @@ def _write_table(
         feather.write_feather(table, target, compression="uncompressed")
     else:
         notes = _write_csv(table, target, path)
-    roles = ("weight", "position", "document_id")
+    roles = ("weight", "position", "document_id", "retrieved")
     options = [f"{role}={role}" for role in roles if role in table.column_names]
     if dataset.query_attributes:
         options.append(f"attributes=[{', '.join(dataset.query_attributes)}]")
@@ -177,7 +187,17 @@ def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Pat
     """The dataset as a `pyarrow.Table`."""
     import pyarrow
 
-    sizes, judgments = dataset.groups.sizes, dataset.judgments
+    judgments, rows = dataset.judgments.pool, dataset.judgments.in_pool
+    sizes = judgments.groups.sizes
+    missed = np.ones(judgments.groups.n_rows, dtype=bool)
+    missed[rows] = False
+
+    def of_candidates(values: NDArray[Any]) -> Any:
+        """One value for each row, null for missed documents and for NaN."""
+        column = np.zeros(missed.size, dtype=values.dtype)
+        column[rows] = values
+        return pyarrow.array(column, mask=missed, from_pandas=True)
+
     whole = bool(np.array_equal(labels, np.floor(labels)) and labels.max() < 2**53)
     columns: list[tuple[str, Any]] = [
         ("query_id", np.repeat(dataset.groups.ids, sizes)),
@@ -186,14 +206,19 @@ def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Pat
     if judgments.query_weights is not None:
         columns.append(("weight", np.repeat(judgments.query_weights, sizes)))
     if dataset.positions is not None:
-        columns.append(("position", dataset.positions))
+        columns.append(("position", of_candidates(dataset.positions)))
     if judgments.document_ids is not None:
         columns.append(("document_id", judgments.document_ids))
+    if dataset.judgments.missed is not None:
+        columns.append(("retrieved", (~missed).astype(np.int64)))
     columns += [(name, np.repeat(values, sizes)) for name, values in dataset.query_attributes.items()]
-    columns += [
-        (name, _texts(dataset, j) if name in dataset.categories else dataset.features[:, j])
-        for j, name in enumerate(dataset.feature_names)
-    ]
+    for j, name in enumerate(dataset.feature_names):
+        values = of_candidates(dataset.features[:, j])
+        if texts := dataset.categories.get(name):
+            values = pyarrow.DictionaryArray.from_arrays(
+                values.cast(pyarrow.int32()), pyarrow.array(texts, pyarrow.string())
+            )
+        columns.append((name, values))
     names = [name for name, _ in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -205,16 +230,6 @@ def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Pat
         for _, values in columns
     ]
     return pyarrow.table(arrays, names=names)
-
-
-def _texts(dataset: RankingDataset, column: int) -> Any:
-    """The texts of a categorical feature, as Arrow's dictionary."""
-    import pyarrow
-
-    codes = dataset.features[:, column]
-    places = pyarrow.array(np.nan_to_num(codes).astype(np.int32), mask=np.isnan(codes))
-    texts = dataset.categories[dataset.feature_names[column]]
-    return pyarrow.DictionaryArray.from_arrays(places, pyarrow.array(texts, pyarrow.string()))
 
 
 def _write_csv(table: Any, target: Path, path: Path) -> list[str]:

@@ -279,6 +279,7 @@ def with_files(config: Any, runs: str | Path) -> Any:
         "weight": first.judgments.query_weights is not None,
         "position": first.positions is not None,
         "document_id": first.judgments.document_ids is not None,
+        "retrieved": first.judgments.missed is not None,
     }
     section: dict[str, Any] = {
         "reader": "parquet",

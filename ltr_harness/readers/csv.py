@@ -124,6 +124,28 @@ class Delimited(OpenedTable):
             table = table.set_column(table.column_names.index(name), name, written)
         return Columns(table)
 
+    def read_of(self, rows: NDArray[np.bool_], numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+        """See `OpenedTable`; the numbers of other rows are null where one of them is none."""
+        from pyarrow import ArrowInvalid, array, compute, float64, scalar, string
+
+        try:
+            return self.read(numbers, texts)
+        except DataError:
+            table = self.read([], [*numbers, *texts]).table
+        nothing = scalar(None, string())
+        for at, name in enumerate(numbers):
+            table = table.set_column(at, name, compute.if_else(array(rows), table[name], nothing))
+        if bad := self._bad_cells(table, numbers):
+            raise DataError(bad)
+        try:
+            for at, name in enumerate(numbers):
+                empty = compute.is_in(table[name], value_set=array([*_NULLS, ""]))
+                cells = compute.if_else(empty, nothing, compute.ascii_trim(table[name], " \t"))
+                table = table.set_column(at, name, cells.cast(float64()))
+        except ArrowInvalid as problem:
+            raise self._unexpected(problem) from None
+        return Columns(table)
+
     def place(self, row: int) -> str:
         """``file:line`` of a row; counted anew each time, since only messages ask."""
         return f"{self.path}:{self._lines([row + self.header])[0]}"

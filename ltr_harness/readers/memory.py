@@ -26,6 +26,7 @@ def from_arrays(
     document_ids: ArrayLike | None = None,
     attributes: Mapping[str, ArrayLike] | None = None,
     subtopics: ArrayLike | None = None,
+    retrieved: ArrayLike | None = None,
     regroup: bool = False,
     source: str = "arrays",
 ) -> RankingDataset:
@@ -42,6 +43,8 @@ def from_arrays(
         document_ids: (n_rows,).
         attributes: name to (n_rows,) values that are equal within a query.
         subtopics: (n_rows, n_subtopics), each row's grade for each subtopic of its query.
+        retrieved: (n_rows,), 1 for candidates and 0 for missed documents, which count as judged; their features may
+            be anything.
         regroup: bring scattered queries together, with a note; otherwise they are an error.
         source: how messages call this data.
 
@@ -53,8 +56,9 @@ def from_arrays(
         >>> data.n_queries, data.features.dtype
         (2, dtype('float32'))
     """
-    matrix = _matrix(features)
-    n_rows = len(matrix)
+    flags = None if retrieved is None else _flags(source, retrieved)
+    matrix = _matrix(features, flags)
+    n_rows = len(matrix) if flags is None else flags.size
     starts, ids = _starts_and_ids(n_rows, query_ids, group_sizes)
     names = tuple(map(str, range(matrix.shape[1]) if feature_names is None else feature_names))
     columns = {
@@ -74,9 +78,11 @@ def from_arrays(
         text = f"{count_of(len(names), 'feature name')}, {len(set(names))} of them different"
         problems.append(Problem(source, text, f"{matrix.shape[1]} different ones, one per column"))
     if not problems:
-        problems += _value_problems(source, checked)
+        problems += _value_problems(source, checked, flags)
     if problems:
         raise DataError(problems)
+    if flags is not None and "positions" in checked:
+        checked["positions"] = np.where(flags, checked["positions"], 0)
     kinds = {"labels": np.float64, "weights": np.float64, "positions": np.int32}
     rows = Rows(
         matrix,
@@ -85,7 +91,8 @@ def from_arrays(
             name: checked[name].astype(kinds[name]) if name in kinds else _plain(checked[name])
             for name in (*kinds, "document_ids")
             if name in checked
-        },
+        }
+        | ({} if flags is None else {"retrieved": flags}),
         np.asarray(starts, dtype=np.int64),
         ids,
         lambda row: f"{source}: row {row}",
@@ -123,7 +130,7 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
         frame: anything that pandas or Arrow calls a table (``__arrow_c_stream__``); a LazyFrame is collected.
         source: how messages call this data.
         columns: what is what, as in an experiment file with ``reader: parquet``: `query`, `label`, `features`,
-            `weight`, `position`, `document_id`, `attributes`, `regroup`.
+            `weight`, `position`, `document_id`, `retrieved`, `attributes`, `regroup`.
 
     Raises:
         DataError: a column is missing, or holds what it must not; rows are counted from 1.
@@ -157,22 +164,41 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
     return reader.assembled([ArrowTable(table, Path(source))], source)
 
 
-def _matrix(features: ArrayLike) -> NDArray[np.float32]:
+def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:
+    """Which rows (n_rows,) are candidates."""
+    column = as_column(retrieved, "retrieved")
+    wrong = np.flatnonzero(~np.isin(column, (0, 1)))
+    if wrong.size:
+        found = f"retrieved[{wrong[0]}] is {column[wrong[0]]} ({wrong.size:,} such)"
+        raise DataError.at(source, found, "1 or True for candidates, 0 or False for missed documents")
+    return column.astype(bool)
+
+
+def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray[np.float32]:
+    """The features of the candidates."""
     if hasattr(features, "toarray"):
         raise DataError(
             "features are a sparse matrix, in which LightGBM reads as 0 what is not stored and XGBoost as missing; "
             "expected an array (n_rows, n_features), such as features.toarray(), which has 0 there"
         )
+    if retrieved is not None:
+        rows = np.asarray(features)
+        if len(rows) != retrieved.size:
+            found = f"{count_of(retrieved.size, 'value')} of retrieved for {count_of(len(rows), 'row')}"
+            raise DataError(f"{found} of features; expected one per row")
+        features = rows[retrieved]
     try:
         with np.errstate(over="ignore", under="ignore"):
             matrix = np.ascontiguousarray(features, dtype=np.float32)
     except (TypeError, ValueError):
         raise DataError("features are not numbers; expected an array (n_rows, n_features)") from None
-    if matrix.ndim != 2 or 0 in matrix.shape:
+    if matrix.ndim != 2 or 0 in (matrix.shape if retrieved is None else matrix.shape[1:]):
         raise DataError(f"features have shape {matrix.shape}; expected (n_rows, n_features), both at least 1")
     infinite = np.argwhere(np.isinf(matrix))
     if len(infinite):
         row, column = infinite[0]
+        if retrieved is not None:
+            row = np.flatnonzero(retrieved)[row]
         raise DataError(
             f"features[{row}, {column}] is infinite or beyond the range of float32 ({len(infinite):,} such); "
             "expected finite numbers, NaN where a value is missing"
@@ -180,7 +206,9 @@ def _matrix(features: ArrayLike) -> NDArray[np.float32]:
     return matrix
 
 
-def _value_problems(source: str, columns: Mapping[str, NDArray[Any]]) -> list[Problem]:
+def _value_problems(
+    source: str, columns: Mapping[str, NDArray[Any]], retrieved: NDArray[np.bool_] | None
+) -> list[Problem]:
     problems = []
     for name in ("labels", "weights", "positions"):
         if name not in columns:
@@ -194,6 +222,8 @@ def _value_problems(source: str, columns: Mapping[str, NDArray[Any]]) -> list[Pr
         bad = ~(np.isfinite(numbers) & (numbers >= 0))
         if name == "positions":
             bad |= (numbers != np.floor(numbers)) | (numbers >= 2**31)
+        if retrieved is not None and name != "labels":  # which missed documents may lack
+            bad &= retrieved | ~np.isnan(numbers)
         if bad.any():
             row = int(np.argmax(bad))
             problems.append(

@@ -28,10 +28,11 @@ SHOWN = 20
 class Rows:
     """Rows in file order, each value checked, queries not yet."""
 
-    features: NDArray[np.float32]  # (n_rows, n_features)
+    features: NDArray[np.float32]  # (n_rows, n_features); of the candidates alone where `retrieved` is there
     feature_names: tuple[str, ...]
     # (n_rows,) each: `labels`, finite and >= 0; `weights`, `positions` and `document_ids` where there are any; `judged`
-    # where somebody did not judge every row
+    # where somebody did not judge every row; `retrieved`, the candidates, where somebody says which rows are. Other
+    # rows are missed documents, and may lack weights (NaN) and positions (any)
     values: Mapping[str, NDArray[Any]]
     # (n_blocks,), first row of each run of rows with one query id; a new file always starts a new run
     block_starts: NDArray[np.int64]
@@ -68,34 +69,51 @@ def assembled(
     def ordered(values: NDArray[Any]) -> NDArray[Any]:
         return values if order is None else values[order]
 
+    def place(row: int) -> str:
+        return rows.place(row if order is None else int(order[row]))
+
     values = {name: ordered(each) for name, each in rows.values.items()}
-    weights, pairs = values.get("weights"), None
+    retrieved, positions, pairs = values.get("retrieved"), values.get("positions"), None
     if rows.subtopics is not None:
         pairs = Subtopics.of_matrix(rows.subtopics, groups.n_rows)
+    if retrieved is not None:
+        if not retrieved.any():
+            found = "all documents were missed: `retrieved` is 0 in all rows"
+            raise DataError.at(source, found, "1 in the rows of candidates")
+        if "document_ids" in values:
+            _refuse_missed_again(values["document_ids"], groups, retrieved, place)
     judgments = Judgments.checked(
         values["labels"],
         groups,
-        query_weights=None if weights is None else _means(weights, groups.boundaries[:-1], groups.sizes),
+        query_weights=_query_weights(values["weights"], groups, retrieved, place)
+        if "weights" in values
+        else None,
         document_ids=values.get("document_ids"),
         judged=values.get("judged"),
         subtopics=pairs if pairs is None or order is None else pairs.take(order),
+        retrieved=retrieved,
     )
     attributes = {
-        name: _per_query(
-            name, ordered(each), groups, lambda row: rows.place(row if order is None else int(order[row]))
-        )
-        for name, each in rows.attributes.items()
+        name: _per_query(name, ordered(each), groups, place) for name, each in rows.attributes.items()
     }
+    features, file_rows = rows.features, order
+    if retrieved is not None and not retrieved.all():
+        file_rows = np.flatnonzero(retrieved) if order is None else order[retrieved]
+        positions = None if positions is None else positions[retrieved]
+    if order is not None:
+        features = features[
+            order if retrieved is None else np.cumsum(rows.values["retrieved"])[file_rows] - 1
+        ]
     return RankingDataset(
-        ordered(rows.features),
+        features,
         judgments,
         rows.feature_names,
-        values.get("positions"),
+        positions,
         attributes,
         source,
         rows.sparse,
-        rows.notes + notes,
-        order,
+        rows.notes + notes + _missed_notes(judgments, groups),
+        file_rows,
         columns or {},
         rows.categories,
     )
@@ -185,7 +203,7 @@ def limited(
 
 def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] | None, tuple[str, ...]]:
     starts, ids = rows.block_starts, rows.block_ids
-    boundaries = np.append(starts, len(rows.features)).astype(np.int64)
+    boundaries = np.append(starts, rows.values["labels"].size).astype(np.int64)
     _, first, which = np.unique(ids, return_index=True, return_inverse=True)
     if len(first) == len(ids):
         return QueryGroups(boundaries, ids), None, ()
@@ -229,13 +247,64 @@ def _per_query(
     return firsts
 
 
-def _means(
-    values: NDArray[np.float64], starts: NDArray[np.int64], sizes: NDArray[np.int64]
+def _refuse_missed_again(
+    ids: NDArray[Any], groups: QueryGroups, retrieved: NDArray[np.bool_], place: Callable[[int], str]
+) -> None:
+    """Raise if a missed document (n_rows,) is in its query twice, which would count it twice."""
+    names, number = np.unique(ids, return_inverse=True)
+    key = np.repeat(np.arange(groups.n_queries), groups.sizes) * len(names) + number
+    _, first, which = np.unique(key, return_index=True, return_inverse=True)
+    again = np.flatnonzero(first[which] != np.arange(key.size))
+    again = again[~(retrieved[again] & retrieved[first[which[again]]])]
+    if again.size:
+        row = int(again[0])
+        before = int(first[which[row]])
+        kinds = ["a candidate" if retrieved[each] else "missed" for each in (row, before)]
+        found = f"document {str(ids[row])!r} of query {groups.name(groups.query_of(row))!r} is {kinds[0]} here and "
+        found += f"{kinds[1]} at {place(before)} ({count_of(again.size, 'such row')})"
+        raise DataError.at(place(row), found, "one row for each document of a query")
+
+
+def _query_weights(
+    weights: NDArray[np.float64],
+    groups: QueryGroups,
+    retrieved: NDArray[np.bool_] | None,
+    place: Callable[[int], str],
 ) -> NDArray[np.float64]:
-    """Mean of each query's rows; exactly their value where all are equal, which a rounded sum would miss."""
-    equal = np.minimum.reduceat(values, starts) == np.maximum.reduceat(values, starts)
-    means: NDArray[np.float64] = np.where(equal, values[starts], np.add.reduceat(values, starts) / sizes)
+    """Mean of each query's candidates, of its missed documents where it has none."""
+    if retrieved is not None:
+        counts = retrieved | ~np.repeat(groups.any(retrieved), groups.sizes)
+        absent = np.flatnonzero(counts & np.isnan(weights))
+        if absent.size:
+            row = int(absent[0])
+            found = f"query {groups.name(groups.query_of(row))!r} has no candidate, and this missed document no weight"
+            raise DataError.at(place(row), found, "a weight >= 0")
+        weights, sizes = weights[counts], groups.sum(counts, np.int64)
+        groups = QueryGroups(np.concatenate(([0], np.cumsum(sizes))), groups.ids)
+    lowest = groups.min(weights)
+    # exactly their value where all are equal, which a rounded sum would miss
+    means: NDArray[np.float64] = np.where(
+        lowest == groups.max(weights), lowest, groups.sum(weights) / groups.sizes
+    )
     return means
+
+
+def _missed_notes(judgments: Judgments, everything: QueryGroups) -> tuple[str, ...]:
+    """How much was missed, of the rows of candidates and missed documents; nothing where nobody said so."""
+    if judgments.missed is None:
+        return ()
+    groups, n = judgments.groups, judgments.missed.labels.size
+    n_unjudged = everything.n_rows - groups.n_rows - n
+    if not n and not n_unjudged:
+        return ("nothing was missed: `retrieved` is 1 in all rows",)
+    n_queries, n_without = len(np.unique(judgments.missed.queries)), int(np.count_nonzero(~groups.with_rows))
+    notes = [f"{count_of(n, 'judged document')} of {count_of(n_queries, 'query')} {plural('was', n)} missed"]
+    if n_without:
+        notes.append(f"{count_of(n_without, 'query')} {plural('has', n_without)} no candidate")
+    if n_unjudged:
+        left_out = count_of(n_unjudged, "missed document")
+        notes.append(f"{left_out} that nobody judged {plural('is', n_unjudged)} counted nowhere")
+    return ("; ".join(notes) + " (`retrieved`)",)
 
 
 def without_unjudged(

@@ -21,6 +21,8 @@ from ltr_harness.wording import count_of
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 
 
+_FLAG = "0 or 1 (or false and true): whether the document was a candidate"
+_FLAGS = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
 _QUOTED = 60  # characters of a value that messages quote
 _QUERY_ID = "a query id"
 _LOOKED_AT = 1000  # bad cells of a column, for examples of their values
@@ -60,6 +62,10 @@ class OpenedTable(ABC):
     @abstractmethod
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
         """The named columns."""
+
+    def read_of(self, rows: NDArray[np.bool_], numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+        """The named columns, whose numbers matter in the given rows (n_rows,) alone."""
+        return self.read(numbers, texts)
 
     def place(self, row: int) -> str:
         """Where a row stands, for messages: the file, and the row counted from 1."""
@@ -114,45 +120,53 @@ class TableColumns:
         self._options = options
         self.n_beyond = 0
         self.problems: list[Problem] = []
-        label, weight, position, document = (
-            roles.get(role) for role in ("labels", "weights", "positions", "document_ids")
+        label, weight, position, document, retrieved = (
+            roles.get(role) for role in ("labels", "weights", "positions", "document_ids", "retrieved")
         )
         mapped = label if options.grades else None
         numbers = [*(name for name in (label, weight, position) if name and name != mapped), *subtopics]
-        texts = [*query, *(name for name in (document, mapped) if name), *attributes]
+        texts = [*query, *(name for name in (document, mapped, retrieved) if name), *attributes]
         quantities = [name for name in features if name not in categorical]
         try:
-            if table.schema is None:
-                numbers, texts = [*quantities, *numbers], [*texts, *categorical]
-            else:
+            if table.schema is not None:
                 refuse_types(table.path, table.schema, [*quantities, *numbers])
-            columns = table.read(numbers, texts)
+            elif retrieved is None:
+                numbers, texts = [*quantities, *numbers], [*texts, *categorical]
+            columns = of_features = table.read(numbers, texts)
+            self.n_rows = len(columns)
+            self.retrieved = None if retrieved is None else self._flags(columns, retrieved)
+            if table.schema is None and self.retrieved is not None:
+                of_features = table.read_of(self.retrieved, quantities, list(categorical))
         except DataError as error:
             raise DataError(self._with_cures(error.problems, label, quantities, categorical)) from None
-        self.n_rows = len(columns)
+        rows = slice(None) if self.retrieved is None else self.retrieved
 
         self.query_ids = self._query_ids(columns, query) if query else None
         self.values: dict[str, NDArray[Any]] = {
             "labels": self._labels(columns, label) if label else np.zeros(self.n_rows)
         }
-        self.features = np.empty((self.n_rows, len(features)), dtype=np.float32)
+        if self.retrieved is not None:
+            self.values["retrieved"] = self.retrieved
+        n_candidates = self.n_rows if self.retrieved is None else int(self.retrieved.sum())
+        self.features = np.empty((n_candidates, len(features)), dtype=np.float32)
         self.categories: dict[str, tuple[str, ...]] = {}
         for j, name in enumerate(features):
             if name in categorical:
-                values = columns if table.schema is None else table.read([], [name])
+                values = of_features if table.schema is None else table.read([], [name])
                 self.features[:, j] = self._codes(values, name)
                 continue
             # One by one where that costs nothing: the table and the matrix need not be in memory together.
-            values = columns if table.schema is None else table.read([name], [])
+            values = of_features if table.schema is None else table.read([name], [])
             with np.errstate(over="ignore", under="ignore"):
-                self.features[:, j] = values.numbers(name)
-            beyond = np.isinf(self.features[:, j])
+                self.features[:, j] = values.numbers(name)[rows]
             if options.beyond_float32 == "error":
+                beyond = np.zeros(self.n_rows, dtype=bool)
+                beyond[rows] = np.isinf(self.features[:, j])
                 self._report(beyond, name, values, _FINITE)
             else:
                 self.n_beyond += within_float32(self.features[:, j], options.beyond_float32)
         if weight:
-            self.values["weights"] = self._grades(columns, weight, "a weight >= 0")
+            self.values["weights"] = self._grades(columns, weight, "a weight >= 0", missed_too=False)
         if position:
             self.values["positions"] = self._positions(columns, position)
         if document:
@@ -210,8 +224,24 @@ class TableColumns:
         self._report(np.isnan(labels), name, columns, self._options.mapped_labels)
         return labels
 
+    def _flags(self, columns: Columns, name: str) -> NDArray[np.bool_]:
+        column, values = columns[name], np.zeros(self.n_rows)
+        coding = coded(column)
+        if coding is not None:
+            codes, texts = coding
+            known = np.array([*(_FLAGS.get(text.strip().lower(), np.nan) for text in texts), np.nan])
+            values = known[np.where(np.isnan(codes), -1, codes).astype(np.int64)]
+        elif is_numeric(column.type):
+            values = columns.numbers(name)
+        else:
+            self._refuse(f"column {name!r} has the type {column.type}", _FLAG)
+        self._report(~np.isin(values, (0, 1)), name, columns, _FLAG)
+        flags: NDArray[np.bool_] = values == 1
+        return flags
+
     def _codes(self, columns: Columns, name: str) -> NDArray[np.float32]:
-        coding = coded(columns[name])
+        column = columns[name]
+        coding = coded(column if self.retrieved is None else column.filter(self.retrieved))
         if coding is not None and len(coding[1]) <= MOST_CATEGORIES:
             self.categories[name] = coding[1]
             return coding[0]
@@ -223,7 +253,7 @@ class TableColumns:
             f"at most {MOST_CATEGORIES:,} texts or integers",
             "name the columns to use with `features:`",
         )
-        return np.full(self.n_rows, np.nan, dtype=np.float32)
+        return np.full(len(self.features), np.nan, dtype=np.float32)
 
     def _query_ids(self, columns: Columns, names: Sequence[str]) -> NDArray[np.str_]:
         first, *others = (self._texts(columns, name, _QUERY_ID) for name in names)
@@ -281,18 +311,30 @@ class TableColumns:
         return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=np.str_)
 
     def _grades(
-        self, columns: Columns, name: str, expected: str, besides: float | None = None
+        self,
+        columns: Columns,
+        name: str,
+        expected: str,
+        besides: float | None = None,
+        *,
+        missed_too: bool = True,
     ) -> NDArray[np.float64]:
         values = columns.numbers(name)
         good = np.isfinite(values) & (values >= 0)
+        if not missed_too:
+            good |= self._dispensable(values)
         self._report(~(good if besides is None else good | (values == besides)), name, columns, expected)
         return values
 
     def _positions(self, columns: Columns, name: str) -> NDArray[np.int32]:
         values = columns.numbers(name)
         good = (values >= 0) & (values < 2**31) & (values == np.floor(values))
-        self._report(~good, name, columns, "an integer >= 0")
+        self._report(~(good | self._dispensable(values)), name, columns, "an integer >= 0")
         return np.where(good, values, 0).astype(np.int32)
+
+    def _dispensable(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Missed documents without a value (n_rows,)."""
+        return np.isnan(values) & (False if self.retrieved is None else ~self.retrieved)
 
     def _refuse(self, found: str, expected: str, cure: str = "") -> None:
         self.problems.append(Problem(str(self.table.path), found, expected, cure))

@@ -211,6 +211,12 @@ class TableReader(FileReader, ValueOptions):
         default=None,
         description="Column that names the document. Default: `document_id`, if there is one and it is nowhere empty.",
     )
+    retrieved: str | None = Field(
+        default=None,
+        description="Column with 1 (or true) for candidates and 0 (or false) for missed documents: judged ones that "
+        "the retriever did not return. They count in ideal lists and numbers of relevant documents; nothing is learned "
+        "from them, and their features are not read.",
+    )
     attributes: tuple[str, ...] = Field(
         default=(),
         description="Columns that describe the query, equal in all its rows, to slice results by.",
@@ -300,6 +306,7 @@ class TableReader(FileReader, ValueOptions):
             "weights": self.weight,
             "positions": self.position,
             "document_ids": self.document_id,
+            "retrieved": self.retrieved,
         }
         subtopics = self.subtopics if self._labelled else ()
         parts = []
@@ -380,7 +387,11 @@ class TableReader(FileReader, ValueOptions):
 
     def roles(self) -> list[str]:
         """Columns that are something else than features."""
-        optional = [name for name in (self.weight, self.position, self.document_id) if name is not None]
+        optional = [
+            name
+            for name in (self.weight, self.position, self.document_id, self.retrieved)
+            if name is not None
+        ]
         labels = [self.label] if self._labelled and self.relevance is None else []
         return [*self.query_columns, *labels, *optional, *self.attributes, *self.subtopics]
 
@@ -397,6 +408,9 @@ class TableReader(FileReader, ValueOptions):
             yield f"{' and '.join(given)} beside relevance; expected one of them: the rule says what a row is worth"
         if len(self.query_columns) > 1:
             yield "query of several columns beside relevance; expected one: join them in the file"
+        rule = self.relevance
+        if self.retrieved and rule and (rule.estimates or rule.by_list):
+            yield "retrieved beside relevance that depends on ranks; missed documents have none"
         both = sorted({*self.no_features()} & {*self._named_features()})
         if both:
             yield f"features names {', '.join(both)}, of which relevance makes labels; expected other columns"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pyarrow import csv, parquet
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
@@ -17,6 +18,7 @@ from ltr_harness.dataset import fingerprint_dataset
 from ltr_harness.known_sets import SETS, Archive, Counts, KnownSet
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor
+from ltr_harness.readers.parquet import Parquet
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
@@ -210,6 +212,39 @@ def test_split_by_a_column(tmp_path: Path, capsys: pytest.CaptureFixture[str], w
         assert not set(days["train"]) & set(days["test"])
     if way == "--by-time":
         assert set(days["test"]) == {8, 9}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".txt"])
+def test_split_keeps_missed_documents(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], suffix: str
+) -> None:
+    rows = [
+        f"q{q},{q % 3},{'' if q % 2 else q},{1 - q % 2}\n" for q in range(10)
+    ]  # every other query has no candidate
+    rows += [f"q{q},1,,0\n" for q in range(10)]  # scattered
+    file = tmp_path / "log.csv"
+    kind: type[Csv | Parquet] = Csv
+    file.write_text("query_id,label,f,found\n" + "".join(rows))
+    if suffix == ".parquet":
+        table, file, kind = csv.read_csv(file), tmp_path / "log.parquet", Parquet
+        parquet.write_table(table, file)
+    said = ("--column", "retrieved=found", "--column", "regroup=true", "--format", suffix)
+    code, out, _ = run(capsys, "data", "split", file, "-o", tmp_path / "p", "--test", "0.4", *said)
+    assert code == 0
+    whole = kind(retrieved="found", regroup=True).read([file.name], tmp_path)
+    sizes = []
+    for part in ("test", "train"):
+        named = (line.split("\t") for line in (tmp_path / "p" / "splits.tsv").read_text().splitlines())
+        queries = np.flatnonzero(np.isin(whole.groups.ids, [query for query, of in named if of == part]))
+        expected = whole.take(queries)
+        assert expected.judgments.missed is not None
+        sizes.append(
+            f"{queries.size} queries, {expected.n_rows} rows, {expected.judgments.missed.labels.size} missed"
+        )
+        if suffix != ".txt":
+            found = kind(retrieved="found", regroup=True).read([f"{part}{suffix}"], tmp_path / "p")
+            assert fingerprint_dataset(found) == fingerprint_dataset(expected)
+    assert [line.partition(": ")[2].removesuffix(" documents") for line in out.splitlines()] == sizes[::-1]
 
 
 @pytest.mark.long

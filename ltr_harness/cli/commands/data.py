@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ltr_harness.readers.csv import Delimited
     from ltr_harness.readers.reader import Reader
     from ltr_harness.readers.table_part import OpenedTable
+    from ltr_harness.readers.tables import TableReader
 
     Parts = Mapping[str, NDArray[np.int64]]
 
@@ -175,6 +176,9 @@ def data_split(
 
     Columns named here describe the query and must be the same in all its rows.
     """
+    from ltr_harness.cache import DataCache
+    from ltr_harness.readers.tables import TableReader
+
     by = {"time": by_time, "together": together, "strata": stratify}
     given = {what: column for what, column in by.items() if column is not None}
     if len(given) > 1:
@@ -193,15 +197,16 @@ def data_split(
             raise UsageError(f"column {column!r}: {name} files have no columns; expected csv or parquet")
         if not any(option.startswith("attributes=") for option in said):
             said = (*said, f"attributes=[{column}]")
-    dataset = data_source.read_files(files, name, said)
+    reader = data_source.with_columns(data_source.made_reader(name, said), files[0])
+    dataset = DataCache().read(reader, list(map(str, files)), Path()).dataset
     form = name if name == "lightgbm" and suffix is None else None
     if suffix is None:  # .txt.gz of rows.v2.txt.gz
         suffix = Path(bare_name(files[0].name)).suffix + suffix_of(files[0].name)
-    tables = tables_of(data_source.made_reader(name, said), files, suffix)
+    tables = tables_of(reader, files, suffix)
     for fold, parts in _divided(dataset, shares, folds, given, seed).items():
         paths = {part: output / fold / f"{part}{suffix}" for part in parts}
-        if tables:
-            copy_rows(tables, dataset, parts, paths)
+        if tables and isinstance(reader, TableReader):
+            copy_rows(reader, tables, dataset, parts, paths)
             notes = [f"read it with the options {' '.join(said)}"] if said else []
         else:
             notes = _write(dataset, parts, paths, form)
@@ -246,7 +251,11 @@ def _say_parts(dataset: RankingDataset, parts: Parts, paths: Mapping[str, Path],
     for part, queries in parts.items():
         n_rows = int(dataset.groups.sizes[queries].sum())
         part_of |= dict.fromkeys(queries.tolist(), part)
-        say(f"wrote {paths[part]}: {counts(query=len(queries), row=n_rows)}")
+        missed = dataset.judgments.take(queries).missed
+        size = counts(query=len(queries), row=n_rows)
+        if missed is not None:
+            size += f", {count_of(missed.labels.size, 'missed document')}"
+        say(f"wrote {paths[part]}: {size}")
     say_notes(notes)
     assignment = next(iter(paths.values())).with_name("splits.tsv")
     with whole_files(assignment) as temporary:
@@ -271,7 +280,11 @@ def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[Opened
 
 
 def copy_rows(
-    tables: Sequence[OpenedTable], dataset: RankingDataset, parts: Parts, paths: Mapping[str, Path]
+    reader: TableReader,
+    tables: Sequence[OpenedTable],
+    dataset: RankingDataset,
+    parts: Parts,
+    paths: Mapping[str, Path],
 ) -> None:
     """Write the rows of each part's queries as they stand, in the order of the files; all parts appear whole, or none.
 
@@ -280,6 +293,7 @@ def copy_rows(
     import numpy as np
 
     from ltr_harness.readers.csv import Delimited
+    from ltr_harness.readers.table_part import TableColumns, joined
 
     for table in tables[1:]:
         if table.columns != tables[0].columns:
@@ -288,9 +302,16 @@ def copy_rows(
     number = np.full(dataset.n_queries, -1)
     for i, queries in enumerate(parts.values()):
         number[queries] = i
-    of_row = np.repeat(number, dataset.groups.sizes)
-    if dataset.file_order is not None:
-        of_row = of_row[dataset.file_order]
+    if dataset.judgments.missed is not None:  # whose rows are none of the dataset's
+        named = dict(zip(dataset.groups.ids.tolist(), number.tolist(), strict=True))
+        parts_read = [TableColumns(table, (), {}, reader, query=reader.query_columns) for table in tables]
+        rows = joined(parts_read, (), [])
+        of_block = np.array([named[query] for query in rows.block_ids.tolist()])
+        of_row = np.repeat(of_block, np.diff(np.append(rows.block_starts, rows.file_starts[-1])))
+    else:
+        of_row = np.repeat(number, dataset.groups.sizes)
+        if dataset.file_order is not None:
+            of_row = of_row[dataset.file_order]
     with ExitStack() as stack:
         targets = [stack.enter_context(whole_files(paths[part]))(paths[part]) for part in parts]
         if texts := [table for table in tables if isinstance(table, Delimited)]:
