@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.groups import Judgments, QueryGroups, Several
 from ltr_harness.wording import count_of, named
 
 
@@ -34,6 +34,7 @@ class RankingDataset:
         columns: role to the column that has it in the files, such as ``{"query": "search_id"}``; empty where
             columns have no names.
         categories: name of each categorical feature that was text to its texts; the features hold places in them.
+        several: the judgments that labels were made of, where documents have several; else None.
     """
 
     features: NDArray[np.float32]
@@ -47,6 +48,7 @@ class RankingDataset:
     file_rows: NDArray[np.int64] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    several: Several | None = None
 
     def __repr__(self) -> str:
         size = f"{count_of(self.n_queries, 'query')}, {count_of(self.n_rows, 'row')}"
@@ -112,6 +114,7 @@ class RankingDataset:
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
             notes=tuple(notes),
             file_rows=rows if self.file_rows is None else self.file_rows[rows],
+            several=None if self.several is None else self.several.take(queries),
         )
 
     def take(self, queries: NDArray[np.int64], source: str | None = None) -> RankingDataset:
@@ -133,6 +136,7 @@ class RankingDataset:
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
             source=self.source if source is None else source,
             file_rows=None if self.file_rows is None else self.file_rows[rows],
+            several=None if self.several is None else self.several.take(queries),
         )
 
 

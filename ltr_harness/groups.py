@@ -345,15 +345,43 @@ class Missed:
 
     def take(self, queries: NDArray[np.int64]) -> Missed:
         """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
-        first = np.searchsorted(self.queries, queries)
-        counts = np.searchsorted(self.queries, queries, side="right") - first
-        rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        numbers, rows = _taken(self.queries, queries)
         return Missed(
-            np.repeat(np.arange(queries.size), counts),
+            numbers,
             self.labels[rows],
             None if self.document_ids is None else self.document_ids[rows],
             None if self.subtopics is None else self.subtopics.take(rows),
         )
+
+
+def _taken(
+    owners: NDArray[np.int64], queries: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For ascending `owners` (n_rows,), the rows of the given queries (n_kept,), and which of those each is of."""
+    first = np.searchsorted(owners, queries)
+    counts = np.searchsorted(owners, queries, side="right") - first
+    rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    return np.repeat(np.arange(queries.size), counts), rows
+
+
+@dataclass(frozen=True, eq=False)
+class Several:
+    """Judgments before several of one document became one label; how far they agree is in the data card.
+
+    Attributes:
+        queries: int64 (n_judgments,), ascending: the number of each one's query.
+        documents: int64 (n_judgments,): equal for the judgments of one document, else different in all queries.
+        grades: float64 (n_judgments,), finite.
+    """
+
+    queries: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    grades: NDArray[np.float64]
+
+    def take(self, queries: NDArray[np.int64]) -> Several:
+        """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
+        numbers, rows = _taken(self.queries, queries)
+        return Several(numbers, self.documents[rows], self.grades[rows])
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_
 from ltr_harness.errors import ConfigError, DataError, Problem, UsageError
 from ltr_harness.files import sources_digest
 from ltr_harness.inspection import Finding, data_card, lint
+from ltr_harness.inspection.agreement import agreement
 from ltr_harness.inspection.candidates import candidate_recall
 from ltr_harness.own_files import admitted
 from ltr_harness.readers.rows import check_alignment, occurring, with_categories, with_columns
@@ -184,6 +185,7 @@ class FoldReader:
             n_without_relevant=int(np.count_nonzero(part.judgments.n_relevant == 0)),
             n_features=part.n_features,
             candidates=candidate_recall(part),
+            agreement=agreement(part),
             files=digests,
         )
 

@@ -1,5 +1,6 @@
 """Candidate recall: how many of the relevant documents a ranking of the candidates can show, in total and by slice."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,7 +70,7 @@ def candidate_recall(dataset: RankingDataset) -> tuple[CandidateRecall, ...]:
     return tuple(map(of, [everything, *query_slices(dataset.query_attributes)]))
 
 
-def recall_lines(recalls: tuple[CandidateRecall, ...]) -> list[str]:
+def recall_lines(recalls: Sequence[CandidateRecall]) -> list[str]:
     """A line of all queries, and one for each attribute; nothing where nobody said which documents were candidates."""
     if not recalls:
         return []

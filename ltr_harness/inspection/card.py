@@ -13,6 +13,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.groups import QueryGroups
+from ltr_harness.inspection.agreement import Agreement, agreement
 from ltr_harness.inspection.candidates import CandidateRecall, candidate_recall
 from ltr_harness.metrics import bind
 from ltr_harness.metrics.ndcg import NDCG
@@ -294,9 +295,9 @@ class SplitCard:
     n_alike: int  # of those, queries at least half of whose rows other queries of the split have too
     n_forced_ties: int  # rows with the same features as another row of the same query, but another label
     random_ndcg: float  # NDCG@10 that random order gives, by the candidates' ideal list, as the features'
-    candidates: tuple[
-        CandidateRecall, ...
-    ]  # of all queries and of slices; empty where nobody said what was missed
+    # of all queries and of slices; empty where nobody said what was missed, or no document has several judgments
+    candidates: tuple[CandidateRecall, ...]
+    agreement: tuple[Agreement, ...]
     n_sampled: int  # queries that `random_ndcg` and the features' NDCG are computed on
     features: tuple[FeatureFacts, ...]
     notes: tuple[str, ...]
@@ -357,6 +358,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         n_forced_ties=_n_forced_ties(content.rows, labels, groups.sizes) if names else 0,
         random_ndcg=random,
         candidates=candidate_recall(dataset),
+        agreement=agreement(dataset),
         n_sampled=sample.n_queries,
         features=tuple(FeatureFacts(*of_one) for of_one in facts),
         notes=dataset.notes,
@@ -513,7 +515,8 @@ def _split_facts(split: SplitCard) -> dict[str, Any]:
     facts["grades"] = {f"{grade:g}": n for grade, n in split.grades.items()}
     facts["random_ndcg"] = json_value(split.random_ndcg)
     facts["features"] = json_value(split.features)
-    facts["candidates"] = json_value(split.candidates)
-    if not split.candidates:
-        del facts["candidates"]
+    for some in ("candidates", "agreement"):
+        facts[some] = json_value(facts[some])
+        if not facts[some]:
+            del facts[some]
     return facts

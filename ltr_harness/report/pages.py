@@ -10,11 +10,12 @@ from ltr_harness.comparison.data_sets import AcrossDataSets, AcrossModel
 from ltr_harness.comparison.power import ModelPlan, PowerPlan
 from ltr_harness.files import write_whole
 from ltr_harness.inspection import DataCard, FeatureFacts, Finding, SplitCard
+from ltr_harness.inspection.agreement import agreement_lines
 from ltr_harness.inspection.candidates import recall_lines
 from ltr_harness.inspection.lints import one_a_cause
 from ltr_harness.report import blocks, charts, html, markdown
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Report, Section, Table
-from ltr_harness.report.sections.data import recall_tables
+from ltr_harness.report.sections.data import agreement_blocks, recall_tables
 from ltr_harness.wording import count_of, json_text, named, plural, text_table
 
 # ---- power ---------------------------------------------------------------------------------------------
@@ -201,13 +202,16 @@ FORMATS = ("html", "md")
 
 def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report:
     """What is in the data, the worrying first."""
-    recalls = {split.name: split.candidates for split in card.splits}
+    truth = [
+        *recall_tables({split.name: split.candidates for split in card.splits}),
+        *agreement_blocks({split.name: split.agreement for split in card.splits}),
+    ]
     return Report(
         title,
         (),
         (
             Section("verdict", (_card_banner(findings), *_findings(findings))),
-            Section("splits", (Heading("Splits"), _splits(card), _grades(card), *recall_tables(recalls))),
+            Section("splits", (Heading("Splits"), _splits(card), _grades(card), *truth)),
             *((Section("overlaps", _overlaps(card), DETAIL),) if card.overlaps else ()),
             Section("features", (Heading("Features"), *(_features(split) for split in card.splits)), DETAIL),
         ),
@@ -265,7 +269,8 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
                 f"{split.name}: best single features by NDCG@10: {listed} (random order {split.random_ndcg:.4f}; "
                 f"{count_of(split.n_sampled, 'query')})"
             )
-        lines += [f"{split.name}: {line}" for line in recall_lines(split.candidates)]
+        truth = (*recall_lines(split.candidates), *agreement_lines(split.agreement))
+        lines += [f"{split.name}: {line}" for line in truth]
         lines += [f"{split.name}: note: {note}" for note in split.notes]
     lines += ["", *map(str, findings)] if findings else []
     return "\n".join(lines) + "\n"

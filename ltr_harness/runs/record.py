@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from ltr_harness.inspection import Finding
+from ltr_harness.inspection.agreement import Agreement
 from ltr_harness.inspection.candidates import CandidateRecall
 from ltr_harness.own_files import is_own_file
 from ltr_harness.stored import Amount, Count, Stored, SweepPoint, read_stored
@@ -63,7 +64,8 @@ class SplitFacts(Stored):
     n_rows: Count
     n_without_relevant: Count
     n_features: Count
-    candidates: tuple[CandidateRecall, ...] = ()  # of all queries and of slices
+    candidates: tuple[CandidateRecall, ...] = ()  # of all queries and of slices, as the next one
+    agreement: tuple[Agreement, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)  # path relative to data.root -> SHA-256
 
 

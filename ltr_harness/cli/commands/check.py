@@ -31,6 +31,7 @@ def command(
     """
     from ltr_harness.experiment.check import each_once, memory_estimate
     from ltr_harness.experiment.experiment import prepare, read
+    from ltr_harness.inspection.agreement import agreement_lines
     from ltr_harness.inspection.candidates import recall_lines
     from ltr_harness.inspection.lints import one_a_cause
     from ltr_harness.metrics.core.cautions import cautions
@@ -47,7 +48,7 @@ def command(
             blank = f", {n_blank:,} without relevant documents" if n_blank else ""
             size = counts(query=facts.n_queries, row=facts.n_rows, feature=facts.n_features)
             say(f"{place}: {size}{blank}")
-            for line in recall_lines(facts.candidates):
+            for line in (*recall_lines(facts.candidates), *agreement_lines(facts.agreement)):
                 say(f"{place}: {line}")
     for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
         say(features)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from ltr_harness.inspection.agreement import Agreement
 from ltr_harness.inspection.candidates import CandidateRecall
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.readers.reader import grades_in_words
@@ -50,6 +51,7 @@ def section(data: ReportData) -> list[Block]:
         ),
     ]
     blocks += recall_tables({f"{one.fold} {one.name}": one.facts.candidates for one in splits})
+    blocks += agreement_blocks({f"{one.fold} {one.name}": one.facts.agreement for one in splits})
     grades, rules = (
         [record.reading[what] for record in data.records if record.reading.get(what)]
         for what in ("grades", "relevance")
@@ -115,6 +117,29 @@ def recall_tables(recalls: Mapping[str, Sequence[CandidateRecall]]) -> list[Bloc
         table = Table.of("candidates-by-slice", "Candidate recall by slice.", parts, split | columns)
         blocks.append(Details("Candidate recall by slice", (table,)))
     return blocks
+
+
+def agreement_blocks(agreements: Mapping[str, Sequence[Agreement]]) -> list[Block]:
+    """Agreement of several judgments of a document; nothing where documents have one by definition."""
+    rows = [(place, one) for place, own in agreements.items() for one in own if one.n_documents]
+    if not rows:
+        return []
+    alpha = "1: all judgments of a document are equal; 0: they agree as by chance"
+    columns: dict[Column, Callable[[tuple[str, Agreement]], Cell]] = {
+        Column("Split"): itemgetter(0),
+        Column("Queries"): lambda row: f"{row[1].attribute} {row[1].label}".strip() or "all",
+        Column("Documents with several judgments", "count"): lambda row: row[1].n_documents,
+        Column("Judgments", "count"): lambda row: row[1].n_judgments,
+        Column("Pairs of equal grades", "percent"): lambda row: row[1].equal,
+        Column("Alpha", "metric", hint=alpha): lambda row: row[1].ordinal,
+        Column("Nominal alpha", "metric", hint="of grades without their order"): lambda row: row[1].nominal,
+    }
+    said = "Agreement of several judgments of a document: Krippendorff's alpha, undefined where all grades are equal."
+    bound = (
+        "Labels that judges disagree on bound what any metric can tell: a part of each difference between models is a "
+        "difference between judges. Krippendorff recommends an alpha of 0.8, and 0.667 for tentative conclusions."
+    )
+    return [Table.of("agreement", said, rows, columns), Paragraph(bound, "note")]
 
 
 def _splits(data: ReportData) -> list[_Split]:

@@ -1,0 +1,99 @@
+"""Agreement of several judgments of a document: Krippendorff's alpha and the share of equal grades, by slice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.inspection.slices import QuerySlice, query_slices
+from ltr_harness.wording import count_of, four_decimals, none_if_undefined
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Agreement on the documents of some of the queries."""
+
+    attribute: str  # what the queries share, such as market; "" for all queries
+    label: str
+    n_documents: int  # judged several times
+    n_judgments: int  # of those documents
+    # equal to nominal: None without such a document; alpha is None, too, where all grades are equal
+    equal: float | None  # share of equal grades among the pairs of judgments of a document
+    ordinal: float | None  # Krippendorff's alpha of grades in their order
+    nominal: float | None  # Krippendorff's alpha of grades as names
+
+
+def alphas(documents: NDArray[np.int64], grades: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Share of equal pairs, ordinal and nominal alpha, NaN where undefined, of documents judged twice and more.
+
+    Alpha is 1 - D_o / D_e: the disagreement of two judgments of a document, over that of any two judgments. It is 1
+    where all agree, and 0 where they agree as by chance. A document of m judgments counts m times, whoever judged;
+    missing judgments need no care. The disagreement of two grades is 1 if they differ (nominal), and the square of the
+    number of judgments between them (ordinal), which is the squared difference of their mid-ranks. So the ordinal D_o
+    is the variance within documents, and D_e the variance of all judgments (half of the disagreement, both).
+
+    Source: Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011); "Content Analysis" (4th ed., 2019), 12.3.
+
+    Shapes: `documents` and `grades` (n_judgments,).
+
+    Example:
+        >>> alphas(np.array([0, 0, 1, 1]), np.array([0.0, 1.0, 2.0, 2.0]))  # mid-ranks 0.5, 1.5, 3, 3
+        (0.5, 0.8333333333333334, 0.4)
+    """
+    _, document, sizes = np.unique(documents, return_inverse=True, return_counts=True)
+    _, grade, counts = np.unique(grades, return_inverse=True, return_counts=True)
+    n = grade.size
+    ranks = (np.cumsum(counts) - counts / 2)[grade]
+    within = (ranks - (np.bincount(document, ranks) / sizes)[document]) ** 2
+    _, cell, alike = np.unique(document * counts.size + grade, return_index=True, return_counts=True)
+    pairs = sizes * (sizes - 1)
+    equal = np.bincount(document[cell], alike * (alike - 1.0), sizes.size)
+    share = float(equal.sum() / pairs.sum()) if n else np.nan
+    if counts.size < 2:
+        return share, np.nan, np.nan
+    observed = (np.bincount(document, within) * sizes / (sizes - 1)).sum() / n
+    expected = ((ranks - ranks.mean()) ** 2).sum() / (n - 1)
+    differ = ((pairs - equal) / (sizes - 1)).sum() / n
+    by_chance = (n**2 - (counts.astype(np.float64) ** 2).sum()) / (n * (n - 1))
+    return share, float(1 - observed / expected), float(1 - differ / by_chance)
+
+
+def agreement(dataset: RankingDataset) -> tuple[Agreement, ...]:
+    """Of all queries, then of each slice by an attribute; nothing where documents have one judgment by definition."""
+    several = dataset.several
+    if several is None:
+        return ()
+    _, which, sizes = np.unique(several.documents, return_inverse=True, return_counts=True)
+    again = (sizes > 1)[which]
+    everything = QuerySlice("", "", np.ones(dataset.n_queries, dtype=bool))
+
+    def of(part: QuerySlice) -> Agreement:
+        some = again & part.queries[several.queries]
+        found = alphas(which[some], several.grades[some])
+        equal, ordinal, nominal = map(none_if_undefined, found)
+        n_documents = int(np.unique(which[some]).size)
+        return Agreement(part.attribute, part.label, n_documents, int(some.sum()), equal, ordinal, nominal)
+
+    return tuple(map(of, [everything, *query_slices(dataset.query_attributes)]))
+
+
+def agreement_lines(found: Sequence[Agreement]) -> list[str]:
+    """A line of all queries, and one for each attribute; nothing where documents have one judgment by definition."""
+    if not found:
+        return []
+    whole, *parts = found
+    if whole.equal is None:
+        return ["agreement: no document has several judgments"]
+    alpha = "Krippendorff's alpha is undefined, because all grades are equal"
+    if whole.ordinal is not None:
+        alpha = (
+            f"Krippendorff's alpha {four_decimals(whole.ordinal)} (nominal {four_decimals(whole.nominal)})"
+        )
+    judged = f"{count_of(whole.n_documents, 'document')} with {whole.n_judgments:,} judgments"
+    lines = [f"agreement on {judged}: {whole.equal:.1%} of the pairs have equal grades; {alpha}"]
+    for attribute in dict.fromkeys(part.attribute for part in parts):
+        own = [f"{part.label} {four_decimals(part.ordinal)}" for part in parts if part.attribute == attribute]
+        lines.append(f"alpha by {attribute}: {', '.join(own)}")
+    return lines
