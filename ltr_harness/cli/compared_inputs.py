@@ -12,6 +12,7 @@ from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
 from ltr_harness.comparison.gates import Gate
 from ltr_harness.comparison.inputs import name_among
+from ltr_harness.comparison.ledger import counted
 from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
@@ -121,6 +122,7 @@ class ComparedInputs:
         common_queries: bool,
         *,
         primary_alone: bool = False,
+        ledger: bool = True,
         **more: Any,
     ) -> Comparison:
         """The comparison, by all metrics or by the one that decides; the baseline may be called by run tag or file."""
@@ -128,14 +130,16 @@ class ComparedInputs:
             baseline = self.declared_baseline
         elif self._rankings is not None:
             baseline = self._rankings.named(baseline)
-        return compare(
+        comparison = compare(
             *self.items,
             metrics=self.metrics and self.metrics[:1] if primary_alone else self.metrics,
             baseline=baseline,
             common_queries=common_queries,
+            ledger=False,  # the items may be runs measured anew
             **asdict(method),
             **more,
         )
+        return counted(comparison, self.runs) if ledger else comparison
 
     def _evaluated(
         self, files: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]

@@ -206,6 +206,13 @@ def method(*names: str) -> Callable[[F], F]:
     return add
 
 
+no_ledger = click.option(
+    "--no-ledger",
+    is_flag=True,
+    help="Do not count this comparison in looks.jsonl, which says how often these test queries decided.",
+)
+
+
 strict = click.option(
     "--strict",
     is_flag=True,

@@ -24,6 +24,7 @@ def compare(
     common_queries: bool = False,
     convention: str | None = None,
     qrels: Any = None,
+    ledger: bool = True,
     **options: Any,
 ) -> Comparison:
     """Which of these rankers is better, by how much, how sure: over the same queries, at a fixed K.
@@ -45,6 +46,8 @@ def compare(
             (``nDCG@5``, ``AP``) are compared as ``foreign:nDCG@5``, whatever their definition.
         qrels: judgments in any form that `evaluate_runs` takes; the inputs are then rankings, likewise, and
             `metrics` says by what.
+        ledger: count the comparison of stored runs in ``looks.jsonl`` beside their experiments, and note from the tenth
+            on what the best of so many models gains by chance.
         **options: how it is computed, the fields of `Method`: ``test``, ``correction``, ``confidence``, ``margin``,
             ``draws``, ``seed``, and ``unit``: the query attribute, such as ``"user_id"``, whose
             queries belong together (a column of that name in tables).
@@ -95,9 +98,14 @@ def compare(
         require_comparable(entrants)
         names = list(entrants[0].values)
         primary = gathered.primaries[0] if gathered.primaries else names[0]
-    return compare_entrants(
+    comparison = compare_entrants(
         entrants, names, primary=primary, baseline=baseline or gathered.baseline, method=method, notes=notes
     )
+    if not (ledger and gathered.runs):
+        return comparison
+    from ltr_harness.comparison.ledger import counted
+
+    return counted(comparison, gathered.runs)
 
 
 def compare_entrants(

@@ -33,6 +33,7 @@ class Gathered:
     primaries: list[str] = field(default_factory=list)  # that runs and saved comparisons declare, each once
     baseline: str | None = None  # of the first saved comparison, if there is one
     notes: list[str] = field(default_factory=list)  # what was left out or merged on the way
+    runs: list[RunLike] = field(default_factory=list)  # those among the inputs, whole or of experiments
 
 
 def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | None = None) -> Gathered:
@@ -40,7 +41,7 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
     from ltr_harness.comparison.comparison import Comparison
 
     gathered = Gathered()
-    runs: list[RunLike] = []
+    runs = gathered.runs
     # Entrants in the order given, runs where the first stood, and the label of the comparison they are from.
     position: list[tuple[str, Callable[[], Sequence[Entrant]]]] = []
     saved: list[Saved] = []

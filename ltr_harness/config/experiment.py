@@ -305,6 +305,8 @@ class CompareConfig(Section):
 
     baseline: str
     """The model all others are compared with; the first one unless given."""
+    ledger: bool = True
+    """Count the comparison in looks.jsonl beside the experiments, as every other of these test queries."""
     _outdated: str = PrivateAttr(default="")
 
     @model_validator(mode="after")

@@ -228,7 +228,7 @@ def computed_once(compute: Callable[[ReportData], T]) -> Callable[[ReportData], 
 
 
 def experiment_data(
-    experiment: Outline, runs_read: Sequence[Run], baseline: str | None = None
+    experiment: Outline, runs_read: Sequence[Run], baseline: str | None = None, *, ledger: bool = True
 ) -> ReportData | None:
     """The comparison that an experiment's `compare:` section describes; None if no run has finished."""
     finished = {run.record.model for run in runs_read if run.record.status == "complete"}
@@ -240,6 +240,7 @@ def experiment_data(
         *runs_read,
         # a name that is no model at all is left to `compare`, which lists those there are
         baseline=None if declared in experiment.models and declared not in finished else declared,
+        ledger=ledger and settings.ledger,
         **asdict(settings.method),
     )
     said = [settings.outdated] if settings.outdated else []
@@ -254,7 +255,7 @@ def experiment_data(
     )
 
 
-def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportData:
+def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger: bool = True) -> ReportData:
     """The comparison of the runs in these folders, which must answer one question."""
     runs_read = [run for folder in folders for run in find_runs(folder)]
     if not any(run.record.status == "complete" for run in runs_read):
@@ -263,10 +264,10 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None) -> ReportD
     if len(folders) == 1 and configuration.exists():
         from ltr_harness.config import read_outline
 
-        data = experiment_data(read_outline(configuration), runs_read, baseline)
+        data = experiment_data(read_outline(configuration), runs_read, baseline, ledger=ledger)
         assert data is not None
         return data
-    return _of_runs(compare(*runs_read, baseline=baseline), runs_read)
+    return _of_runs(compare(*runs_read, baseline=baseline, ledger=ledger), runs_read)
 
 
 def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[str] = ()) -> ReportData:

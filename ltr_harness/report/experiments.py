@@ -4,7 +4,6 @@ Records and `report.json` are read, no table of queries: a folder of hundreds of
 read is a line, whatever it is.
 """
 
-import hashlib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ltr_harness.comparison.comparison import Outcome
+from ltr_harness.comparison.ledger import LEDGER, Looks, digest_of_folds, looks_at
 from ltr_harness.errors import DataError
 from ltr_harness.files import UNFINISHED
 from ltr_harness.report import blocks, charts, formats
@@ -63,6 +63,7 @@ class Experiment:
     report: bool  # whether it has a page
     outcome: Outcome | None  # of the comparison in its report, in a word; None without a report of these runs
     headline: str | None  # the same in at most twenty words
+    looks: int  # comparisons of distinct sets of models that the test queries decided at the metric
 
     @property
     def title(self) -> str:
@@ -93,9 +94,10 @@ def read_experiments(folder: Path) -> Experiments:
         folder = folder.absolute()
     found: list[Experiment] = []
     left_out: list[str] = []
+    looks = looks_at(folder.parent if own else folder)
     for path in [folder] if own else sorted(folder.iterdir()):
         try:
-            experiment = _experiment(path, left_out)
+            experiment = _experiment(path, left_out, looks)
         except (DataError, OSError) as problem:
             left_out.append(str(problem) if isinstance(problem, DataError) else f"{path}: {problem.strerror}")
             continue
@@ -107,10 +109,11 @@ def read_experiments(folder: Path) -> Experiments:
     return Experiments(str(folder.parent if own else folder), _with_changes(found), tuple(left_out))
 
 
-def _experiment(path: Path, left_out: list[str]) -> Experiment | None:
+def _experiment(path: Path, left_out: list[str], looks: Mapping[tuple[str, str], Looks]) -> Experiment | None:
     """The experiment of a folder; None for what may stand beside experiments without a word."""
     if not path.is_dir():
-        if not path.name.startswith(".") and path.suffix != ".html":  # such as the page of this list
+        ours = path.name == LEDGER or path.suffix == ".html"  # such as the page of this list
+        if not path.name.startswith(".") and not ours:
             left_out.append(f"{path}: a file, not an experiment")
         return None
     if path.name.startswith("."):
@@ -126,10 +129,12 @@ def _experiment(path: Path, left_out: list[str]) -> Experiment | None:
             left_out.append(str(problem))
     if not runs:
         raise DataError(f"{path}: no run in it that can be read")
-    return _described(path, runs, missing + len(folders) - len(runs))
+    return _described(path, runs, missing + len(folders) - len(runs), looks)
 
 
-def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
+def _described(
+    path: Path, runs: Sequence[Run], missing: int, looks: Mapping[tuple[str, str], Looks]
+) -> Experiment:
     records = [run.record for run in runs]
     first = records[0]
     own = first.own_metrics.get(first.primary)
@@ -154,7 +159,7 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
         name=first.experiment,
         written=datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds"),
         data=sources[0] + (f" and {len(sources) - 1} more" if sources[1:] else "") if sources else "",
-        test=_digest({fold: test.judgments_fingerprint for fold, test in tests.items()}),
+        test=(test := digest_of_folds({fold: one.judgments_fingerprint for fold, one in tests.items()})),
         metric=first.primary,
         definition=own.sha256 if own else "",
         higher_is_better=higher,
@@ -174,6 +179,7 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
         report=(path / "report" / "report.html").is_file(),
         outcome=None if reported is None else reported.outcome,
         headline=None if reported is None else reported.headline or reported.verdict,
+        looks=looks.get((test, first.primary), Looks(0, 0)).comparisons,
     )
 
 
@@ -238,15 +244,6 @@ def _with_changes(found: Sequence[Experiment]) -> tuple[Experiment, ...]:
             before[one.question] = one
         told.append(one)
     return tuple(told)
-
-
-def _digest(folds: Mapping[str, str]) -> str:
-    """One fold's own digest, or one over all of them."""
-    if len(folds) == 1:
-        return next(iter(folds.values()))
-    return hashlib.sha256(
-        "\n".join(sorted(f"{fold} {one}" for fold, one in folds.items())).encode()
-    ).hexdigest()
 
 
 def _sizes(path: Path) -> Iterator[int]:
@@ -341,6 +338,9 @@ def _table(
             Column("Models x seeds x folds", "tally"): lambda one: (
                 f"{one.models} x {one.seeds} x {one.folds}"
             ),
+            Column(
+                "Comparisons", "tally", hint="Distinct sets of models that these test queries decided about."
+            ): (lambda one: one.looks),
             Column("Runs"): runs,
             Column("MB", "number"): lambda one: one.size / 1e6,
         },

@@ -114,6 +114,7 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 )
 @options.method()
 @options.strict
+@options.no_ledger
 @click.option(
     "--convention",
     metavar="TOOL",
@@ -182,9 +183,9 @@ def _compare(
     from ltr_harness.report.data import ReportData
 
     method, baseline = options.taken_method(given), given.pop("baseline")
-    common_queries = given.pop("common_queries")
+    common_queries, ledger = given.pop("common_queries"), not given.pop("no_ledger", False)
     compared = ComparedInputs(inputs, metrics, conditions, given, cheap_labels)
-    comparison = compared.compared(method, baseline, common_queries, convention=convention)
+    comparison = compared.compared(method, baseline, common_queries, ledger=ledger, convention=convention)
     cheap = {}
     if compared.cheap is not None:
         from ltr_harness.comparison.cheap_labels import with_cheap_labels

@@ -118,7 +118,7 @@ def _measured(
         given.pop(name) for name in ("metric", "baseline", "common_queries", "models")
     )
     inputs_found = ComparedInputs(inputs, [metric] if metric else [], (), given)
-    comparison = inputs_found.compared(method, baseline, shared, primary_alone=True)
+    comparison = inputs_found.compared(method, baseline, shared, primary_alone=True, ledger=False)
     say_notes([*inputs_found.notes, *comparison.notes])
     return planned(comparison, difference, powers, models)
 

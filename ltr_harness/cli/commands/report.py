@@ -20,7 +20,10 @@ from ltr_harness.cli.output import say
     "--format", "formats", default="html,md,json,tex,svg", show_default=True, help="What to write; png too."
 )
 @click.option("--baseline", help="The model the others are compared with.")
-def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline: str | None) -> int:
+@options.no_ledger
+def command(
+    runs: tuple[Path, ...], output: Path | None, formats: str, baseline: str | None, no_ledger: bool
+) -> int:
     """Rebuild the report from stored runs; nothing is trained.
 
     RUNS are run folders or experiments' folders. Runs that must not be compared (another K, definition,
@@ -40,7 +43,7 @@ def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline:
         threading.Thread(
             target=warm_up, args=(wanted,), daemon=True
         ).start()  # while the statistics are computed
-    data = stored_data(runs, baseline)
+    data = stored_data(runs, baseline, ledger=not no_ledger)
     path = write_report(data, output or runs[0] / "report", wanted)
     show(data)
     say(f"report: {path}")

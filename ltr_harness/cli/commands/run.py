@@ -62,6 +62,7 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
     "found.",
 )
 @options.accept
+@options.no_ledger
 @options.verify
 @options.quiet
 @options.as_json
@@ -76,6 +77,7 @@ def command(
     force: bool,
     final: str | None,
     accept: tuple[str, ...],
+    no_ledger: bool,
     verify: bool,
     quiet: bool,
     as_json: bool,
@@ -110,7 +112,7 @@ def command(
         progress.say("reading the data and checking the models")
         job = read(
             config,
-            overrides=overrides,
+            overrides=(*overrides, "compare.ledger=false") if no_ledger else overrides,
             runs=runs,
             force=force,
             verify=verify,

@@ -1,0 +1,174 @@
+"""How often test queries decided: a ledger of the comparisons of stored runs, beside them.
+
+A test set that decided forty comparisons is a validation set: the best of many equal models looks better by chance.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.files import stored_file
+from ltr_harness.runs.record import Record
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.wording import count_of
+
+LEDGER = "looks.jsonl"
+"""In the folder of all experiments: a line for each comparison of other models than before."""
+NOTED_FROM = 10
+_LONGEST = 64 * 1024 * 1024  # bytes; nobody makes a million comparisons
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What some test queries decided so far, at one metric.
+
+    Attributes:
+        comparisons: comparisons of distinct sets of models.
+        models: distinct models in them.
+    """
+
+    comparisons: int
+    models: int
+
+
+@dataclass(frozen=True)
+class Look:
+    """One comparison: digests of the test queries and of the models."""
+
+    test: str
+    metric: str
+    models: tuple[str, ...]
+
+    @classmethod
+    def of(cls, records: Sequence[Record], metric: str) -> Look | None:
+        """Of the runs of at least two models on known test queries; None else."""
+        by_model: dict[tuple[str, str], set[str]] = {}
+        tests = {}
+        for record in records:
+            if "test" not in record.data:
+                return None
+            tests[record.fold] = record.data["test"].judgments_fingerprint
+            by_model.setdefault((record.experiment, record.model), set()).add(record.identity)
+        if len(by_model) < 2:
+            return None
+        models = {_digest(identities)[:16] for identities in by_model.values()}
+        return cls(digest_of_folds(tests), metric, tuple(sorted(models)))
+
+
+def counted(comparison: Comparison, runs: Sequence[Any]) -> Comparison:
+    """The comparison of stored runs, written down beside their experiments, with `note_of` it."""
+    paths = [run.path for run in runs if hasattr(run, "path")]
+    look = Look.of([run.record for run in runs if run.record.status == "complete"], comparison.primary)
+    if not paths or look is None:
+        return comparison
+    note = note_of(comparison, count_look(paths[0].resolve().parent.parent, look))
+    return comparison if note is None else replace(comparison, notes=(*comparison.notes, note))
+
+
+def count_look(folder: Path, look: Look) -> Looks:
+    """Write the comparison down, unless it is there, and count those of its test queries and metric.
+
+    Lines are appended whole, so that writers need not wait for each other, and a line that a killed process left
+    unfinished is passed over. Where nothing can be written, the comparison counts and is not kept.
+    """
+    looks = {one.models: one for one in _read(folder) if (one.test, one.metric) == (look.test, look.metric)}
+    if look.models not in looks:
+        with suppress(OSError):
+            _append(folder, look)
+        looks[look.models] = look
+    return Looks(len(looks), len({model for one in looks.values() for model in one.models}))
+
+
+def looks_at(folder: Path) -> dict[tuple[str, str], Looks]:
+    """By test queries and metric, what the ledger of a folder of experiments holds."""
+    found: dict[tuple[str, str], set[tuple[str, ...]]] = {}
+    for one in _read(folder):
+        found.setdefault((one.test, one.metric), set()).add(one.models)
+    return {
+        key: Looks(len(sets), len({model for one in sets for model in one})) for key, sets in found.items()
+    }
+
+
+def note_of(comparison: Comparison, looks: Looks) -> str | None:
+    """From the tenth comparison on: what the best of so many equal models gains by chance."""
+    if looks.comparisons < NOTED_FROM:
+        return None
+    rivals = [model for model in comparison.models if model != comparison.baseline]
+    d = np.column_stack([comparison.query_differences(model) for model in rivals])
+    gain = expected_gain(float(np.median(Contributions.of(d, comparison.units).error)), looks.models)
+    said = f"these {count_of(comparison.n_queries, 'query')} have decided {count_of(looks.comparisons, 'comparison')}"
+    if not math.isfinite(gain):
+        return said
+    return (
+        f"{said}; the best of {looks.models:,} equal models would look better by about {gain:.2g} at "
+        f"{comparison.primary}: confirm on queries that decided nothing yet"
+    )
+
+
+def expected_gain(error: float, n_models: int) -> float:
+    """How much better than the average of its like the best of equal models looks.
+
+    With standard error s of the difference between two of them, and means that are normal and equally correlated, it
+    is s / sqrt(2) times the expectation of the largest of n standard normal numbers.
+
+    Example:
+        >>> round(expected_gain(0.004, 37), 4)
+        0.0061
+    """
+    grid = np.linspace(-9.0, 9.0, 4000)
+    largest = ndtr(grid) ** n_models
+    # E max = integral of (1 - F) above 0 less that of F below it
+    mean = np.trapezoid(np.where(grid > 0, 1.0 - largest, -largest), grid)
+    return float(error / math.sqrt(2.0) * mean)
+
+
+def _read(folder: Path) -> list[Look]:
+    try:
+        path = stored_file(folder, LEDGER)
+        if path.stat().st_size > _LONGEST:
+            return []
+        lines = path.read_bytes().splitlines()
+    except OSError:
+        return []
+    looks = []
+    for line in lines:
+        with suppress(ValueError, TypeError, KeyError):
+            one: dict[str, Any] = json.loads(line)
+            looks.append(Look(str(one["test"]), str(one["metric"]), tuple(map(str, one["models"]))))
+    return looks
+
+
+def _append(folder: Path, look: Look) -> None:
+    line = json.dumps({"test": look.test, "metric": look.metric, "models": look.models})
+    file = os.open(
+        folder / LEDGER, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666
+    )
+    try:
+        size = os.fstat(file).st_size  # 0 of a pipe, too, which takes the line and keeps nothing
+        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+        os.write(file, f"{chr(10) if torn else ''}{line}\n".encode())
+    finally:
+        os.close(file)
+
+
+def digest_of_folds(folds: Mapping[str, str]) -> str:
+    """One fold's own digest of its test queries, or one over all of them."""
+    if len(folds) == 1:
+        return next(iter(folds.values()))
+    return _digest({f"{fold} {one}" for fold, one in folds.items()})
+
+
+def _digest(texts: set[str]) -> str:
+    return sha256("\n".join(sorted(texts)).encode()).hexdigest()

@@ -1,0 +1,166 @@
+"""The ledger: how often test queries decided, and what the best of so many equal models gains by chance."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from ltr_harness.comparison import compare
+from ltr_harness.comparison.ledger import LEDGER, Look, Looks, count_look, expected_gain, looks_at
+from ltr_harness.runs import find_runs
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+def look(*models: str, test: str = "t", metric: str = "ndcg@10") -> Look:
+    return Look(test, metric, tuple(sorted(models)))
+
+
+def test_distinct_sets_of_models_are_counted_once(tmp_path: Path) -> None:
+    assert count_look(tmp_path, look("a", "b")) == Looks(1, 2)
+    assert count_look(tmp_path, look("b", "a")) == Looks(1, 2)
+    assert count_look(tmp_path, look("a", "c")) == Looks(2, 3)
+    assert count_look(tmp_path, look("a", "b", metric="mrr@10")) == Looks(1, 2)
+    assert count_look(tmp_path, look("a", "b", test="other")) == Looks(1, 2)
+    assert looks_at(tmp_path)["t", "ndcg@10"] == Looks(2, 3)
+    assert len((tmp_path / LEDGER).read_text().splitlines()) == 4
+
+
+@pytest.mark.parametrize("torn", [b'{"test": "t", "me', b"\xff\xfe", b"[1]\n", b'{"test": 1}\n', b"\n\n"])
+def test_a_damaged_line_is_passed_over(tmp_path: Path, torn: bytes) -> None:
+    count_look(tmp_path, look("a", "b"))
+    with (tmp_path / LEDGER).open("ab") as file:
+        file.write(torn)
+    assert count_look(tmp_path, look("a", "c")) == Looks(2, 3)
+    assert looks_at(tmp_path)["t", "ndcg@10"] == Looks(2, 3)
+
+
+@pytest.mark.parametrize("there", ["folder", "link", "pipe", "read-only"])
+def test_what_cannot_be_written_is_counted_and_not_kept(tmp_path: Path, there: str) -> None:
+    path = tmp_path / LEDGER
+    if there == "folder":
+        path.mkdir()
+    elif there == "link":
+        (tmp_path / "elsewhere").write_text("")
+        path.symlink_to(tmp_path / "elsewhere")
+    elif there == "pipe":
+        os.mkfifo(path)
+    else:
+        tmp_path = tmp_path / "absent"
+    assert count_look(tmp_path, look("a", "b")) == Looks(1, 2)
+    if there == "link":
+        assert (tmp_path / "elsewhere").read_text() == ""
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from ltr_harness.comparison import compare
+from ltr_harness.comparison.ledger import Look, count_look
+folder, own = Path(sys.argv[1]), sys.argv[2]
+for at in range(int(sys.argv[3])):
+    count_look(folder, Look("t", "ndcg@10", ("base", f"{own}-{at}" + 300 * "x")))
+"""
+
+
+@pytest.mark.long
+def test_concurrent_writers_lose_nothing(tmp_path: Path) -> None:
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(own), "50"]) for own in range(4)
+    ]
+    assert [writer.wait(timeout=120) for writer in writers] == [0] * 4
+    assert looks_at(tmp_path)["t", "ndcg@10"] == Looks(200, 201)
+
+
+@pytest.mark.long
+def test_killed_writers_leave_a_ledger(tmp_path: Path) -> None:
+    for at in range(5):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), str(at), "100000"])
+        before = (tmp_path / LEDGER).stat().st_size if (tmp_path / LEDGER).exists() else 0
+        for _ in range(600):
+            time.sleep(0.05)
+            if (tmp_path / LEDGER).exists() and (tmp_path / LEDGER).stat().st_size > before:
+                break
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        lines = len((tmp_path / LEDGER).read_bytes().splitlines())
+        assert count_look(tmp_path, look("after", str(at))).comparisons >= lines  # one line may be torn
+
+
+@pytest.mark.parametrize("n", [2, 10, 37, 200])
+def test_the_gain_of_the_best_of_equal_models(n: int) -> None:
+    rng = np.random.default_rng(n)
+    n_queries, worlds = 300, 400
+    gains, errors = [], []
+    for _ in range(worlds):
+        query = rng.beta(0.6, 1.1, n_queries)  # hard and easy ones, skewed
+        noise = rng.normal(0, 0.2, (n, n_queries)) * (rng.random((n, n_queries)) < 0.4)
+        values = np.clip(query + noise, 0, 1)
+        means = values.mean(axis=1)
+        gains.append(means.max() - means.mean())
+        d = values[1] - values[0]
+        errors.append(d.std(ddof=1) / np.sqrt(n_queries))
+    assert expected_gain(float(np.mean(errors)), n) == pytest.approx(np.mean(gains), rel=0.1)
+    assert expected_gain(1.0, 1) == pytest.approx(0, abs=1e-9)
+
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "data": {"reader": "synthetic", "n_queries": {"train": 30, "valid": 20, "test": 20}, "n_features": 12},
+    "metrics": {"cutoffs": [5], "report": ["ndcg", "mrr"], "primary": "ndcg@5"},
+    "stopping": {"metric": "ndcg@5", "patience": 3, "max_rounds": 6},
+    "models": {"xgb": {"ranker": "xgboost", "params": {"max_depth": 2}}, "random": {"ranker": "random"}},
+    "report": {"formats": ["json"]},
+}
+
+
+@pytest.mark.long
+def test_run_report_compare_and_python_count_together(
+    ltr: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text(yaml.safe_dump(SMALL, sort_keys=False))
+    runs = Path("runs")
+    assert ltr("run", "small.yaml", "--no-ledger", "--workers", "1")[0] == 0
+    assert not (runs / LEDGER).exists()
+    assert ltr("report", runs / "small", "--no-ledger")[0] == 0  # and its configuration says so too
+    assert ltr("compare", runs / "small", "--no-ledger")[0] == 0
+    assert not (runs / LEDGER).exists()
+
+    assert ltr("run", "small.yaml", "--workers", "1")[0] == 0
+    ((test, metric), looks), *others = looks_at(runs).items()
+    assert (metric, looks, others) == ("ndcg@5", Looks(1, 2), [])
+    written = (runs / LEDGER).read_bytes()
+    compare(runs / "small")
+    assert ltr("report", runs / "small")[0] == ltr("compare", runs / "small")[0] == 0
+    assert (runs / LEDGER).read_bytes() == written  # the same models again
+    assert ltr("compare", runs / "small", "-m", "mrr@5")[0] == 0
+    assert looks_at(runs)[test, "mrr@5"] == Looks(1, 2)
+    compare(*find_runs(runs / "small"), metrics=["mrr@5"], ledger=False)
+
+    for at in range(8):
+        count_look(runs, Look(test, "ndcg@5", ("base", f"other{at}")))
+    assert "have decided" not in ltr("compare", runs / "small")[1]
+    count_look(runs, Look(test, "ndcg@5", ("base", "last")))
+    code, out, err = ltr("compare", runs / "small")
+    assert code == 0
+    assert re.search(
+        r"these 20 queries have decided 10 comparisons; the best of 12 equal models would look better by about "
+        r"0\.0\d+ at ndcg@5: confirm on queries that decided nothing yet",
+        " ".join((out + err).split()),
+    )
+    [experiment] = json.loads(ltr("show", "runs", runs, "--json")[1])["experiments"]
+    assert experiment["looks"] == 10
+    assert LEDGER not in ltr("show", "runs", runs)[1]
