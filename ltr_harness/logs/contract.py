@@ -61,6 +61,7 @@ CHECKS = {
         "error", "rows", "rows have no rank: there are no events for items that were never shown",
         "leave them out: candidates can be compared on what was shown",
     ),
+    "retrieved_invalid": _Check("error", "rows", "flags of what was shown are neither 0 nor 1", "1 for what was shown"),
     "score_invalid": _Check("error", "rows", "scores are missing or NaN", "a score per row: NaN has no rank"),
     "grade_invalid": _Check(
         "error", "rows", "grades are missing, negative or not finite in 32 bits", "grades are numbers >= 0",
@@ -138,6 +139,13 @@ CHECKS = {
     "not_judged": _Check(
         "note", "rows", "rows lie below the last one of their list with an event; they are unjudged",
         "",
+    ),
+    "not_shown": _Check(
+        "note", "rows", "rows were not shown; they have no rank and count in what metrics divide by", "",
+    ),
+    "nothing_shown": _Check(
+        "warning", "queries", "queries were shown nothing; they are left out",
+        "is the log of what was shown complete?",
     ),
     "one_item": _Check("note", "queries", "queries list a single item, which no ranking can get wrong", ""),
     "shorter_than_k": _Check("note", "queries", "queries list fewer items than the cutoff K", ""),

@@ -63,6 +63,11 @@ MetricField = Annotated[
 class Columns(ListColumns):
     """Which column plays which role."""
 
+    retrieved: Name | None = Field(
+        default=None,
+        description="1 for what was shown; 0 for an item that was not, such as one bought elsewhere: it has no rank, "
+        "and counts in what metrics divide by.",
+    )
     pair_key: Name | None = Field(
         default=None, description="Key that recurs in both periods, such as the query's text."
     )
@@ -309,7 +314,8 @@ class MonitorConfig(Part):
         """What two results must share to be compared: metrics, the rule of relevance, the rule for empty queries."""
         return {
             "metrics": [str(metric) for metric in self.resolved_metrics],
-            "relevance": self.relevance.definition,
+            # nothing without `retrieved`: older results keep their definition
+            "relevance": self.relevance.definition | ({"missed": "count"} if self.columns.retrieved else {}),
             "ips": None if self.propensity is None else self.propensity.clip,
         }
 

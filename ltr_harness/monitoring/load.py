@@ -242,6 +242,9 @@ def _about_estimates(config: MonitorConfig, place: str) -> Iterator[Problem]:
     if binary := [str(metric) for metric in config.resolved_metrics if not metric.graded]:
         found = f"{', '.join(binary)} with relevance.mode {rule.chosen}: it counts what happened, whatever its rank"
         yield Problem(place, found, "metrics of graded labels", "use dcg(gain=linear)@10")
+    if config.columns.retrieved is not None:
+        found = f"columns.retrieved with relevance.mode {rule.chosen}: what was not shown has no propensity"
+        yield Problem(place, found, cure="leave out one of them")
     if config.empty != "zero":
         found = f"empty: {config.empty} with relevance.mode {rule.chosen}: the mean is not an estimate of relevance"
         yield Problem(place, found, "empty: zero: queries without an event count 0")

@@ -217,7 +217,7 @@ def _client(cluster: Any) -> Iterator[Any]:
 def wanted_columns(config: MonitorConfig) -> list[str]:
     """Every column of the log that the configuration names."""
     columns = config.columns
-    one_each = ("query_id", "item_id", "rank", "score", "timestamp", "cluster_id", "pair_key")
+    one_each = ("query_id", "item_id", "rank", "score", "retrieved", "timestamp", "cluster_id", "pair_key")
     names: list[str | None] = [
         *(getattr(columns, role) for role in one_each),
         config.arms.column if config.arms else None,
@@ -256,44 +256,54 @@ def evaluated(batch: Any, config: MonitorConfig, contract: Contract) -> pd.DataF
 def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.DataFrame | None:
     """Check a batch and evaluate it; None where an error of the contract makes that impossible."""
     columns = config.columns
-    rows = in_order(table, columns, contract)
-    if rows is None:
+    everything = in_order(table, columns, contract)
+    if everything is None:
         return None
-    contract.totals["queries"] += rows.sizes.size
+    contract.totals["queries"] += everything.sizes.size
+    everything, rows, shown = _shown(everything, columns.retrieved, contract)
+    if not rows.sizes.size:
+        return None
     scores, ranks, sound = ranking(rows, config, contract)
     time = _first_moments(rows, columns.timestamp, config, contract) if columns.timestamp else None
     sound = sound and (time is not None or not columns.timestamp)
     segments = {name: per_query(rows, name, contract) for name in columns.segments}
-    counts, grades = grades_of_rows(rows, config.relevance, contract, segments)
+    counts, grades = grades_of_rows(everything, config.relevance, contract, segments)
+    if columns.retrieved:
+        counts = {name: count[shown] for name, count in counts.items()}
     if grades is not None:
         if config.relevance.estimates:
             grades, _ = estimated_labels(grades, rows, ranks, config.relevance, contract)
         if any(needs_whole_grades(metric) for metric in config.resolved_metrics):
             good = fit(grades)
-            contract.check("grade_fractional", good & (grades != np.floor(grades)), rows.name)
-            contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), rows.name)
+            contract.check("grade_fractional", good & (grades != np.floor(grades)), everything.name)
+            contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), everything.name)
     propensity = row_propensities(rows, ranks, config.propensity, contract) if config.propensity else None
-    subtopics = _subtopics(rows, columns.subtopics, contract)
+    subtopics = _subtopics(everything, columns.subtopics, contract)
     sound = sound and grades is not None and not contract.errors
     if not sound or grades is None or (config.propensity is not None and propensity is None):
         return None
-    kept, start = rows.boundaries, rows.boundaries[:-1]
+    start, pool = rows.boundaries[:-1], np.ones(shown.size, dtype=bool)
     keep = judged_rows(rows, counts, scores, config.relevance, contract)
     if keep is not None:
-        scores, grades, ranks = scores[keep], grades[keep], ranks[keep]
+        scores, ranks, pool[shown] = scores[keep], ranks[keep], keep
         propensity = None if propensity is None else propensity[keep]
-        subtopics = None if subtopics is None else subtopics.take(np.flatnonzero(keep))
-        kept = np.concatenate(([0], np.cumsum(np.add.reduceat(keep.astype(np.int64), start))))
-    judgments = Judgments.checked(grades, QueryGroups(kept, rows.queries), subtopics=subtopics)
+    sizes = np.add.reduceat(pool, everything.boundaries[:-1], dtype=np.int64)
+    judgments = Judgments.checked(
+        grades[pool],
+        QueryGroups(np.concatenate(([0], np.cumsum(sizes))), rows.queries),
+        subtopics=None if subtopics is None else subtopics.take(np.flatnonzero(pool)),
+        retrieved=shown[pool] if columns.retrieved else None,
+    )
+    best = judgments.pool.groups.max(judgments.pool.labels)
     values = bind(config.resolved_metrics, judgments, THREADS).per_query(scores)
     totals = {name: np.add.reduceat(count, start, dtype=np.int64) for name, count in counts.items()}
     return QueryColumns(
         query_id=rows.queries,
         metric={str(metric): v for metric, v in zip(config.resolved_metrics, values, strict=True)},
         n_items=rows.sizes.astype(np.int32),
-        has_relevant=np.maximum.reduceat(grades, kept[:-1]) > 0,
+        has_relevant=best > 0,
         event={name: np.minimum(n, np.iinfo(np.int32).max).astype(np.int32) for name, n in totals.items()},
-        grade=_by_rank(grades, ranks, kept, config.depth),
+        grade=_by_rank(judgments.labels, ranks, judgments.groups.boundaries, config.depth),
         time=time,
         cluster=per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
         pair_key=per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
@@ -306,6 +316,38 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         else None,
         **ips_dcg(judgments, scores, propensity, config),
     ).frame()
+
+
+def _shown(everything: LogRows, column: str | None, contract: Contract) -> tuple[LogRows, LogRows, Bools]:
+    """All rows of queries that were shown something, those that were shown, and which of all rows (n_rows,) those are.
+
+    A query that was shown nothing has no list to watch.
+    """
+    shown = np.ones(int(everything.boundaries[-1]), dtype=bool)
+    if column is None:
+        return everything, everything, shown
+    flags = everything.numbers(column)
+    contract.check("retrieved_invalid", (flags != 0) & (flags != 1), everything.name)
+    shown = flags != 0
+    contract.check("not_shown", ~shown, everything.name)
+    some = np.logical_or.reduceat(shown, everything.boundaries[:-1])
+    _queries(contract, "nothing_shown", ~some, everything)
+    kept = np.repeat(some, everything.sizes)
+    parts = [_rows_of(everything, kept, some), _rows_of(everything, shown, some)]
+    return parts[0], parts[1], shown[kept]
+
+
+def _rows_of(rows: LogRows, chosen: Bools, queries: Bools) -> LogRows:
+    """The chosen rows (n_rows,) of the given queries (n_queries,)."""
+    sizes = np.add.reduceat(chosen, rows.boundaries[:-1], dtype=np.int64)[queries]
+    at = np.flatnonzero(chosen)
+    order = at if rows.order is None else rows.order[at]
+    return replace(
+        rows,
+        order=order,
+        queries=rows.queries[queries],
+        boundaries=np.concatenate(([0], np.cumsum(sizes))),
+    )
 
 
 def ranking(rows: LogRows, config: MonitorConfig, contract: Contract) -> tuple[Floats, Ints, bool]:

@@ -143,7 +143,7 @@ WRONG: dict[str, Any] = {
     "metrics": ["ndgc@10"],
     "columns": {
         "query_id": 1, "item_id": 1, "rank": 1, "score": 1, "timestamp": 1, "cluster_id": 1, "pair_key": 1,
-        "segments": 1, "features": 1, "online": 1, "subtopics": 1,
+        "retrieved": 1, "segments": 1, "features": 1, "online": 1, "subtopics": 1,
     },
     "relevance": {
         "from": 1, "mode": "maxx", "events": {"click": "x"}, "maturity": "7x", "count": "none", "unseen": "all",
