@@ -389,9 +389,13 @@ def with_categories(dataset: RankingDataset, categories: Categories) -> RankingD
 
 
 def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
-    """That all splits can be given the columns of train, and that there are features at all."""
+    """That all splits have candidates and can be given the columns of train, and that there are features at all."""
     train = datasets["train"]
     problems = [problem for split in datasets for problem in _misfits(split, datasets[split], train)]
+    for split, dataset in datasets.items():
+        if not dataset.n_rows:
+            found = f"has no candidate in {count_of(dataset.n_queries, 'query')}: all documents were missed"
+            problems.append(Problem(_place(split, dataset), found, "at least one"))
     if not train.feature_names:
         ignored = "".join(f"; {note}" for note in train.notes)
         cure = "models that only have scores are compared by `ltr-harness compare SCORES --data FILE`"

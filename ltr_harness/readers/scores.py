@@ -166,7 +166,10 @@ class ScoreTable:
             return bad_rows(bad, self._table.place, lambda row: f"{name(row)} {found}", expected)
 
         strange = np.flatnonzero(unknown & (query >= 0) if other_queries else unknown)
-        problems = refused(strange, "is not a row of the data", "scores of these rows alone")
+        expected = "scores of these rows alone"
+        if self._judgments.missed is not None:
+            expected += ": missed documents have no rank"
+        problems = refused(strange, "is not a row of the data", expected)
         at = at[~unknown]
         source = np.flatnonzero(~unknown)
         again = np.setdiff1d(np.arange(at.size), np.unique(at, return_index=True)[1])

@@ -21,11 +21,14 @@ from ltr_harness.evaluation import evaluate
 from ltr_harness.experiment.folds import with_files
 from ltr_harness.metrics.core.binding import Binding
 from ltr_harness.metrics.core.grammar import parse_metric
+from ltr_harness.readers.catboost import CatBoostPool
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.memory import from_arrays, from_frame
 from ltr_harness.readers.parquet import Parquet
+from ltr_harness.readers.rows import check_alignment
+from ltr_harness.readers.scores import read_scores
 from ltr_harness.writers import write_dataset
 
 # Query 8, in the middle, has no candidate.
@@ -407,6 +410,69 @@ def test_some_queries_alone(tmp_path: Path) -> None:
     assert learned.file_order is None or learned.labels[learned.file_order].tolist() == [1, 0, 4]
     nothing = data.take(np.array([1]))
     assert (nothing.n_rows, nothing.n_queries) == (0, 1)
+
+
+def test_a_split_without_candidates_is_refused(tmp_path: Path) -> None:
+    data = read(tmp_path)
+    nothing = data.take(np.array([1]), "held out")
+    check_alignment({"train": data, "test": data})
+    with pytest.raises(DataError) as caught:
+        check_alignment({"train": data, "valid": nothing})
+    assert str(caught.value) == (
+        "valid split (held out): has no candidate in 1 query: all documents were missed; expected at least one"
+    )
+
+
+def test_scores_are_those_of_candidates(tmp_path: Path) -> None:
+    data = read(tmp_path)
+
+    def scored(documents: str) -> list[float]:
+        frame = pd.DataFrame({"query_id": [7, 9, 9, 7][: len(documents)], "document_id": list(documents)})
+        frame.assign(score=range(len(documents))).to_csv(tmp_path / "s.csv", index=False)
+        return read_scores(tmp_path / "s.csv", data.judgments, file_order=data.file_order).tolist()
+
+    assert scored("afe") == [0, 2, 1]
+    with pytest.raises(
+        DataError, match=r"document b is not a row of the data; .* missed documents have no rank"
+    ):
+        scored("afeb")
+
+
+def test_catboosts_pools(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("1\tq1\t0.5\t1\n0\tq1\twhatever\t0\n2\tq2\t\t0\n")
+    (tmp_path / "a.cd").write_text("0\tLabel\n1\tGroupId\n3\tAuxiliary\tfound\n")
+    data = CatBoostPool(retrieved="found").read(["a.tsv"], tmp_path)
+    assert data.features.tolist() == [[0.5]]
+    assert data.groups.sizes.tolist() == [1, 0]
+    assert data.judgments.missed is not None
+    assert data.judgments.missed.labels.tolist() == [0, 2]
+
+
+@pytest.mark.long
+def test_real_data_of_which_a_third_was_missed(shared_data: Path, tmp_path: Path) -> None:
+    whole = Letor().read(["mq2008/S1.txt"], shared_data)
+    write_dataset(whole, tmp_path / "whole.parquet")
+    frame = pd.read_parquet(tmp_path / "whole.parquet")
+    rng = np.random.default_rng(8)
+    flags = rng.random(len(frame)) < 2 / 3
+    flags[frame.query_id == frame.query_id[0]] = False
+    scores = rng.normal(size=len(frame)).round(1)
+    truth = evaluate(whole.labels, scores, METRICS[:7], group_sizes=whole.groups.sizes, retrieved=flags)
+    frame.loc[~flags, list(whole.feature_names)] = np.nan
+    frame["found"] = flags
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_parquet(tmp_path / "a.parquet")
+    for data in (
+        Csv(retrieved="found").read(["a.csv"], tmp_path),
+        Parquet(retrieved="found").read(["a.parquet"], tmp_path),
+        from_frame(frame, retrieved="found"),
+    ):
+        np.testing.assert_array_equal(data.features, whole.features[flags])
+        assert not data.groups.with_rows[0]
+        binding = Binding([parse_metric(name) for name in METRICS[:7]], data.judgments)
+        np.testing.assert_array_equal(
+            binding.per_query(scores[flags]), [truth[name].per_query for name in METRICS[:7]]
+        )
 
 
 def test_the_cache_keeps_what_was_missed(tmp_path: Path) -> None:

@@ -51,6 +51,9 @@ def datasets(draw: st.DrawFn) -> RankingDataset:
         return st.none() | st.lists(values, min_size=n_rows, max_size=n_rows)
 
     grades = st.integers(0, 4) | st.floats(0, 1e300, allow_subnormal=False)
+    retrieved, documents = draw(column(st.booleans()).filter(lambda flags: flags is None or any(flags))), None
+    if draw(st.booleans()):  # a missed document comes once in its query
+        documents = draw(st.lists(ids, min_size=n_rows, max_size=n_rows, unique=retrieved is not None))
     weights = draw(st.none() | st.lists(st.floats(0.1, 10), min_size=len(sizes), max_size=len(sizes)))
     return from_arrays(
         draw(rows),
@@ -59,7 +62,8 @@ def datasets(draw: st.DrawFn) -> RankingDataset:
         feature_names=[f"f{j}" for j in range(n_features)] if draw(st.booleans()) else None,
         weights=None if weights is None else np.repeat(weights, sizes),
         positions=draw(column(st.integers(0, 2**31 - 1))),
-        document_ids=draw(column(ids)),
+        document_ids=documents,
+        retrieved=retrieved,
         attributes={"lang": np.repeat(draw(st.lists(ids, min_size=len(sizes), max_size=len(sizes))), sizes)},
     )
 
@@ -69,6 +73,7 @@ def options(dataset: RankingDataset) -> dict[str, Any]:
         "weight": dataset.judgments.query_weights,
         "position": dataset.positions,
         "document_id": dataset.judgments.document_ids,
+        "retrieved": dataset.judgments.missed,
     }
     return {
         **{role: role for role, column in there.items() if column is not None},
@@ -80,7 +85,8 @@ def options(dataset: RankingDataset) -> dict[str, Any]:
 def what_the_format_holds(dataset: RankingDataset, kind: type) -> RankingDataset:
     if kind in (Csv, Parquet):
         return dataset
-    judgments = dataset.judgments
+    dataset = dataset.take(np.flatnonzero(dataset.groups.with_rows))
+    judgments = replace(dataset.judgments, missed=None)
     first = 0 if dataset.feature_names[0] == "0" else 1
     names = tuple(str(first + j) for j in range(dataset.n_features))
     if kind is Letor:
