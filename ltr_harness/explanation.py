@@ -78,6 +78,7 @@ def explain_query(
         tuple(np.sort(judgments.labels)[::-1][: metric.k].tolist()),
         tuple(_presets(metric, value, query)),
         _interval(metric, query),
+        *_missed(metric, judgments, ranking),
     )
 
 
@@ -171,6 +172,40 @@ def _table(
             )
         )
     return (*columns, *row_facts, *rank_facts), rows
+
+
+def _missed(
+    metric: Metric, judgments: Judgments, ranking: Ranking
+) -> tuple[tuple[str, ...], tuple[tuple[str | float, ...], ...]]:
+    """The judged documents without a rank, as `Explanation` has them: headings and rows."""
+    judged = judgments.judged
+    unranked = np.ones(judgments.groups.n_rows, dtype=bool) if judged is None else judged.copy()
+    unranked[ranking.rows] = False
+    rows = np.flatnonzero(unranked)
+    rows = rows[np.argsort(-judgments.labels[rows], kind="stable")]
+    ids = judgments.document_ids
+    named: list[str | float] = [row if ids is None else str(ids[row]) for row in rows.tolist()]
+    columns = (f"missed {'row' if ids is None else 'document'}", "label")
+    labels = judgments.labels[rows].tolist()
+
+    def divisor(n_known: int) -> tuple[str, float]:
+        """What it would be if all but the first few had the label 0."""
+        grades, pairs, without = judgments.labels.copy(), judgments.subtopics, rows[n_known:]
+        grades[without] = 0.0
+        if pairs is not None:
+            keep = ~np.isin(pairs.rows, without)
+            pairs = Subtopics(pairs.rows[keep], pairs.numbers[keep], pairs.grades[keep])
+        known = dataclasses.replace(judgments, labels=grades, subtopics=pairs)
+        found = metric.divisor_at(known, ranking, np.array([metric.cutoff]))
+        return ("", 0.0) if found is None else (found[0], float(found[1][0]))
+
+    (name, whole), (_, alone) = divisor(rows.size), divisor(0)
+    if whole == alone:
+        return columns, tuple(zip(named, labels, strict=True))
+    n_worth = int(np.count_nonzero(judgments.labels[rows]))
+    adds = np.diff([divisor(n_known)[1] for n_known in range(n_worth + 1)])
+    added = [*adds.tolist(), *[0.0] * (rows.size - n_worth)]
+    return (*columns, f"adds to {name}"), tuple(zip(named, labels, added, strict=True))
 
 
 def _sums(
@@ -271,6 +306,8 @@ def _plain(value: Any) -> str | float:
 _QUESTION = ("k", "relevant", "max_grade", "p", "graded", "b")
 
 _WHY: Mapping[tuple[str, Any], str] = {
+    ("ideal", "pool"): "the ideal order is of missed documents too",
+    ("ideal", "shown"): "the ideal order is of the listed documents alone",
     ("gain", "linear"): "a label gains its grade, not 2^grade - 1",
     ("gain", "exp"): "a label gains 2^grade - 1",
     ("gain", "exp_real"): "a label gains 2^grade - 1, fractions too",

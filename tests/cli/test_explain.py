@@ -134,7 +134,13 @@ def test_unlisted_and_unjudged_rows_of_a_trec_run(ltr: Cli, tmp_path: Path) -> N
     assert lines[2][:7] == ["rank", "tied", "ranks", "document", "label", "score", "judged"]
     assert (lines[3][:4], lines[4][:5]) == (["1", "x", "0", "3"], ["2", "a", "1", "2", "yes"])
     assert "trec_eval      0.2500  the same" in out
-    assert " b " not in out  # it has no rank
+    assert ["missed", "document", "label", "adds", "to", "min(R,", "K)"] in lines
+    assert ["b", "1", "1"] in lines  # it has no rank
+    assert "(1 missed document with the label 0)" in out
+    _, out, _ = ltr("explain", "map", "--query", "1", "--qrels", "q", "--run", "r", "--json")
+    found = json.loads(out)
+    assert found["missed_columns"] == ["missed document", "label", "adds to min(R, K)"]
+    assert found["missed"] == [["b", 1.0, 1.0], ["c", 0.0, 0.0]]
 
 
 @pytest.mark.long

@@ -473,3 +473,68 @@ def test_no_zero_has_a_sign() -> None:
     assert "-0.0000" not in explanation._repr_html_()
     almost = parse_metric("tau_ap").explain([1, 0, 1, 0], [1, 1, 1, 1])
     assert "-0.0000" not in str(replace(almost, value=-1e-9))
+
+
+def test_missed_documents_stand_below_the_list_with_what_they_add() -> None:
+    labels, retrieved = [3, 0, 1, 2, 0, 2], np.array([True, True, True, False, False, False])
+    explanation = NDCG(k=2).explain(labels, np.arange(6.0), list("abcdef"), retrieved=retrieved)
+    assert explanation.missed_columns == ("missed document", "label", "adds to ideal DCG")
+    # without them the ideal is 3 1, with the first of them 3 2: the second is beyond the cutoff
+    more = (3 - 1) / np.log2(3)
+    assert explanation.missed == (("d", 2.0, pytest.approx(more)), ("f", 2.0, 0.0), ("e", 0.0, 0.0))
+    lines = str(explanation).splitlines()
+    at = lines.index("(1 more document below the cutoff)")
+    assert lines[at + 1 : at + 6] == [
+        "",
+        "missed document  label  adds to ideal DCG",
+        "d                    2             1.2619",
+        "f                    2             0.0000",
+        "(1 missed document with the label 0)",
+    ]
+    html = explanation._repr_html_()
+    assert "<td>d</td><td>2</td><td>1.2619</td>" in html
+    assert "<p>(1 missed document with the label 0)</p>" in html
+    # R is 1 among the listed and 3 in all; a document's subtopics are missed with it
+    found = parse_metric("recall(relevant=2)@2").explain(labels, np.arange(6.0), retrieved=retrieved)
+    assert found.missed_columns == ("missed row", "label", "adds to relevant documents to be had")
+    assert found.missed == ((3, 2.0, 1.0), (5, 2.0, 1.0), (4, 0.0, 0.0))
+    grades = np.array(labels)[:, np.newaxis] * np.eye(6)[:, [0, 3]]
+    novel = parse_metric("alpha_ndcg@2").explain(
+        labels, np.arange(6.0), retrieved=retrieved, subtopics=grades
+    )
+    assert novel.missed[0] == (3, 2.0, pytest.approx(1 / np.log2(3)))
+
+
+@pytest.mark.parametrize("name", ["precision@2", "mrr", "rbp(p=0.5)@2", "ndcg(ideal=shown)@2"])
+def test_missed_documents_add_nothing_where_only_ranks_count(name: str) -> None:
+    explanation = parse_metric(name).explain([1, 0, 2], [1.0, 2.0, 3.0], retrieved=[True, True, False])
+    assert (explanation.missed_columns, explanation.missed) == (("missed row", "label"), ((2, 2.0),))
+    assert explanation.value == parse_metric(name).explain([1, 0], [1.0, 2.0]).value
+
+
+def test_what_nobody_judged_was_not_missed() -> None:
+    flags = {"retrieved": [True, False, False], "judged": [True, True, False]}
+    explanation = NDCG(k=2).explain([1, 0, 0], [1.0, 2.0, 3.0], **flags)
+    assert explanation.missed == ((1, 0.0),)
+    every = parse_metric("spearman").explain([1, 0, 2], [1.0, 2.0, 3.0], retrieved=[True, True, False])
+    assert (len(every.rows), every.missed) == (3, ())  # it ranks missed documents last
+
+
+def test_what_was_missed_adds_up() -> None:
+    rng = np.random.default_rng(4)
+    for name in ("ndcg@3", "map@3", "recall@3", "rprec", "q@3", "nerr(max_grade=4)@3", "bpref"):
+        metric = parse_metric(name)
+        for _ in range(30):
+            size = int(rng.integers(2, 9))
+            labels, retrieved = rng.integers(0, 4, size), rng.random(size) < 0.6
+            if not retrieved.any() or not labels[retrieved].any():
+                continue
+            scores = rng.permutation(size)
+            whole = metric.explain(labels, scores, retrieved=retrieved)
+            alone = metric.explain(labels[retrieved], scores[retrieved])
+            divisors = [
+                float(next(step for step in one.steps[1:] if " = " in step).rpartition(" = ")[2])
+                for one in (alone, whole)
+            ]
+            more = sum(float(row[2]) for row in whole.missed) if len(whole.missed_columns) == 3 else 0.0
+            assert divisors[1] - divisors[0] == pytest.approx(more, abs=2e-4)

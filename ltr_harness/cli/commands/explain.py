@@ -124,7 +124,7 @@ class _Page:
 
         grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
         for column in columns:
-            may_wrap = column in ("why", "document", "tied ranks")
+            may_wrap = column in ("why", "document", "missed document", "tied ranks")
             justify: Literal["left", "right"] = "left" if column in explanation.LEFT else "right"
             grid.add_column(column, justify=justify, overflow="fold", no_wrap=not may_wrap)
         for row in rows:
@@ -158,6 +158,12 @@ def _text(query: str, limit: int, name: str, explained: Explanation) -> str:
         console.print(f"({more}; --rows 0 shows all)")
     if explained.n_hidden:
         console.print(f"({count_of(explained.n_hidden, 'more document')} below the cutoff)")
+    missed, unshown = explained.missed_texts(limit or None)
+    if missed:
+        console.print()
+        table(explained.missed_columns, missed)
+    for line in unshown:
+        console.print(line)
     console.print(f"\n{explained.ideal_text(limit or None)}")
     for remark in explained.remarks:
         console.print(remark)
@@ -197,6 +203,8 @@ def _document(query: str, name: str, explained: Explanation) -> dict[str, Any]:
         "columns": explained.columns,
         "rows": explained.rows,
         "n_hidden": explained.n_hidden,
+        "missed_columns": explained.missed_columns,
+        "missed": explained.missed,
         "ideal": explained.ideal,
         "steps": explained.steps,
         "interval_over_ties": explained.interval,

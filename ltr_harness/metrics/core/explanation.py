@@ -53,6 +53,9 @@ class Explanation:
         ideal: labels of the ideal order, as far as the cutoff.
         presets: the same under every tool that computes the metric.
         interval: the smallest and the largest value over the orders of equal scores; None where none matters.
+        missed_columns: headings of `missed`.
+        missed: the judged documents without a rank, best label first: row or document, label, and what each, after
+            those above it, adds to what the metric divides by (where it adds anything).
     """
 
     metric: Explained
@@ -64,6 +67,8 @@ class Explanation:
     ideal: tuple[float, ...]
     presets: tuple[PresetValue, ...]
     interval: tuple[float, float] | None
+    missed_columns: tuple[str, ...] = ()
+    missed: tuple[tuple[str | float, ...], ...] = ()
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -77,7 +82,10 @@ class Explanation:
         parts = [f"{self.metric} = {self.text_of(self.value)}", "", *_lines(self.columns, self.texts)]
         if self.n_hidden:
             parts.append(f"({count_of(self.n_hidden, 'more document')} below the cutoff)")
-        parts += ["", self.ideal_text(), *self.remarks]
+        missed, unshown = self.missed_texts()
+        if missed:
+            parts += ["", *_lines(self.missed_columns, missed)]
+        parts += [*unshown, "", self.ideal_text(), *self.remarks]
         if self.presets:
             parts += ["", *_lines(PRESET_COLUMNS, self.preset_texts)]
         return "\n".join(parts)
@@ -87,6 +95,10 @@ class Explanation:
         parts.append(html_table(self.columns, self.texts))
         if self.n_hidden:
             parts.append(f"<p>{count_of(self.n_hidden, 'more document')} below the cutoff</p>")
+        missed, unshown = self.missed_texts()
+        if missed:
+            parts.append(html_table(self.missed_columns, missed))
+        parts += [f"<p>{escape(line)}</p>" for line in unshown]
         steps = (self.ideal_text(), *self.remarks)
         parts.append(f"<p>{'<br>'.join(escape(step) for step in steps)}</p>")
         if self.presets:
@@ -101,6 +113,15 @@ class Explanation:
     def texts(self) -> list[list[str]]:
         """`rows` for people."""
         return [[cell(*pair) for pair in zip(self.columns, row, strict=True)] for row in self.rows]
+
+    def missed_texts(self, limit: int | None = None) -> tuple[list[list[str]], list[str]]:
+        """`missed` for people, at most so many and none with the label 0, and a line on the others."""
+        worth = [row for row in self.missed if row[1]][:limit]
+        texts = [[cell(*pair) for pair in zip(self.missed_columns, row, strict=True)] for row in worth]
+        rest = len(self.missed) - len(worth)
+        labels = {row[1] for row in self.missed[len(worth) :]}
+        unit = "missed document" if worth and labels != {0.0} else "missed document with the label 0"
+        return texts, [f"({count_of(rest, unit)})"] if rest else []
 
     @property
     def preset_texts(self) -> list[list[str]]:
@@ -170,7 +191,7 @@ class MeanExplanation:
 
 MEAN_COLUMNS = ("as", "mean", "queries", "why")
 PRESET_COLUMNS = ("as", "value", "why")
-LEFT = ("as", "why", "document")
+LEFT = ("as", "why", "document", "missed document")
 """Columns of words."""
 
 
@@ -187,7 +208,7 @@ def cell(column: str, value: str | float) -> str:
     """What a column of `Explanation.rows` holds, as people read it."""
     if isinstance(value, str):
         return value
-    if column == "contribution":
+    if column == "contribution" or column.startswith("adds to ideal"):
         return f"{value:z.4f}"
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return str(int(value))
