@@ -20,13 +20,20 @@ from ltr_harness.report.charts import file_spec
 from ltr_harness.report.sections.precision_recall import LEVELS, interpolated, section
 
 
-def curve(relevant: list[list[int]], scores: list[list[int]] | None = None) -> list[float]:
+def curve(
+    relevant: list[list[int]], scores: list[list[int]] | None = None, retrieved: list[list[int]] | None = None
+) -> list[float]:
     groups = QueryGroups.from_sizes([len(query) for query in relevant])
     labels = np.concatenate(relevant).astype(float)
     ranked = [range(len(query), 0, -1) for query in relevant] if scores is None else scores
-    judgments = Judgments.checked(labels, groups)
+    listed = None if retrieved is None else np.concatenate(retrieved).astype(bool)
+    judgments = Judgments.checked(labels, groups, retrieved=listed)
     scores_of_rows = np.concatenate([np.array(one, float) for one in ranked])
-    found = interpolated(RowRanker(judgments, "expected", None).rank(scores_of_rows), labels > 0)
+    whole = RowRanker(judgments, "expected", None).rank(
+        scores_of_rows if listed is None else scores_of_rows[listed]
+    )
+    ranking = whole if listed is None else whole.in_pool(judgments)
+    found = interpolated(ranking, judgments.pool.labels > 0)
     return [float(value) for value in found]
 
 
@@ -38,6 +45,14 @@ def test_by_hand() -> None:
     # the mean over two queries; one without relevant documents is left out
     expected = [(1 + 2 / 3) / 2] * 6 + [2 / 3] * 5
     assert curve([[1, 0, 1, 0], [0, 0], [0, 1, 1]]) == pytest.approx(expected, abs=1e-15)
+
+
+def test_what_was_missed_puts_recall_out_of_reach() -> None:
+    # one of two relevant documents was missed, so that recall ends at 1/2; of the second query both were
+    lists, retrieved = [[0, 1, 1], [1, 1]], [[1, 1, 0], [0, 0]]
+    assert curve(lists[:1], retrieved=retrieved[:1]) == [0.5] * 6 + [0.0] * 5
+    assert curve(lists, retrieved=retrieved) == [0.25] * 6 + [0.0] * 5
+    assert curve([[0, 1, 1], [1, 0]], retrieved=[[1, 1, 0], [1, 1]]) == [0.75] * 6 + [0.5] * 5
 
 
 def test_a_constant_model_has_the_precision_of_chance_everywhere() -> None:
@@ -80,7 +95,8 @@ def test_any_lists_with_ties(queries: list[list[tuple[int, int]]]) -> None:
         assert curve(relevant, scores) == pytest.approx(expected, abs=1e-12)
 
 
-def test_trec_eval() -> None:
+@pytest.mark.parametrize("share", [1.0, 0.7])
+def test_trec_eval(share: float) -> None:
     """For numbers of relevant documents that divide 10: for others it rounds, so that 2 of 3 are a recall of 0.7."""
     pytrec_eval = pytest.importorskip("pytrec_eval", reason="needs pytrec-eval-terrier (the extra `oracles`)")
     rng = np.random.default_rng(0)
@@ -90,14 +106,17 @@ def test_trec_eval() -> None:
     ]
     scores = [rng.permutation(len(query)).tolist() for query in relevant]
     qrels = {str(at): {str(row): hit for row, hit in enumerate(query)} for at, query in enumerate(relevant)}
+    retrieved = [(rng.random(len(query)) < share).astype(int).tolist() for query in relevant]
     run = {
-        str(at): {str(row): float(one) for row, one in enumerate(query)} for at, query in enumerate(scores)
+        str(at): {str(row): float(one) for row, one in enumerate(query) if retrieved[at][row]}
+        for at, query in enumerate(scores)
     }
+    assert all(run.values())
     found = pytrec_eval.RelevanceEvaluator(qrels, {"iprec_at_recall"}).evaluate(run)
     expected = [
         np.mean([found[query][f"iprec_at_recall_{level:.2f}"] for query in qrels]) for level in LEVELS
     ]
-    assert curve(relevant, scores) == pytest.approx(expected, abs=1e-12)
+    assert curve(relevant, scores, retrieved) == pytest.approx(expected, abs=1e-12)
 
 
 def with_metrics(data: ReportData, *more: str) -> ReportData:

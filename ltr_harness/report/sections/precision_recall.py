@@ -31,15 +31,17 @@ class PrecisionRecall(NamedTuple):
 
 def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, PrecisionRecall]:
     """Each model's curve, averaged over its replicates; empty where no query has a relevant document."""
-    is_relevant = rows.judgments.labels >= relevant
+    judgments, pool = rows.judgments, rows.judgments.pool
+    is_relevant = pool.labels >= relevant
     if not is_relevant.any():
         return {}
     metric = MAP(relevant=relevant)
-    ranker = RowRanker(rows.judgments, metric.ties, None)
-    average_precision = metric.prepare(rows.judgments, np.array([metric.cutoff]))
+    ranker = RowRanker(judgments, metric.ties, None)
+    average_precision = metric.prepare(pool, np.array([metric.cutoff]))
     by_model = {}
     for model in models:
-        rankings = (ranker.rank(rows.scores(model, at)) for at in range(len(rows.runs[model])))
+        whole = (ranker.rank(rows.scores(model, at)) for at in range(len(rows.runs[model])))
+        rankings = whole if judgments.missed is None else (one.in_pool(judgments) for one in whole)
         found = [(interpolated(one, is_relevant), average_precision(one)) for one in rankings]
         precision, ap = (np.mean(values, axis=0) for values in zip(*found, strict=True))
         by_model[model] = PrecisionRecall(precision, float(np.nanmean(ap[:, rows.order])))
@@ -50,24 +52,28 @@ def interpolated(ranking: Ranking, is_relevant: NDArray[np.bool_]) -> NDArray[np
     """float64 (11,): the best precision at this recall or a higher one, averaged over queries with relevant documents.
 
     Within documents of one score the number of relevant ones down to a rank is what it is on average over their orders.
-    `ranking` is of whole lists, `is_relevant` (n_rows,).
+    Of a recall that missed documents put out of reach the precision is 0. `ranking` is of whole lists, `is_relevant`
+    (n_rows,).
     """
+    n_relevant = ranking.judgments.groups.sum(is_relevant, np.int64)
     starts, sizes = ranking.offsets[:-1], np.diff(ranking.offsets)
     query = np.repeat(np.arange(sizes.size), sizes)
     rank = np.arange(ranking.rows.size) - starts[query] + 1.0
     group = np.cumsum(np.concatenate(([0], np.diff(ranking.tie_end + starts[query]) > 0)))
     share = np.bincount(group, is_relevant[ranking.rows]) / np.bincount(group)
     hits = np.cumsum(share[group])
-    hits -= (hits - share[group])[starts][query]
-    total = hits[ranking.offsets[1:] - 1]
-    has_any = np.logical_or.reduceat(is_relevant[ranking.rows], starts)
-    recall = np.minimum(hits / np.where(has_any, total, 1.0)[query], 1.0)
+    some = sizes > 0
+    before = np.zeros(sizes.size)
+    before[some] = (hits - share[group])[starts[some]]
+    hits -= before[query]
+    recall = np.minimum(hits / np.maximum(n_relevant, 1)[query], 1.0)
     # queries two apart, so that one search and one running maximum serve all of them
     best = np.maximum.accumulate((hits / rank - 2.0 * query)[::-1])[::-1] + 2.0 * query
-    queries = np.flatnonzero(has_any)
+    queries = np.flatnonzero(n_relevant)
     wanted = 2.0 * queries[:, np.newaxis] + LEVELS - _ROUNDING
     at = np.searchsorted(recall + 2.0 * query, wanted)
-    return np.asarray(best[np.minimum(at, ranking.offsets[queries + 1][:, np.newaxis] - 1)].mean(axis=0))
+    reached = at < ranking.offsets[queries + 1][:, np.newaxis]
+    return np.asarray(np.where(reached, best[np.minimum(at, best.size - 1)], 0.0).mean(axis=0))
 
 
 _ABOUT = ("map", "precision", "recall", "f1", "rprec", "bpref")
