@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ from ltr_harness.metrics.core.custom import FunctionMetric
 from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation, PresetValue, number
 from ltr_harness.metrics.core.grammar import parse_metric
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
-from ltr_harness.metrics.core.presets import PRESETS
+from ltr_harness.metrics.core.presets import OF_CANDIDATES, PRESETS
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.table import DEFINITIONS
 
@@ -100,7 +101,10 @@ def explain_mean(
     others = other_definitions(metric)
     theirs = {one.tool: others[one.tool] for one in presets if one.value is not None}
     # whatever breaks ties: the ids it may take are not needed to know which queries count
-    counts = {tool: whole.n_defined(dataclasses.replace(one, ties="stable")) for tool, one in theirs.items()}
+    counts = {
+        tool: whole.seen_by(tool).n_defined(dataclasses.replace(one, ties="stable"))
+        for tool, one in theirs.items()
+    }
     n_queries = judgments.groups.n_queries
     return MeanExplanation(
         metric, mean, n_queries, whole.n_defined(metric), presets, counts, _interval(metric, whole)
@@ -127,6 +131,27 @@ class _Asked:
         flags = np.zeros(judgments.pool.groups.n_rows, dtype=bool)
         flags[judgments.in_pool] = listed
         return cls(judgments.pool, in_pool(checked, judgments), flags)
+
+    def seen_by(self, tool: str) -> "_Asked":
+        """What a tool is given; no query where it is given candidates alone, and there are none."""
+        return self._candidates_alone if tool in OF_CANDIDATES else self
+
+    @cached_property
+    def _candidates_alone(self) -> "_Asked":
+        if self.retrieved is None:
+            return self
+        judgments, listed = self.judgments, np.asarray(self.retrieved)
+        sizes, subtopics = judgments.groups.sum(listed, np.int64), judgments.subtopics
+        some, rows = sizes > 0, np.flatnonzero(listed)
+        candidates = Judgments(
+            judgments.labels[rows],
+            QueryGroups(np.concatenate(([0], np.cumsum(sizes[some]))), judgments.groups.ids[some]),
+            None if judgments.query_weights is None else judgments.query_weights[some],
+            judgments.documents_of(rows),
+            None if judgments.judged is None else judgments.judged[rows],
+            None if subtopics is None else subtopics.take(rows),
+        )
+        return _Asked(candidates, self.scores[rows], None)
 
     def ranked(self, metric: Metric) -> Ranking:
         scores = checked_scores(self.scores, self.judgments.groups, self.retrieved)
@@ -264,17 +289,36 @@ def _worst_and_best(metric: Metric, query: _Asked) -> tuple[float, float] | None
 def _presets(metric: Metric, value: float, query: _Asked, effects: bool = False) -> list[PresetValue]:
     values = []
     for tool, theirs in other_definitions(metric).items():
+        seen = query.seen_by(tool)
+        if not seen.judgments.groups.n_queries:
+            values.append(PresetValue(tool, str(theirs), None, "it is given the candidates alone: none"))
+            continue
         try:
-            other = query.value(theirs)
+            other, with_missed = (_whatever_ties(theirs, one) for one in (seen, query))
         except MetricError as problem:
-            ends = _worst_and_best(theirs, query)
-            if ends is None or not _same(*ends):
-                values.append(PresetValue(tool, str(theirs), None, str(problem)))
-                continue
-            other = ends[0]  # no order of equal scores matters, so document ids, for one, need not be known
-        reason = "" if _same(value, other) else _reason(metric, theirs, value, query, effects)
-        values.append(PresetValue(tool, str(theirs), other, reason))
+            values.append(PresetValue(tool, str(theirs), None, str(problem)))
+            continue
+        reasons = []
+        if not _same(value, with_missed):
+            reasons.append(_reason(metric, theirs, value, query, effects))
+        if not _same(with_missed, other):
+            by = f" ({other - with_missed:+.4f})" if effects and math.isfinite(other - with_missed) else ""
+            reasons.append(f"it is given the candidates alone{by}")
+        values.append(
+            PresetValue(tool, str(theirs), other, "" if _same(value, other) else "; ".join(reasons))
+        )
     return values
+
+
+def _whatever_ties(metric: Metric, query: _Asked) -> float:
+    """The value; that of any order where none of equal scores matters: document ids, for one, need not be known."""
+    try:
+        return query.value(metric)
+    except MetricError:
+        ends = _worst_and_best(metric, query)
+        if ends is None or not _same(*ends):
+            raise
+        return ends[0]
 
 
 def _reason(metric: Metric, theirs: Metric, value: float, query: _Asked, effects: bool) -> str:

@@ -97,7 +97,7 @@ class Rankings:
         """The metrics with a highest grade where they ask for one, the same for all rankings; and a note."""
         grade = self.max_grade
         if grade is None:
-            grade = max(float(self.judgments.labels.max()), 1.0)
+            grade = max(float(self.judgments.pool.labels.max()), 1.0)
         scaled = [metric.on_scale(grade) for metric in metrics]
         if scaled == list(metrics) or self.max_grade is not None:
             return scaled, []

@@ -12,7 +12,7 @@ import numpy as np
 from ltr_harness.cli import data_source
 from ltr_harness.cli.rankings import Scored
 from ltr_harness.errors import MetricError, UsageError
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.record import MetricSummary, Record
@@ -49,12 +49,8 @@ def scored(run: Run) -> Scored:
     """The test rows of a run with the scores it gave them."""
     if run.record.status != "complete":
         raise UsageError(f"{run.path}: the run failed and has no scores: {run.record.error}")
-    table = run.test_scores
-    groups, order = QueryGroups.from_ids(table["query_id"].to_numpy())
-    rows = np.arange(len(table)) if order is None else order
-    ids = table["document_id"].to_numpy()[rows] if "document_id" in table else None
-    judgments = Judgments.checked(table["label"].to_numpy()[rows], groups, document_ids=ids)
-    return Scored(run.record.model, run.path, judgments, table["score"].to_numpy(np.float64)[rows])
+    scores = run.score_columns("score")["score"].astype(np.float64)
+    return Scored(run.record.model, run.path, run.judgments, scores)
 
 
 def grade_scale(record: Record) -> float | None:
@@ -71,7 +67,7 @@ def grade_scale(record: Record) -> float | None:
 
 def on_scale_of(record: Record, metrics: Sequence[Metric | str], judgments: Judgments) -> list[Metric]:
     """The metrics, or the primary one, with a highest grade where they ask for one: the run's, or the largest label."""
-    scale = grade_scale(record) or max(float(judgments.labels.max()), 1.0)
+    scale = grade_scale(record) or max(float(judgments.pool.labels.max()), 1.0)
     return [parse_metric(metric).on_scale(scale) for metric in metrics or [record.primary]]
 
 

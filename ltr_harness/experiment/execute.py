@@ -25,7 +25,7 @@ from ltr_harness.runs.folder import LOG, finish, replace_files
 from ltr_harness.runs.identity import environment, installed_requirements
 from ltr_harness.runs.insight import of_training
 from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, Record, Trial
-from ltr_harness.runs.run import HISTORY, IMPORTANCE, PER_QUERY, TEST_SCORES, Run, load_run
+from ltr_harness.runs.run import HISTORY, IMPORTANCE, MISSED, PER_QUERY, TEST_SCORES, Run, load_run
 from ltr_harness.splits import folds
 from ltr_harness.wording import none_if_undefined
 
@@ -51,7 +51,7 @@ def per_query_columns(test: RankingDataset, evaluation: Evaluation) -> dict[str,
 def _write_evaluation(
     folder: Path, test: RankingDataset, scores: NDArray[np.float64], evaluation: Evaluation
 ) -> None:
-    """Every test row with its label and score, every test query with its values; `scores` (n_rows,)."""
+    """Test rows with label and score (n_rows,), missed documents, test queries with their values."""
     sizes, ids = test.groups.sizes, test.judgments.document_ids
     columns = {
         "query_id": np.repeat(test.groups.ids, sizes),
@@ -61,6 +61,10 @@ def _write_evaluation(
     }
     write_table(folder / TEST_SCORES, columns if ids is None else {**columns, "document_id": ids})
     write_table(folder / PER_QUERY, per_query_columns(test, evaluation))
+    if (missed := test.judgments.missed) is not None:
+        columns = {"query_id": test.groups.ids[missed.queries], "label": missed.labels}
+        ids = missed.document_ids
+        write_table(folder / MISSED, columns if ids is None else {**columns, "document_id": ids})
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
@@ -262,6 +266,7 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
             **_evaluation_facts(task, job, fold),
             "metrics": _summaries(evaluation),
             "seconds": seconds,
+            "files": {name: digest for name, digest in run.record.files.items() if name != MISSED},
             "latency": _latency(fitted, task.folder, task, job, fold, evaluation, seconds["fit"]),
         }
     )

@@ -38,7 +38,7 @@ from ltr_harness.runs.record import (
     read_study,
     used_up,
 )
-from ltr_harness.runs.run import PER_QUERY, TEST_SCORES
+from ltr_harness.runs.run import MISSED, PER_QUERY, TEST_SCORES
 from ltr_harness.wording import count_of
 
 
@@ -360,7 +360,7 @@ def _state(folder: Path, identity: str, evaluation: str, tuning: TuningFacts | N
         return "train"
     damaged = [name for name in damaged_files(folder, record) if name != LOG]  # which nothing reads
     if damaged:
-        lost = not {TEST_SCORES, PER_QUERY}.issuperset(damaged)
+        lost = not {TEST_SCORES, MISSED, PER_QUERY}.issuperset(damaged)
         again = "trained" if lost else "scored"
         log.warning("%s: damaged or missing: %s; it is %s again", folder, ", ".join(damaged), again)
         if lost:

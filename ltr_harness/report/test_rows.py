@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,7 +90,8 @@ class TestRows:
     def _refused(self, metrics: Sequence[Metric]) -> dict[Metric, str]:
         """The metrics that cannot be computed on these rows, and why."""
         reasons = {}
-        one_query = self.judgments.take(np.array([0]))  # tells whether what a metric needs is there
+        first = np.flatnonzero(self.judgments.groups.with_rows)[:1]
+        one_query = self.judgments.take(first)  # tells whether what a metric needs is there
         for metric in metrics:
             try:
                 Binding([metric], one_query)
@@ -120,10 +122,24 @@ class TestRows:
                 reasons[metric] = str(problem)
         return reasons
 
+    @cached_property
+    def candidates_alone(self) -> TestRows:
+        """The same rows for a tool that does not know what was missed."""
+        return replace(self, judgments=replace(self.judgments, missed=None), _bindings={})
+
     def rows_of(self, query_id: str) -> slice:
         """Where the rows of a query are."""
         boundaries, at = self.judgments.groups.boundaries, self.positions[query_id]
         return slice(int(boundaries[at]), int(boundaries[at + 1]))
+
+    def missed_of(self, query_id: str) -> list[tuple[str, float]]:
+        """Name and label of the documents of a query that were missed, best label first."""
+        part = self.judgments.take(np.array([self.positions[query_id]])).missed
+        if part is None:
+            return []
+        ids = part.document_ids
+        named = ["a document" if ids is None else str(ids[at]) for at in range(part.labels.size)]
+        return sorted(zip(named, part.labels.tolist(), strict=True), key=lambda one: -one[1])
 
     def _bound(self, metrics: tuple[Metric, ...]) -> Binding:
         if metrics not in self._bindings:
@@ -139,29 +155,32 @@ def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequenc
     reference = next(iter(runs.values()))[0]
     if any("rows" not in run.per_query for run in reference):
         return None
-    labels, sizes, documents, names = [], [], [], []
+    names = []
     ids: list[Any] = entrants[0].query_ids.tolist()
     known = set(ids)
     for run in reference:
-        columns = run.score_columns("label", "document_id")
-        labels.append(columns["label"])
-        documents.append(columns.get("document_id"))
-        sizes.append(run.per_query["rows"].to_numpy(np.int64))
         for query in run.per_query["query_id"].tolist():
             pooled = f"{run.record.fold}/{query}"
             names.append(pooled if pooled in known else str(query))
     if len(set(names)) < len(names):  # several folds test a query: it has scores of each one's models
         return None
-    groups = QueryGroups.from_sizes(np.concatenate(sizes))
-    judgments = Judgments.checked(
-        np.concatenate(labels),
-        groups,
+    judgments = _joined([run.judgments for run in reference])
+    positions = {name: at for at, name in enumerate(names)}
+    return TestRows(judgments, positions, np.array([positions[query] for query in ids]), runs)
+
+
+def _joined(parts: Sequence[Judgments]) -> Judgments:
+    """The judgments of several folds as those of one set of queries."""
+    documents = [part.pool.document_ids for part in parts]
+    candidates = [np.isin(np.arange(part.pool.groups.n_rows), part.in_pool) for part in parts]
+    return Judgments.checked(
+        np.concatenate([part.pool.labels for part in parts]),
+        QueryGroups.from_sizes(np.concatenate([part.pool.groups.sizes for part in parts])),
         document_ids=None
         if any(column is None for column in documents)
         else np.concatenate([column for column in documents if column is not None]),
+        retrieved=None if all(part.missed is None for part in parts) else np.concatenate(candidates),
     )
-    positions = {name: at for at, name in enumerate(names)}
-    return TestRows(judgments, positions, np.array([positions[query] for query in ids]), runs)
 
 
 def _replicates(entrant: Entrant, runs: Sequence[Run]) -> list[list[Run]]:

@@ -17,6 +17,7 @@ from ltr_harness.cores import available_cores
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import file_digest, stored_file, write_stored
+from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.logs.columns import coded
 from ltr_harness.own_files import admitted
 from ltr_harness.readers.rows import check_alignment, recoded, with_categories, with_columns
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 PER_QUERY = "per_query.parquet"
 TEST_SCORES = "test_scores.parquet"
+MISSED = "missed.parquet"
 HISTORY = "history.parquet"
 IMPORTANCE = "importance.parquet"
 PLAN = "plan.json"
@@ -42,12 +44,14 @@ _RESTORE = "run the experiment again to restore it"
 _NEEDED = {
     PER_QUERY: ("query_id",),
     TEST_SCORES: ("query_id", "label", "score"),
+    MISSED: ("query_id", "label"),
     HISTORY: ("round", "split", "metric", "value"),
     IMPORTANCE: ("feature", "gain", "split"),
 }
 _NUMBERS = {
     PER_QUERY: ("rows", "n_relevant"),
     TEST_SCORES: ("row", "label", "score"),
+    MISSED: ("label",),
     HISTORY: ("round", "value"),
     IMPORTANCE: ("gain", "split"),
 }
@@ -89,6 +93,36 @@ class Run:
         """
         table = self._arrow(TEST_SCORES, names)
         return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
+
+    @cached_property
+    def judgments(self) -> Judgments:
+        """The labels of the test rows and, where the data name them, of the missed documents."""
+        table, stored = self.per_query, self.score_columns("label", "document_id")
+        labels, documents = stored["label"], stored.get("document_id")
+        ids, sizes = table["query_id"].to_numpy(), table["rows"].to_numpy(np.int64)
+        if MISSED not in self.record.files:
+            return Judgments.checked(labels, QueryGroups.from_sizes(sizes, ids), document_ids=documents)
+        missed = self._table(MISSED)
+        place = {query: at for at, query in enumerate(ids.tolist())}
+        try:
+            queries = [place[query] for query in missed["query_id"].tolist()]
+        except KeyError as query:
+            found = f"query {query} is not in {PER_QUERY}"
+            raise DataError(f"{self.path / MISSED}: {found}; {_RESTORE}") from None
+        query_of_row = np.concatenate((np.repeat(np.arange(ids.size), np.maximum(sizes, 0)), queries)).astype(
+            np.int64
+        )
+        order = np.argsort(query_of_row, kind="stable")
+        if documents is not None and "document_id" in missed:
+            documents = np.concatenate((documents, missed["document_id"].to_numpy()))[order]
+        else:
+            documents = None
+        return Judgments.checked(
+            np.concatenate((labels, missed["label"].to_numpy()))[order],
+            QueryGroups.from_sizes(np.bincount(query_of_row, minlength=ids.size), ids),
+            document_ids=documents,
+            retrieved=order < labels.size,
+        )
 
     @cached_property
     def history(self) -> pd.DataFrame:

@@ -120,8 +120,8 @@ class Explanation:
         texts = [[cell(*pair) for pair in zip(self.missed_columns, row, strict=True)] for row in worth]
         rest = len(self.missed) - len(worth)
         labels = {row[1] for row in self.missed[len(worth) :]}
-        unit = "missed document" if worth and labels != {0.0} else "missed document with the label 0"
-        return texts, [f"({count_of(rest, unit)})"] if rest else []
+        which = " with the label 0" if labels == {0.0} else ""
+        return texts, [f"({count_of(rest, 'missed document')}{which})"] if rest else []
 
     @property
     def preset_texts(self) -> list[list[str]]:

@@ -162,6 +162,9 @@ PRESETS: Mapping[str, Mapping[str, Conventions]] = {
     },
 }
 
+OF_CANDIDATES = frozenset({"lightgbm", "xgboost", "catboost", "sklearn", "letor", "ranklib", "torchmetrics"})
+"""Tools that are given rows with scores and no other judgments, RankLib without -qrel: to them, nothing is missed."""
+
 # Tools and versions whose numbers are another's.
 SAME_TOOLS = {
     "ir_measures": "pytrec_eval",

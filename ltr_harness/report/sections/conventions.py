@@ -15,6 +15,7 @@ from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, parse_metric
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.metrics.core.grammar import MetricName
+from ltr_harness.metrics.core.presets import OF_CANDIDATES
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table, code
 from ltr_harness.report.data import ReportData, computed_once
@@ -109,6 +110,7 @@ class ToolConvention(NamedTuple):
 
     names: tuple[str, ...]  # tools and choices that share it
     metric: Metric
+    of_candidates: bool = False  # without what was missed
 
 
 class Recomputed(NamedTuple):
@@ -142,42 +144,48 @@ def other_tools(data: ReportData) -> tuple[Recomputed, ...]:
 
 def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> tuple[Recomputed, ...]:
     """The metrics of these names that other tools compute too, under every convention that these rows allow."""
+    missed = rows.judgments.missed
     asked = {}
     for name in names:
         with suppress(MetricError):  # a metric from outside has no conventions that we know
-            asked[name] = _conventions(parse_metric(name))
-    metrics = list(dict.fromkeys(one.metric for ways in asked.values() if ways[1:] for one in ways))
-    per_query, refused = rows.per_query_of(models, metrics)
-    means: dict[str, dict[Metric, float]] = {}
-    for model, values in per_query.items():
-        defined = (~np.isnan(values)).sum(axis=1)
-        sums = np.nansum(values, axis=1)
-        means[model] = {
-            metric: float(total / n) if n else float("nan")
-            for metric, total, n in zip(
-                (one for one in metrics if one not in refused), sums, defined, strict=True
+            asked[name] = _conventions(parse_metric(name), missed is not None and missed.queries.size > 0)
+    refused: dict[ToolConvention, str] = {}
+    means: dict[str, dict[ToolConvention, float]] = {model: {} for model in models}
+    for of_candidates, seen in ((False, rows), (True, rows.candidates_alone)):
+        ways = [
+            one for ways in asked.values() if ways[1:] for one in ways if one.of_candidates == of_candidates
+        ]
+        per_query, reasons = seen.per_query_of(models, list(dict.fromkeys(one.metric for one in ways)))
+        refused |= {one: reasons[one.metric] for one in ways if one.metric in reasons}
+        possible = list(dict.fromkeys(one.metric for one in ways if one.metric not in reasons))
+        for model, values in per_query.items():
+            if of_candidates:  # a query without candidates is none to the tool
+                values[:, ~rows.judgments.groups.with_rows[rows.order]] = np.nan
+            defined = (~np.isnan(values)).sum(axis=1)
+            found = np.divide(
+                np.nansum(values, axis=1), defined, where=defined > 0, out=np.full(defined.size, np.nan)
             )
-        }
-    found = []
-    for name, ways in asked.items():
-        possible = tuple(one for one in ways if one.metric not in refused)
-        if len(possible) > 1 and possible[0] == ways[0]:
-            by_model = {model: tuple(known[one.metric] for one in possible) for model, known in means.items()}
-            reasons = tuple(
-                f"{', '.join(one.names)}: {refused[one.metric]}" for one in ways if one not in possible
-            )
-            found.append(Recomputed(name, possible, by_model, reasons))
-    return tuple(found)
+            by_metric = dict(zip(possible, found.tolist(), strict=True))
+            means[model] |= {one: by_metric[one.metric] for one in ways if one not in refused}
+    results = []
+    for name, conventions in asked.items():
+        kept = tuple(one for one in conventions if one not in refused)
+        if len(kept) > 1 and kept[0] == conventions[0]:
+            by_model = {model: tuple(known[one] for one in kept) for model, known in means.items()}
+            why = tuple(f"{', '.join(one.names)}: {refused[one]}" for one in conventions if one not in kept)
+            results.append(Recomputed(name, kept, by_model, why))
+    return tuple(results)
 
 
-def _conventions(own: Metric) -> tuple[ToolConvention, ...]:
+def _conventions(own: Metric, missed: bool = False) -> tuple[ToolConvention, ...]:
     """Our own, single choices that people ask for, then the tools; equal definitions share a place."""
-    named: dict[Metric, list[str]] = {own: ["here"]}
+    named: dict[tuple[Metric, bool], list[str]] = {(own, False): ["here"]}
     if getattr(own, "gain", None) in EXPONENTIAL_GAINS:
-        named.setdefault(dataclasses.replace(own, gain="linear"), []).append("linear gain")  # type: ignore[call-arg]
+        linear = dataclasses.replace(own, gain="linear")  # type: ignore[call-arg]
+        named.setdefault((linear, False), []).append("linear gain")
     for name, metric in other_definitions(own).items():
-        named.setdefault(metric, []).append(name)
-    return tuple(ToolConvention(tuple(names), metric) for metric, names in named.items())
+        named.setdefault((metric, missed and name in OF_CANDIDATES), []).append(name)
+    return tuple(ToolConvention(tuple(names), *way) for way, names in named.items())
 
 
 def tools(data: ReportData) -> list[Block]:
@@ -228,7 +236,12 @@ def _tool_words(one: Recomputed, name: str) -> Table:
         {
             Column("Convention"): lambda other: ", ".join(other.names),
             Column("In full", "code"): lambda other: str(other.metric),
-            Column("What differs"): lambda other: "; ".join(differences_in_words(own.metric, other.metric)),
+            Column("What differs"): lambda other: "; ".join(
+                (
+                    *differences_in_words(own.metric, other.metric),
+                    *(["given the candidates alone"] if other.of_candidates else []),
+                )
+            ),
         },
         sortable=False,
     )

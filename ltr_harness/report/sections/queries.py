@@ -191,12 +191,16 @@ def _side_by_side(
             Column(rank, "tally", group=group, hint="The arrow points to where this list has the document."),
         ]
     count = count_of(labels.size, "document")
+    unseen = rows.missed_of(change.query)
+    shown = [f"{name} (label {label:g})" for name, label in unseen[: _depth(data)] if label > 0]
+    rest = len(unseen) - len(shown)
     table = Table(
         name=name,
         caption=f"The first {len(lines)} of {count}.",
         columns=tuple(columns),
         rows=tuple(lines),
         sortable=False,
+        notes=(f"Missed: {', '.join([*shown, *([f'{rest:,} more'] if rest else [])])}.",) if unseen else (),
     )
     return Details(
         f"{change.query}: {formats.metric(change.baseline_value)} → {formats.metric(change.value)} "
