@@ -22,6 +22,7 @@ from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import rule_of_run
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
 from ltr_harness.monitoring.result import MonitorResult, Slice, Watched, Window
+from ltr_harness.runs.run import MISSED
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of, csv_text
@@ -91,6 +92,12 @@ def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
         found = f"was measured on labels, and production's relevance is {config.relevance.chosen} of events"
         cure = "give a log of events as the baseline, or train with relevance: under data:"
         problems.append(Problem(place, found, "the same rule of relevance on both sides", cure))
+    if (MISSED in run.record.files) != bool(config.columns.retrieved):
+        counts, not_ = ("counts", "does not") if MISSED in run.record.files else ("does not count", "does")
+        found = f"{counts} documents that were missed, and production {not_}"
+        problems.append(
+            Problem(place, found, "the same denominators", "columns.retrieved names those of a log")
+        )
     metrics = [str(metric) for metric in config.resolved_metrics]
     expected, cure = f"the metrics {', '.join(metrics)}", f"it has {', '.join(run.record.metrics)}"
     problems += [
