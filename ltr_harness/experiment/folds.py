@@ -274,6 +274,11 @@ def with_files(config: Any, runs: str | Path) -> Any:
         if dataset.feature_names != first.feature_names:
             found = f"its features are other ones than those of data.{key}"
             raise DataError(Problem(f"data.{other}", found, "the same names in the same order"))
+        if (dataset.judgments.missed is None) != (first.judgments.missed is None):
+            said, unsaid = (key, other) if dataset.judgments.missed is None else (other, key)
+            found = f"does not say which documents were candidates, and data.{said} does"
+            cure = "`retrieved` with 1 in each row where nothing was missed"
+            raise DataError(Problem(f"data.{unsaid}", found, "`retrieved` for all sets or for none", cure))
     folder = Path(runs).expanduser().resolve() / encoded(str(config.get("name"))) / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     names = {key: _written(one, folder) for key, one in sets.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -540,3 +541,7 @@ def test_an_experiment_in_python_keeps_what_was_missed(tmp_path: Path) -> None:
     )
     read_again = back.read([config["splits"]["train"]], Path(config["root"]))
     assert fingerprint_dataset(read_again) == fingerprint_dataset(data)
+    unsaid = replace(data, judgments=replace(data.judgments, missed=None))
+    for train, test, place in ((data, unsaid, "test"), (unsaid, data, "train")):
+        with pytest.raises(DataError, match=f"data.{place}: does not say which documents were candidates"):
+            with_files({"name": "a", "data": {"train": train, "test": test}}, tmp_path)
