@@ -85,6 +85,7 @@ def _write_svmlight(
     left_out = {
         "attributes": bool(dataset.query_attributes),
         "missed documents": missed is not None and missed.labels.size > 0,
+        "subtopics": dataset.judgments.subtopics is not None,
     }
     if with_qid:
         _refuse(path, "query id", map(str, dataset.groups.ids[dataset.groups.with_rows].tolist()))
@@ -174,6 +175,8 @@ def _write_table(
         notes = _write_csv(table, target, path)
     roles = ("weight", "position", "document_id", "retrieved")
     options = [f"{role}={role}" for role in roles if role in table.column_names]
+    if names := subtopic_columns(dataset):
+        options.append(f"subtopics=[{', '.join(names)}]")
     if dataset.query_attributes:
         options.append(f"attributes=[{', '.join(dataset.query_attributes)}]")
     if dataset.categories and form not in ("parquet", "arrow"):  # whose columns have types
@@ -181,6 +184,16 @@ def _write_table(
     if options:
         notes.append(f"read it with the options {' '.join(options)}")
     return notes
+
+
+def subtopic_columns(dataset: RankingDataset) -> tuple[str, ...]:
+    """The columns of a table that have the rows' grades by subtopic."""
+    pairs = dataset.judgments.pool.subtopics
+    return (
+        ()
+        if pairs is None
+        else tuple(f"subtopic_{i}" for i in range(1, int(pairs.numbers.max(initial=0)) + 2))
+    )
 
 
 def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Path) -> Any:
@@ -211,6 +224,9 @@ def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Pat
         columns.append(("document_id", judgments.document_ids))
     if dataset.judgments.missed is not None:
         columns.append(("retrieved", (~missed).astype(np.int64)))
+    if judgments.subtopics is not None:
+        grades = judgments.subtopics.labels(missed.size)
+        columns += zip(subtopic_columns(dataset), grades, strict=True)
     columns += [(name, np.repeat(values, sizes)) for name, values in dataset.query_attributes.items()]
     for j, name in enumerate(dataset.feature_names):
         values = of_candidates(dataset.features[:, j])

@@ -502,25 +502,25 @@ def test_the_fingerprint_is_of_missed_subtopics(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", ["b.csv", "b.tsv", "b.parquet", "b.arrow"])
 def test_tables_are_written_with_what_was_missed(tmp_path: Path, file: str) -> None:
-    data = read(tmp_path, subtopics=())
+    data = read(tmp_path)
     notes = write_dataset(data, tmp_path / file)
-    assert "retrieved=retrieved" in notes[-1]
+    assert "retrieved=retrieved subtopics=[subtopic_1]" in notes[-1]
     roles = {
         **COLUMNS,
         "retrieved": "retrieved",
         "weight": "weight",
         "position": "position",
-        "subtopics": (),
+        "subtopics": ("subtopic_1",),
     }
     reader = (Csv if file[-2:] == "sv" else Parquet)(**roles)
     assert fingerprint_dataset(reader.read([file], tmp_path)) == fingerprint_dataset(data)
 
 
 def test_writing_says_what_has_no_place(tmp_path: Path) -> None:
-    data = read(tmp_path, subtopics=(), features=("bm25",), categorical=())
+    data = read(tmp_path, features=("bm25",), categorical=())
     notes = write_dataset(data, tmp_path / "b.txt")
     assert notes[0] == "1 query without documents to write is left out"
-    assert "attributes, missed documents, positions, query weights have no place" in notes[-1]
+    assert "attributes, missed documents, subtopics, positions, query weights have no place" in notes[-1]
     assert Letor().read(["b.txt"], tmp_path).groups.ids.tolist() == [7, 9]
     notes = write_dataset(data, tmp_path / "b", "lightgbm")
     assert "missed documents" in notes[-1]

@@ -18,7 +18,7 @@ from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.memory import from_arrays
 from ltr_harness.readers.parquet import Parquet
-from ltr_harness.writers import format_of, write_dataset
+from ltr_harness.writers import format_of, subtopic_columns, write_dataset
 
 FILES = {
     "rows.txt": Letor,
@@ -64,6 +64,9 @@ def datasets(draw: st.DrawFn) -> RankingDataset:
         positions=draw(column(st.integers(0, 2**31 - 1))),
         document_ids=documents,
         retrieved=retrieved,
+        subtopics=draw(
+            st.none() | st.lists(st.lists(grades, min_size=2, max_size=2), min_size=n_rows, max_size=n_rows)
+        ),
         attributes={"lang": np.repeat(draw(st.lists(ids, min_size=len(sizes), max_size=len(sizes))), sizes)},
     )
 
@@ -78,6 +81,7 @@ def options(dataset: RankingDataset) -> dict[str, Any]:
     return {
         **{role: role for role, column in there.items() if column is not None},
         "attributes": tuple(dataset.query_attributes),
+        "subtopics": subtopic_columns(dataset),
         "features": dataset.feature_names,
     }
 
@@ -86,7 +90,7 @@ def what_the_format_holds(dataset: RankingDataset, kind: type) -> RankingDataset
     if kind in (Csv, Parquet):
         return dataset
     dataset = dataset.take(np.flatnonzero(dataset.groups.with_rows))
-    judgments = replace(dataset.judgments, missed=None)
+    judgments = replace(dataset.judgments, missed=None, subtopics=None)
     first = 0 if dataset.feature_names[0] == "0" else 1
     names = tuple(str(first + j) for j in range(dataset.n_features))
     if kind is Letor:
