@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import Temporary, bare_name, opened_for_writing, whole_files
+from ltr_harness.groups import Judgments
 from ltr_harness.wording import count_of, csv_cell, plural, printable
 
-FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow")
+FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow", "qrels")
 _SUFFIXES = {
     ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".arrow": "arrow", ".feather": "arrow", ".txt":
-    "letor", ".letor": "letor", ".svm": "letor",
+    "letor", ".letor": "letor", ".svm": "letor", ".qrels": "qrels",
 }  # fmt: skip
 _UNJUDGED = -1
 _BLOCK = 1 << 20  # values written together
@@ -50,6 +51,9 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
     if form not in FORMATS:
         found = "does not say its format" if form is None else f"unknown format {form!r}"
         raise DataError.at(path, found, f"one of {', '.join(FORMATS)}")
+    if form == "qrels":
+        with whole_files(path) as temporary:
+            return _write_qrels(dataset.judgments.pool, path, temporary)
     is_text = form in ("letor", "lightgbm")
     judgments, notes = dataset.judgments if is_text else dataset.judgments.pool, []
     labels = judgments.labels
@@ -64,6 +68,25 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
     with whole_files(path) as temporary:
         write = _write_svmlight if is_text else _write_table
         return notes + write(dataset, labels, path, temporary, form)
+
+
+def _write_qrels(judgments: Judgments, path: Path, temporary: Temporary) -> list[str]:
+    """TREC's judgments: of every query each judged document, missed ones too."""
+    labels, documents, queries = judgments.labels, judgments.document_ids, judgments.groups.ids
+    if documents is None:
+        raise DataError.at(path, "qrels name documents, and the data have no document ids")
+    if fractions := int(np.count_nonzero(labels % 1)):
+        found = f"{count_of(fractions, 'label')} with a fraction"
+        raise DataError.at(path, found, "grades: qrels have whole numbers")
+    _refuse(path, "query id", map(str, queries.tolist()))
+    _refuse(path, "document id", map(str, documents.tolist()))
+    judged = slice(None) if judgments.judged is None else judgments.judged
+    columns = (np.repeat(queries, judgments.groups.sizes), documents, labels.astype(np.int64))
+    rows = zip(*(column[judged].tolist() for column in columns), strict=True)
+    text = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in rows)
+    with opened_for_writing(temporary(path), path.name) as stream:
+        stream.write(text.encode("utf-8"))
+    return ["qrels hold the judgments alone, without features"]
 
 
 def _write_svmlight(

@@ -55,14 +55,15 @@ def made_reader(name: str, options: Sequence[str] = ()) -> Reader:
 
 
 def with_columns(reader: Reader, path: Path, of_run: Mapping[str, Any] | None = None) -> Reader:
-    """A reader of tables that has the query and the label under other names: a run's, or guessed as `init` does."""
+    """A reader of tables with the run's columns of query, label and candidates, or those that `init` would guess."""
     from ltr_harness.readers.tables import TableReader, column_for
 
     if not isinstance(reader, TableReader) or not path.is_file():
         return reader
     columns, found = reader.opened(path).columns, {}
     free = [name for name in columns if name not in reader.roles()]
-    for role in ("query", "label") if reader.relevance is None else ("query",):
+    roles = ("query", "label") if reader.relevance is None else ("query",)
+    for role in roles if of_run is None else (*roles, "retrieved"):
         if role in reader.model_fields_set or getattr(reader, role) in columns:
             continue
         named = (of_run or {}).get(role)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -199,4 +200,35 @@ def test_what_cannot_be_written_leaves_nothing(
     data = from_arrays([[1.0], [2.0]], [1, 0], **{"query_ids": ["a", "a"], **change})
     with pytest.raises(DataError, match=message):
         write_dataset(data, tmp_path / file)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_qrels_have_what_was_judged_and_missed_documents(tmp_path: Path) -> None:
+    data = from_arrays(
+        [[0.5], [2.0], [np.nan]],
+        [1, 0, 2],
+        query_ids=["a", "a", "b"],
+        document_ids=["x", "y", "x"],
+        retrieved=[1, 1, 0],
+    )
+    notes = write_dataset(data, tmp_path / "truth.qrels")
+    assert (tmp_path / "truth.qrels").read_text() == "a 0 x 1\na 0 y 0\nb 0 x 2\n"
+    assert notes == ["qrels hold the judgments alone, without features"]
+    judged = replace(data.judgments, judged=np.array([True, False]))
+    write_dataset(replace(data, judgments=judged), tmp_path / "some.qrels.gz")
+    assert gzip.decompress((tmp_path / "some.qrels.gz").read_bytes()) == b"a 0 x 1\nb 0 x 2\n"
+
+
+@pytest.mark.parametrize(
+    ("labels", "ids", "said"),
+    [
+        ([1, 0], None, "qrels name documents, and the data have no document ids"),
+        ([1, 0.5], ["x", "y"], "1 label with a fraction; expected grades: qrels have whole numbers"),
+        ([1, 0], ["x", "y z"], "document id 'y z'"),
+    ],
+)
+def test_qrels_that_cannot_be(tmp_path: Path, labels: list[float], ids: list[str] | None, said: str) -> None:
+    data = from_arrays([[0.5], [2.0]], labels, query_ids=["a", "a"], document_ids=ids)
+    with pytest.raises(DataError, match=said):
+        write_dataset(data, tmp_path / "truth.qrels")
     assert list(tmp_path.iterdir()) == []

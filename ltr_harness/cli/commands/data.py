@@ -115,12 +115,15 @@ def data_describe(
   ltr-harness data convert train.txt -o train.parquet
   ltr-harness data convert rows.csv --column query=session -o rows.txt.gz
   ltr-harness data convert part1.txt part2.txt -o lightgbm/rank.train --to lightgbm
+  ltr-harness data convert test.txt -o truth.qrels
 """)
 @command.command("convert")
 @options.files
 @options.reader
 @options.output("File to write.", options.PATH, required=True)
-@click.option("--to", "form", help="letor, lightgbm, csv, parquet or arrow; else as the output's name says.")
+@click.option(
+    "--to", "form", help="letor, lightgbm, csv, parquet, arrow or qrels; else as the output's name says."
+)
 def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **reader: Any) -> int:
     """Write files as one file of another format, exactly.
 
