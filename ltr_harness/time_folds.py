@@ -7,7 +7,6 @@ The last test part ends with the data's last day; the folds before it step back 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Literal
@@ -22,6 +21,10 @@ from ltr_harness.wording import count_of
 Days = NDArray[np.int64]
 """int64 (n_queries,), days since 1970-01-01 on the calendar of a time zone."""
 
+DAY, PERIOD = "day", "period"
+"""The query attribute that folds in time have, and the unit of a comparison that is made of it."""
+Period = Literal["day", "week", "month"]
+PERIODS: tuple[Period, ...] = ("day", "week", "month")
 _UNITS = ("day", "week", "month", "quarter", "year")
 _EPOCH = date(1970, 1, 1)
 _FEW_QUERIES = 2
@@ -117,6 +120,17 @@ class TimeFolds:
             raise DataError.at("data.folds", found, f"{needed}{before}")
         return [_with_queries(fold, groups, days) for fold in reversed(folds)]
 
+    def newest(self, days: Days) -> NDArray[np.int64]:
+        """The queries of the newest training window, which ends with the data; int64 (n,).
+
+        Args:
+            days: see `Days`.
+        """
+        if self.train is None:
+            return np.arange(days.size)
+        begin = self.train.before(_date(int(days.max()) + 1))
+        return np.flatnonzero(days >= (begin - _EPOCH).days).astype(np.int64)
+
     def _fold(self, first: date, end: date, number: int) -> TimeFold | None:
         """The fold whose test part ends `number` steps before the data; None where too little is left to train on."""
         end = (self.step or self.test).before(end, number)
@@ -204,7 +218,7 @@ def days_of(times: NDArray[Any], name: str, time_zone: str, groups: QueryGroups)
     """
     import pyarrow as pa
 
-    from ltr_harness.logs.columns import timestamps
+    from ltr_harness.logs.columns import local_days, timestamps
 
     column = pa.array(times.tolist() if times.dtype.kind == "O" else times)
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
@@ -215,21 +229,10 @@ def days_of(times: NDArray[Any], name: str, time_zone: str, groups: QueryGroups)
         at = int(np.argmax(np.asarray(column.is_null())))
         found = f"query {groups.name(at)!r} has no {name} ({column.null_count:,} such)"
         raise DataError.at(f"attribute {name!r}", found, "a time for each query")
-    moments = timestamps(column, name, time_zone)
-    return local_days(moments, time_zone)
+    return local_days(timestamps(column, name, time_zone), time_zone)
 
 
-def local_days(moments: NDArray[np.int64], time_zone: str) -> Days:
-    """Days since 1970-01-01 of moments (n,), nanoseconds UTC, on the calendar of a time zone."""
-    import pandas as pd
-
-    local = pd.DatetimeIndex(moments.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(time_zone)
-    naive = local.tz_localize(None).to_numpy().astype("datetime64[D]")
-    days: Days = naive.astype(np.int64)
-    return days
-
-
-def periods_of(days: Days, period: Literal["day", "week", "month"]) -> NDArray[np.str_]:
+def periods_of(days: Days, period: Period) -> NDArray[np.str_]:
     """What the period of each day is called: ``2024-03-31``, ``2024-W13`` or ``2024-03``."""
     dates = days.astype("datetime64[D]")
     if period == "day":
@@ -241,15 +244,14 @@ def periods_of(days: Days, period: Literal["day", "week", "month"]) -> NDArray[n
     return np.array([f"{week.year}-W{week.week:02}" for week in weeks])[which]
 
 
-PERIODS: tuple[Literal["day", "week", "month"], ...] = ("day", "week", "month")
+def period_for(days: Days) -> Period:
+    """The shortest unit that is at least 1/40 of the time between the first and the last day.
 
-
-def period_for(folds: Sequence[TimeFold]) -> Literal["day", "week", "month"]:
-    """The shortest unit of a comparison that is at least 1/40 of the time that is tested."""
-    tested = sum((fold.parts["test"].end - fold.parts["test"].begin).days for fold in folds)
-    return next(
-        (name for name, days in zip(PERIODS, (1, 7, 30), strict=True) if days * 40 >= tested), "month"
-    )
+    Args:
+        days: see `Days`.
+    """
+    span = int(days.max() - days.min()) + 1
+    return "day" if span <= 40 else "week" if span <= 280 else "month"
 
 
 def _date(day: int) -> date:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ltr_harness.groups import as_column
 from ltr_harness.stats.contributions import Codes, Contributions
 from ltr_harness.stats.families import rare_kind, rare_training
 from ltr_harness.stats.method import FLIPS
+from ltr_harness.time_folds import DAY, PERIOD, PERIODS, Period, period_for, periods_of
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -60,6 +62,24 @@ def caution_of(comparison: Comparison, pair: Paired, family: int, margin: float 
         if comparison.entrant(name).seeded or len(comparison.entrant(name).replicates) > 1
     )
     return " ".join(filter(None, (line, rare_training(seeds, room, width, method))))
+
+
+def in_periods(entrants: Sequence[Entrant], unit: str | None) -> tuple[list[Entrant], str | None]:
+    """With the `period`, a week or a month, of each query's day; and the name of the unit, which suits the span."""
+    dated = [one for one in entrants if DAY in one.query_attributes]
+    if not dated or unit not in (PERIOD, *PERIODS) or any(unit in one.query_attributes for one in dated):
+        return list(entrants), unit
+    try:
+        period = period_for(dated[0].query_attributes[DAY].astype("datetime64[D]").astype(np.int64))
+    except ValueError:  # a column of that name, of something else
+        return list(entrants), unit
+    name = next((known for known in PERIODS if known == unit), period)
+    return [_with_period(one, name) if DAY in one.query_attributes else one for one in entrants], name
+
+
+def _with_period(entrant: Entrant, name: Period) -> Entrant:
+    texts = periods_of(entrant.query_attributes[DAY].astype("datetime64[D]").astype(np.int64), name)
+    return replace(entrant, query_attributes={**entrant.query_attributes, name: texts})
 
 
 def unit_codes(entrants: Sequence[Entrant], unit: str) -> Codes:

@@ -27,6 +27,7 @@ from pydantic import (
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.search import Section, Seed, TuneConfig, several
 from ltr_harness.errors import Problem, RankerError, UsageError
+from ltr_harness.logs.settings import TimeZone
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.metrics.core.presets import PRESETS, SAME_TOOLS
@@ -37,6 +38,7 @@ from ltr_harness.readers.reader import Reader
 from ltr_harness.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
 from ltr_harness.stats.method import Method
 from ltr_harness.stored import SweepPoint
+from ltr_harness.time_folds import Span, TimeFolds
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -168,6 +170,43 @@ class Holdout(Section):
     """Query attribute: the same share of each of its values is set aside."""
 
 
+def _span(text: str) -> str:
+    return str(Span.of(text))
+
+
+SpanText = Annotated[str, AfterValidator(_span)]
+
+
+class TimeFoldsConfig(Section):
+    """Train on the past, test on what follows, several times: train | gap | valid | gap | test, oldest fold first."""
+
+    by_time: str
+    """Query attribute with times or dates; it decides which queries a part has."""
+    test: SpanText
+    """How long each test part is, such as 3 months; the last one ends with the data."""
+    valid: SpanText | None = None
+    """How long each validation part is."""
+    gap: SpanText | None = None
+    """What is left out between two parts, because labels look ahead."""
+    train: Literal["expanding"] | SpanText = "expanding"
+    """From the data's first day on, or a rolling window such as 24 months."""
+    step: SpanText | None = None
+    """From one test part to the next; as long as `test` unless given."""
+    at_most: int | None = Field(default=None, ge=1, le=MOST_FOLDS)
+    """The newest so many folds."""
+    label_horizon: SpanText | None = None
+    """How far ahead labels look, such as 30 days; a smaller gap is then an error."""
+    time_zone: TimeZone = "UTC"
+    """Days begin at its midnight."""
+
+    @property
+    def rule(self) -> TimeFolds:
+        """How it divides."""
+        spans = self.model_dump(include={"test", "valid", "gap", "train", "step", "label_horizon"})
+        given = {name: Span.of(text) for name, text in spans.items() if text not in (None, "expanding")}
+        return TimeFolds(**given, at_most=self.at_most)
+
+
 class SplitConfig(Section):
     """Which files train, choose the number of rounds, and judge."""
 
@@ -199,8 +238,8 @@ class DataLayout(Section):
     """Folder of the data files; relative to this file."""
     splits: dict[Name, SplitConfig] = Field(default_factory=dict)
     """{train, valid, test}, or several of these by the name of their fold."""
-    folds: int | None = Field(default=None, ge=3, le=MOST_FOLDS)
-    """Make this many folds, by query, out of `files`, instead of `splits`."""
+    folds: Annotated[int, Field(ge=3, le=MOST_FOLDS)] | TimeFoldsConfig | None = None
+    """Make this many folds, by query, out of `files`, instead of `splits`; or {by_time: day, test: 3 months, …}."""
     files: Files | None = None
     """The files that `folds` divides."""
     fold_seed: Seed = 1

@@ -30,6 +30,7 @@ from ltr_harness.config.experiment import (
     ReportConfig,
     SplitConfig,
     StoppingConfig,
+    TimeFoldsConfig,
     checked_name,
 )
 from ltr_harness.config.explain import KeyPath, dotted, explained
@@ -38,6 +39,7 @@ from ltr_harness.config.tree import Node, Place, from_plain, plain_scalar, shown
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.files import stored_file
 from ltr_harness.stats.method import successors
+from ltr_harness.time_folds import PERIOD
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -150,7 +152,7 @@ def data_mapping(data: DataConfig) -> dict[str, Any]:
     own = data.model_dump(mode="json", exclude={"reader_name", "reader"}, exclude_none=True)
     if data.folds is not None:
         del own["splits"]
-    else:
+    if not isinstance(data.folds, int):
         del own["fold_seed"]
     return {"reader": data.reader_name, **own, **data.reader.model_dump(mode="json")}
 
@@ -251,6 +253,8 @@ class _Loading:
         splits = self.splits()
         self.check(rules.leak_rules(splits))
         self.check(rules.stopping_rules(splits, models, has_stopping))
+        if data is not None:
+            self.check(rules.time_rules(data, has_stopping))
         if searched is not None:
             searched = rules.with_built_in(searched, models)
             known = self.tree.mapping.get("models", self.tree).mapping
@@ -266,6 +270,8 @@ class _Loading:
             self.check(rules.estimate_rules(getattr(data.reader, "relevance", None), wanted))
         if header is None or data is None or metrics is None or compare is None or self.problems:
             raise self.error()
+        if isinstance(data.folds, TimeFoldsConfig) and compare.unit is None:  # type: ignore[attr-defined]
+            compare = compare.model_copy(update={"unit": PERIOD})
         if stopping is not None:
             on_scale = stopping.metric.on_scale(data.max_grade)
             stopping = stopping.model_copy(update={"metric": on_scale})

@@ -15,6 +15,7 @@ from ltr_harness.config.experiment import (
     ModelConfig,
     Reference,
     SplitConfig,
+    TimeFoldsConfig,
     model_at,
 )
 from ltr_harness.config.explain import KeyPath
@@ -68,8 +69,14 @@ def data_rules(data: DataLayout) -> Iterator[Violation]:
     elif data.folds is None and not data.splits:
         expected = "{train: …, valid: …, test: …}, or folds: 5 with files: …"
         yield Violation(("data",), "data has no 'splits'", expected)
-    for key in ("fold_together", "fold_stratify"):
-        if getattr(data, key) is not None and data.folds is None:
+    in_time = isinstance(data.folds, TimeFoldsConfig)
+    for key in ("fold_together", "fold_stratify", "fold_seed"):
+        if in_time and key in data.model_fields_set:
+            cure = "leave it out"
+            yield Violation(
+                ("data", key), f"data.{key} with folds in time, which nothing divides by chance", cure=cure
+            )
+        elif key != "fold_seed" and getattr(data, key) is not None and data.folds is None:
             cure = "add folds: 5, or leave it out"
             yield Violation(("data", key), f"data.{key} without data.folds", cure=cure)
     if data.fold_together is not None and data.fold_stratify is not None:
@@ -80,6 +87,14 @@ def data_rules(data: DataLayout) -> Iterator[Violation]:
         if len(ways) > 1:
             where = ("data", "splits", fold, "valid")
             yield Violation(where, f"a holdout with {' and '.join(ways)}", "at most one of them")
+
+
+def time_rules(data: DataLayout, stopping: bool) -> Iterator[Violation]:
+    """Folds in time need validation data to stop on."""
+    if stopping and isinstance(data.folds, TimeFoldsConfig) and data.folds.valid is None:
+        found = "data.folds has no validation data, on which stopping could choose the number of rounds"
+        cure = "add valid: 1 month, or use stopping: null and give each model its rounds"
+        yield Violation(("data", "folds"), found, cure=cure)
 
 
 def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Violation]:

@@ -19,6 +19,7 @@ from ltr_harness.inspection.lints import REPEATED, one_a_cause
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.rankers.ranker import Facts
+from ltr_harness.time_folds import DAY, PERIOD, PERIODS
 from ltr_harness.wording import count_of, plural
 
 Findings = Mapping[str, tuple[Finding, ...]]
@@ -149,6 +150,8 @@ def _unit_problems(job: Job) -> list[Problem]:
     units: set[str] = set()
     for fold in job.folds:
         known = fold.test.query_attributes
+        if unit in (PERIOD, *PERIODS) and unit not in known and DAY in known:
+            unit = DAY  # of which a comparison makes them
         if unit not in known:
             cure = did_you_mean(unit, known) if known else "name it under `attributes:` of the data"
             found = f"{fold.test.source} has no query attribute {unit!r}"

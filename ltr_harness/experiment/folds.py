@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from ltr_harness import inspection
 from ltr_harness.cache import CachedSet, DataCache
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config import data_mapping, load_data, stored_tree
-from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig
+from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
 from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset
 from ltr_harness.errors import ConfigError, DataError, Problem, UsageError
 from ltr_harness.files import sources_digest
@@ -28,6 +28,7 @@ from ltr_harness.runs import Run
 from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
+from ltr_harness.time_folds import DAY, TimeFold, days_of
 from ltr_harness.writers import write_dataset
 
 
@@ -69,9 +70,29 @@ class FoldReader:
         """The folds' names, in order."""
         if self._undivided:
             return ["all"]
+        if isinstance(self._data.folds, TimeFoldsConfig):
+            return [fold.name for fold in self.time_folds]
         if self._data.folds is not None:
             return [f"fold{i + 1}" for i in range(self._data.folds)]
         return list(self._data.splits)
+
+    @cached_property
+    def time_folds(self) -> list[TimeFold]:
+        """Folds in time with their boundaries; none where the data are divided otherwise."""
+        config = self._data.folds
+        if not isinstance(config, TimeFoldsConfig) or self._data.files is None:
+            return []
+        dataset = self._file_set(self._data.files).dataset
+        return config.rule.divide(dataset.groups, self._days(dataset, config))
+
+    def boundaries(self) -> list[str]:
+        """A line for each fold in time: from when to when its parts are."""
+        return [f"fold {fold.name}: {fold}" for fold in self.time_folds]
+
+    def _days(self, dataset: RankingDataset, config: TimeFoldsConfig) -> NDArray[np.int64]:
+        times = _attribute(dataset, config.by_time)
+        assert times is not None
+        return days_of(times, config.by_time, config.time_zone, dataset.groups)
 
     def read(self, name: str) -> Fold:
         """One fold; DataError where a file or its content is wrong, a label above `max_grade`, or splits do not fit."""
@@ -119,6 +140,8 @@ class FoldReader:
         assert self._data.folds is not None
         assert self._data.files is not None
         whole = self._file_set(self._data.files)
+        if isinstance(self._data.folds, TimeFoldsConfig):
+            return self._in_time(name, whole, self._data.folds)
         if self._undivided:
             return {"train": whole}, {"train": self._data.files}
         at = self.names().index(name)
@@ -132,6 +155,30 @@ class FoldReader:
         splits = ("train", "valid", "test")
         parts = {split: self._taken(whole, chosen) for split, chosen in zip(splits, queries, strict=True)}
         return parts, dict.fromkeys(splits, self._data.files)
+
+    def _in_time(
+        self, name: str, whole: CachedSet, config: TimeFoldsConfig
+    ) -> tuple[dict[str, CachedSet], dict[str, tuple[str, ...]]]:
+        """The parts of a fold in time, whose queries know their day; of all rows, those of the newest window."""
+        assert self._data.files is not None
+        days = self._days(whole.dataset, config)
+        if self._undivided:
+            newest = config.rule.newest(days)
+            parts = {"train": self._taken(whole, newest) if newest.size < days.size else whole}
+            return parts, {"train": self._data.files}
+        if DAY in whole.dataset.query_attributes and config.by_time != DAY:
+            found = f"an attribute is called {DAY!r}, as the one that folds in time make of {config.by_time}"
+            raise DataError.at("data.attributes", found, cure="rename the column")
+        own = {**whole.dataset.query_attributes, DAY: days.astype("datetime64[D]").astype(np.str_)}
+        recipe = [DAY, config.time_zone, config.by_time]
+        whole = self._cache.derived(whole, recipe, partial(replace, whole.dataset, query_attributes=own))
+        fold = self.time_folds[self.names().index(name)]
+        parts = {
+            side: self._taken(whole, part.queries, f"{whole.dataset.source}, {part}")
+            for side, part in fold.parts.items()
+            if part.queries is not None
+        }
+        return parts, dict.fromkeys(parts, self._data.files)
 
     def _file_set(self, files: tuple[str, ...]) -> CachedSet:
         if files not in self._read:

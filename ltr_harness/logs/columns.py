@@ -275,6 +275,22 @@ def _in_utc(local: Moments, timezone: str) -> Moments:
     return in_utc
 
 
+def local_days(moments: Moments, timezone: str) -> Moments:
+    """(n,) days since 1970-01-01 on the calendar of the time zone."""
+    return local_clock(moments, timezone) // (86_400 * 10**9)
+
+
+def local_clock(moments: Moments, timezone: str) -> Moments:
+    """(n,) nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them."""
+    import pandas as pd
+
+    if timezone == "UTC":
+        return moments
+    local = pd.DatetimeIndex(moments.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(timezone)
+    naive: Moments = local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
+    return naive
+
+
 def _of_text(texts: Any, name: str, timezone: str) -> Moments:
     import pandas as pd
 

@@ -2,8 +2,11 @@
 
 import re
 from typing import Annotated, Any, Self
+from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from ltr_harness.catalog import did_you_mean
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LONGEST, _DIGITS = 36_525 * 86_400, 20
@@ -27,6 +30,18 @@ def duration(text: str) -> str:
     return text
 
 
+def _time_zone(name: str) -> str:
+    zones = available_timezones()
+    if name not in zones:
+        cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, key=len, reverse=True)}
+        meant = cities.get(name.lower())
+        hint = f"did you mean {meant!r}?" if meant else did_you_mean(name, zones).partition(" (known")[0]
+        raise ValueError(
+            f"a time zone such as UTC or Europe/Berlin; {hint if '?' in hint else ''}".rstrip("; ")
+        )
+    return name
+
+
 def one_or_many(value: Any) -> Any:
     if isinstance(value, str):
         return (value,)
@@ -34,6 +49,7 @@ def one_or_many(value: Any) -> Any:
 
 
 Duration = Annotated[str, AfterValidator(duration)]
+TimeZone = Annotated[str, AfterValidator(_time_zone)]
 Name = Annotated[str, Field(min_length=1)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ltr_harness.errors import Problem, UsageError
+from ltr_harness.logs.columns import local_clock, local_days
 from ltr_harness.logs.settings import seconds
 from ltr_harness.monitoring.config import MonitorConfig, Windows
 from ltr_harness.monitoring.queries import Bools, Floats, Ints
@@ -137,20 +138,6 @@ def hours_of_week(time: Ints, timezone: str) -> Ints:
 def part_of_season(hours: Ints, season: str) -> Ints:
     """(n,) weekday, hour or hour of the week."""
     return hours // 24 if season == "weekday" else hours % 24 if season == "hour" else hours
-
-
-def local_days(time: Ints, timezone: str) -> Ints:
-    """(n,) days since 1970-01-01 on the calendar of the time zone."""
-    return local_clock(time, timezone) // _DAY
-
-
-def local_clock(time: Ints, timezone: str) -> Ints:
-    """(n,) nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them."""
-    if timezone == "UTC":
-        return time
-    local = pd.DatetimeIndex(time.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(timezone)
-    naive: Ints = local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
-    return naive
 
 
 def _edge(number: int, windows: Windows) -> tuple[int, str]:

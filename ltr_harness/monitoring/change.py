@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import fdtrc
 
-from ltr_harness.logs.columns import codes_of, together
-from ltr_harness.monitoring.calendar import hours_of_week, local_days
+from ltr_harness.logs.columns import codes_of, local_days, together
+from ltr_harness.monitoring.calendar import hours_of_week
 from ltr_harness.monitoring.inputs import ComparedColumn, divided
 from ltr_harness.monitoring.periods import Periods, mean_of
 from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, primary_of

@@ -5,7 +5,6 @@ import hashlib
 import json
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self, get_args
-from zoneinfo import available_timezones
 
 from pydantic import (
     AfterValidator,
@@ -17,8 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from ltr_harness.catalog import did_you_mean
-from ltr_harness.logs.settings import ListColumns, Name, Names, Part, duration, seconds
+from ltr_harness.logs.settings import ListColumns, Name, Names, Part, TimeZone, duration, seconds
 from ltr_harness.logs.ubi import Ubi
 from ltr_harness.metrics import F1, NDCG, Metric, Precision, parse_metric
 from ltr_harness.monitoring.synthetic import SyntheticLog
@@ -32,18 +30,6 @@ def _window_size(text: str) -> str:
     if seconds(text) > 86_400 and seconds(text) % 86_400:
         raise ValueError("whole days: 1d, 7d")
     return text
-
-
-def _time_zone(name: str) -> str:
-    zones = available_timezones()
-    if name not in zones:
-        cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, key=len, reverse=True)}
-        meant = cities.get(name.lower())
-        hint = f"did you mean {meant!r}?" if meant else did_you_mean(name, zones).partition(" (known")[0]
-        raise ValueError(
-            f"a time zone such as UTC or Europe/Berlin; {hint if '?' in hint else ''}".rstrip("; ")
-        )
-    return name
 
 
 def _some(value: Any) -> Any:
@@ -100,9 +86,7 @@ class Windows(Part):
     """How time is cut."""
 
     size: Annotated[str, AfterValidator(_window_size)] = "1d"
-    timezone: Annotated[str, AfterValidator(_time_zone)] = Field(
-        default="UTC", description="Days begin at its midnight."
-    )
+    timezone: TimeZone = Field(default="UTC", description="Days begin at its midnight.")
     trailing: int = Field(
         default=7, ge=0, le=10_000, description="Windows averaged to find small lasting drops; 0 for none."
     )

@@ -40,6 +40,8 @@ def command(
     job = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
     outdated = job.experiment.compare.outdated
     notes = dict.fromkeys([outdated] if outdated else [])
+    for line in job.reader.boundaries():
+        say(line)
     for fold in job.folds:
         notes |= dict.fromkeys(fold.train.notes)
         for split, facts in fold.facts.items():

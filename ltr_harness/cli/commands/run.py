@@ -125,6 +125,8 @@ def command(
         if dry_run:
             refuse_errors(job.findings)
             progress.planned(job)
+            for line in job.reader.boundaries():
+                say(line)
             for study in job.open_studies:
                 done = count_of(len(job.trials_of(study)), "trial")
                 say(f"{'tune':<11}  {study}: {done} done  ->  {job.folder_of(study)}")
