@@ -15,7 +15,7 @@ from ltr_harness.errors import DataError, HarnessError, Problem, UsageError
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.experiment.job import Job
 from ltr_harness.inspection import LINTS, Finding
-from ltr_harness.inspection.lints import REPEATED, one_a_cause
+from ltr_harness.inspection.lints import REPEATED, little_to_gain, one_a_cause, worst_first
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.rankers.ranker import Facts
@@ -25,7 +25,9 @@ from ltr_harness.wording import count_of, plural
 Findings = Mapping[str, tuple[Finding, ...]]
 
 
-def findings_of(reader: FoldReader, metrics: Iterable[Metric], accept: Collection[str] = ()) -> Findings:
+def findings_of(
+    reader: FoldReader, metrics: Iterable[Metric], accept: Collection[str] = (), primary: Metric | None = None
+) -> Findings:
     """Fold to its findings, the worst first; UsageError where there is no such lint to accept."""
     unknown = [name for name in accept if name not in LINTS]
     if unknown:
@@ -41,11 +43,18 @@ def findings_of(reader: FoldReader, metrics: Iterable[Metric], accept: Collectio
                 place=finding.place if name == "all" else f"{name} {finding.place}",
                 accepted=finding.severity == "error" and finding.lint in accept,
             )
-            for finding in (*reader.findings(name), *repeated.get(name, ()))
+            for finding in worst_first(
+                (*reader.findings(name), *_of_primary(reader, name, primary), *repeated.get(name, ()))
+            )
             if exponential or finding.lint != "steep-gain"
         )
         for name in reader.names()
     }
+
+
+def _of_primary(reader: FoldReader, name: str, primary: Metric | None) -> list[Finding]:
+    test = reader.read(name).splits.get("test")
+    return [] if primary is None or test is None else little_to_gain("test", test.judgments, primary)
 
 
 def refuse_errors(findings: Findings) -> None:
@@ -63,8 +72,7 @@ def refuse_errors(findings: Findings) -> None:
 
 def each_once(findings: Findings) -> list[Finding]:
     """Of all folds, the worst first."""
-    distinct = dict.fromkeys(finding for fold in findings.values() for finding in fold)
-    return sorted(distinct, key=lambda finding: ("error", "warning", "note").index(finding.severity))
+    return worst_first(dict.fromkeys(finding for fold in findings.values() for finding in fold))
 
 
 def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
@@ -101,7 +109,7 @@ def check(job: Job, accept: Collection[str] = ()) -> Job:
     ]
     if problems:
         raise UsageError(list(dict.fromkeys(problems)))
-    return replace(job, findings=findings_of(job.reader, job.metrics, accept))
+    return replace(job, findings=findings_of(job.reader, job.metrics, accept, job.primary))
 
 
 def _metric_problems(job: Job) -> list[Problem]:

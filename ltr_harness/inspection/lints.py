@@ -7,7 +7,10 @@ from typing import Literal
 
 import numpy as np
 
+from ltr_harness.groups import Judgments
 from ltr_harness.inspection.card import DataCard, FeatureFacts, Overlap, SplitCard
+from ltr_harness.metrics import Metric
+from ltr_harness.metrics.core.headroom import headroom
 from ltr_harness.readers.tables import features_line, is_outcome, is_place
 from ltr_harness.wording import count_of, plural, shortened
 
@@ -17,8 +20,11 @@ _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 REPEATED = "query-in-two-folds"
 """The lint that a comparison must know of, because it counts such queries once."""
 
+LITTLE_TO_GAIN = "little-to-gain"
+"""The lint of an experiment's primary metric, which a comparison computes of all its test queries."""
+
 LINTS = (
-    "query-in-two-splits", REPEATED, "identical-rows", "different-features", "other-range",
+    "query-in-two-splits", REPEATED, LITTLE_TO_GAIN, "identical-rows", "different-features", "other-range",
     "nothing-relevant", "steep-gain", "one-grade", "sorted-labels", "without-relevant-documents",
     "leaking-feature", "outcome-feature", "id-feature", "position-feature", "inverted-label",
     "constant-features", "duplicate-features", "missing-values", "forced-ties", "single-document-queries",
@@ -60,11 +66,26 @@ def lint(card: DataCard) -> list[Finding]:
     findings = [*_overlaps(card), *_columns(card, sound)]
     for split in card.splits:
         findings += [*_labels(split), *_features(split, sound), *_rows(split)]
+    return worst_first(findings)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors, warnings and notes, each as they stood."""
     return sorted(findings, key=lambda finding: _ORDER.index(finding.severity))
 
 
+def little_to_gain(name: str, judgments: Judgments, metric: Metric) -> list[Finding]:
+    """A finding where the order of a split's candidates decides little of a metric."""
+    room = headroom(metric, judgments)
+    said = "" if room is None else room.little_to_gain(str(metric))
+    cure = "compare shares of what can be gained; a smaller K, or more candidates a query, leave more to gain"
+    return [Finding(LITTLE_TO_GAIN, "warning", name, said, cure)] if said else []
+
+
 # Numbers that differ between folds and splits where the cause is one; those of columns' names stay.
-_MEASURED = re.compile(r"\d+\.\d{4}|\d[\d.,]*%|\d[\d,]*(?= (?:of|rows?|quer(?:y|ies))\b)|(?<= of )\d[\d,]*\b")
+_MEASURED = re.compile(
+    r"\d+\.\d{4}|\d[\d.,]*\s?%|\d[\d,]*(?= (?:of|rows?|quer(?:y|ies))\b)|(?<= of )\d[\d,]*\b"
+)
 
 
 def one_a_cause(findings: Iterable[Finding]) -> list[Finding]:

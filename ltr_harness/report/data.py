@@ -14,6 +14,7 @@ from ltr_harness.comparison.comparable import LABEL_FACTS
 from ltr_harness.comparison.pairs import Entrant, Letters, Paired, Summary
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import DataError, HarnessError
+from ltr_harness.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.rankers.adapters import BESIDE_THE_RESULT
@@ -274,7 +275,9 @@ def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[st
     """With what must stand beside the numbers and not in an appendix: suspicious data, a model that learned nothing."""
     runs = [run for run in runs_read if run.record.status == "complete"]
     findings = dict.fromkeys(finding for run in runs for finding in run.record.findings)
-    notes = [str(finding) for finding in findings if finding.severity != "note"]
+    # what little there is to gain the comparison says of all its queries
+    beside = [one for one in findings if one.severity != "note" and one.lint != LITTLE_TO_GAIN]
+    notes = list(map(str, beside))
     noted: dict[str, list[Record]] = {}
     for run in runs:
         for note in run.record.notes:

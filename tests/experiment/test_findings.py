@@ -239,3 +239,64 @@ def test_test_queries_in_several_folds_are_said_and_count_once(
     assert (comparison.n_queries, comparison.paired("other").n) == (50, 50)
     assert any("the folds test 50 queries 90 times" in note for note in comparison.notes)
     assert stored_data([tmp_path / "runs" / "x"]).comparison.n_queries == 50
+
+
+def two_stages(first: int, n: int) -> str:
+    """CSV rows: half of the queries miss one of three relevant documents, a tenth misses all, the rest none."""
+    rows = ["query,market,document,label,found,f,g"]
+    for query in range(first, first + n):
+        kind = min(query % 10, 5)  # 0: nothing found, 1 to 4: all found, 5: a grade 1 missed
+        market = "us" if kind == 5 else "de"
+        labels = {0: [(3, 0)], 5: [(1, 0), (0, 1), (2, 1), (1, 1)]}.get(kind, [(0, 1), (1, 1)])
+        for at, (label, found) in enumerate(labels):
+            values = f"{(query * 7 + at * 13) % 31},{(query * 5 + at * 11) % 29}" if found else ","
+            rows.append(f"q{query},{market},d{query}.{at},{label},{found},{values}")
+    return "\n".join(rows) + "\n"
+
+
+def test_candidate_recall_and_little_to_gain_from_file_to_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = {"query": "query", "label": "label", "document_id": "document", "retrieved": "found"}
+    data = {
+        "reader": "csv",
+        "features": ["f", "g"],
+        "attributes": ["market"],
+        **columns,
+        "splits": {"train": "train.csv", "test": "test.csv"},
+    }
+    models = {"one": {"ranker": "feature", "feature": "f"}, "other": {"ranker": "feature", "feature": "g"}}
+    metrics = {"report": ["ndcg", "recall"], "cutoffs": [3], "primary": "recall@3"}
+    path = experiment(tmp_path, "", "", data=data, models=models, metrics=metrics)
+    (tmp_path / "train.csv").write_text(two_stages(0, 20))
+    (tmp_path / "test.csv").write_text(two_stages(100, 20))
+
+    said = command(capsys, "check", path)[1]
+    # 10 queries in us: 2 of 3; 8 in de: 1 of 1; 2 in de: 0 of 1
+    assert "test: 20 queries, 46 rows, 2 features\n" in said, "no query is without relevant documents"
+    assert (
+        f"test: candidate recall {(10 * 2 / 3 + 8) / 20:.4f}, the mean over queries; {28 / 40:.4f} of 40 relevant "
+        f"documents; 12 of 58 judged documents were missed ({12 / 58:.1%}), 2 queries (10.0%) have no candidate\n"
+        "test: candidate recall by market: de 0.8000, us 0.6667\n"
+    ) in said
+    assert (
+        "warning: test: recall@3 of a random order is 0.7333, 100 % of the best that these candidates allow: there is "
+        "little to gain; compare shares"
+    ) in said
+    assert "primary recall@3; no errors, 1 warning" in said
+    assert "test: candidate recall 0.7333" in command(capsys, "data", "describe", path)[1]
+    assert "little-to-gain" not in command(capsys, "check", path, "--set", "metrics.primary=ndcg@3")[1]
+
+    rows = [row for row in two_stages(100, 20).splitlines() if not row.endswith("0.0,3,0,,")]
+    (tmp_path / "test.csv").write_text("\n".join(rows))
+    code, out, _ = command(capsys, "run", path, "--runs", tmp_path / "runs")
+    assert code == 0
+    assert " ".join(out.split()).count("there is little to gain") <= 1, "a comparison says it of all queries"
+    run = find_runs(tmp_path / "runs" / "x")[0]
+    facts = run.record.data["test"]
+    assert (facts.n_queries, facts.n_without_relevant, facts.candidates[0].n_found) == (18, 0, 28)
+    assert [one.lint for one in run.record.findings if one.severity == "warning"] == ["little-to-gain"]
+    assert run.per_query["n_relevant"].value_counts().to_dict() == {3: 10, 1: 8}
+    report = (tmp_path / "runs" / "x" / "report" / "report.md").read_text()
+    assert f"| all test | 18 | 0.0 % | 56 | 17.9 % | 38 | {(20 / 3 + 8) / 18:.4f} | {28 / 38:.4f} |" in report
+    assert "| all test | market | us | 10 | 0.0 % | 40 | 25.0 % | 30 | 0.6667 | 0.6667 |" in report

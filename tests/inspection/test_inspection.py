@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
+from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.inspection import data_card, lint, split_card
 from ltr_harness.inspection.card import Content
-from ltr_harness.inspection.lints import Finding, one_a_cause
+from ltr_harness.inspection.lints import Finding, little_to_gain, one_a_cause
+from ltr_harness.metrics import parse_metric
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.memory import from_arrays
@@ -303,6 +306,41 @@ def test_folds_and_splits_share_a_line() -> None:
         "(random order: 0.5); leave it out",
         *map(str, other),
     ]
+
+
+def test_little_to_gain_at_a_metric() -> None:
+    def found(sizes: list[int], labels: list[int], metric: str = "recall@2") -> list[Finding]:
+        return little_to_gain(
+            "test",
+            from_arrays(np.zeros((len(labels), 1)), labels, group_sizes=sizes).judgments,
+            parse_metric(metric),
+        )
+
+    def missed(n: int) -> list[Finding]:
+        groups = QueryGroups.from_sizes([2] + [3] * n)
+        shown = np.array([1, 1] + [1, 1, 0] * n, dtype=bool)
+        judgments = Judgments.checked([1, 0] + [0, 0, 1] * n, groups, retrieved=shown)
+        return little_to_gain("test", judgments, parse_metric("recall@1"))
+
+    # of 3 documents 2 are shown: a random order finds the relevant one in 2 of 3 queries, in a query of 2 always
+    often = found([3] * 4 + [2] * 6, [1, 0, 0] * 4 + [1, 0] * 6)
+    assert [(one.lint, one.severity, one.place) for one in often] == [("little-to-gain", "warning", "test")]
+    assert often[0].found.startswith(
+        f"recall@2 of a random order is {(4 * 2 / 3 + 6) / 10:.4f}, 87 % of the best"
+    )
+    assert found([3] * 5 + [2] * 5, [1, 0, 0] * 5 + [1, 0] * 5) == [], "5/6 is less than 85 %"
+    # the relevant document of all but one query was missed: nothing that order could change
+    few = missed(20)
+    assert [one.found for one in few] == [
+        "order changes recall@1 in 1 of 21 queries: there is little to gain"
+    ]
+    assert missed(19) == []
+    assert found([2] * 5, [1, 0] * 5, "spearman") == [], (
+        "the random order and ceiling of which are not computed"
+    )
+    folds = [replace(one, place=place) for place in ("fold1 test", "fold2 test") for one in often]
+    folds[1] = replace(folds[1], found=folds[1].found.replace("0.8667, 87 %", "0.9012, 90 %"))
+    assert [one.place for one in one_a_cause(folds)] == ["fold1 test (alike: fold2 test)"]
 
 
 def test_the_page_is_one_file_and_names_stay_text(tmp_path: Path) -> None:
