@@ -231,6 +231,49 @@ class SplitConfig(Section):
         return self
 
 
+class JudgmentsConfig(Section):
+    """Judgments beside the rows, matched by query and document id: what is judged and no row was missed."""
+
+    files: Files | None = None
+    """Tables, qrels or JSON, relative to data.root: the truth about all queries."""
+    train: Files | None = None
+    """Judgments of the training queries alone, in place of `files`."""
+    valid: Files | None = None
+    """Judgments of the validation queries alone."""
+    test: Files | None = None
+    """Judgments of the test queries alone."""
+    query: str | None = None
+    """Column with the query id. Default: as in the rows, or a known name."""
+    document_id: str | None = None
+    """Column with the document id. Default: as in the rows, or a known name."""
+    label: str | None = None
+    """Column with the grade. Default: as in the rows, or a known name."""
+
+    @model_validator(mode="after")
+    def _whose(self) -> Self:
+        if (self.files is None) == (not self.by_split):
+            raise ValueError(
+                "either `files`, or `train`, `valid` and `test` with files each, or some of them"
+            )
+        return self
+
+    @property
+    def by_split(self) -> dict[str, tuple[str, ...]]:
+        """Split to its files; empty where all splits share them."""
+        sides = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {side: files for side, files in sides.items() if files is not None}
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Role to the column that is named for it."""
+        named = {"query": self.query, "document_id": self.document_id, "label": self.label}
+        return {role: name for role, name in named.items() if name is not None}
+
+
+def _as_files(value: Any) -> Any:
+    return {"files": value} if isinstance(value, str | list) else value
+
+
 class DataLayout(Section):
     """What stands under ``data:`` beside the reader's own options."""
 
@@ -250,6 +293,13 @@ class DataLayout(Section):
     """Query attribute: its values are spread evenly over the `folds`."""
     max_grade: Grade | None = None
     """The scale's highest grade; fixes ERR. Checked against the labels."""
+    judgments: (
+        Annotated[JudgmentsConfig, BeforeValidator(_as_files, json_schema_input_type=Files | JudgmentsConfig)]
+        | None
+    ) = None
+    """The truth, of which the rows are the candidates: truth.parquet, or {train: …, test: …}."""
+    no_candidates: Literal["zero", "skip"] = "zero"
+    """Judged queries without candidates: the value 0, or left out."""
 
 
 class DataConfig(DataLayout):

@@ -154,6 +154,8 @@ def data_mapping(data: DataConfig) -> dict[str, Any]:
         del own["splits"]
     if not isinstance(data.folds, int):
         del own["fold_seed"]
+    if data.judgments is None and getattr(data.reader, "retrieved", None) is None:
+        del own["no_candidates"]
     return {"reader": data.reader_name, **own, **data.reader.model_dump(mode="json")}
 
 

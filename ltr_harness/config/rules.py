@@ -82,6 +82,7 @@ def data_rules(data: DataLayout) -> Iterator[Violation]:
     if data.fold_together is not None and data.fold_stratify is not None:
         found = "data.fold_stratify with data.fold_together"
         yield Violation(("data", "fold_stratify"), found, "one of them")
+    yield from _judgment_rules(data)
     for fold, split in data.splits.items():
         ways = [name for name in ("by_time", "together", "stratify") if getattr(split.valid, name, None)]
         if len(ways) > 1:
@@ -95,6 +96,25 @@ def time_rules(data: DataLayout, stopping: bool) -> Iterator[Violation]:
         found = "data.folds has no validation data, on which stopping could choose the number of rounds"
         cure = "add valid: 1 month, or use stopping: null and give each model its rounds"
         yield Violation(("data", "folds"), found, cure=cure)
+
+
+def _judgment_rules(data: DataLayout) -> Iterator[Violation]:
+    """Judgments by split are of splits with files of their own."""
+    named = {} if data.judgments is None else data.judgments.by_split
+    where, found = ("data", "judgments"), "data.judgments by split"
+    cure = "`judgments: truth.parquet`, whose queries find their splits by themselves"
+    if named and data.folds is not None:
+        yield Violation(where, f"{found} with data.folds", "one set of judgments", cure)
+    elif named and len(data.splits) > 1:
+        yield Violation(
+            where, f"{found} with {count_of(len(data.splits), 'fold')}", "one set of judgments", cure
+        )
+    elif named and data.splits:
+        (split,) = data.splits.values()
+        for side in named:
+            if not isinstance(getattr(split, side), tuple):
+                why = f"data.judgments.{side}, and {side} has no files of its own"
+                yield Violation((*where, side), why, cure="the judgments of train are those of its hold-outs")
 
 
 def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Violation]:

@@ -169,7 +169,13 @@ def _unit_problems(job: Job) -> list[Problem]:
         missing = int(np.count_nonzero(texts == ""))
         if missing:
             found = f"{fold.test.source}: {count_of(missing, 'query')} without a {unit}"
-            problems.append(Problem("compare.unit", found, "one for each query"))
+            cure = ""
+            if ((texts == "") & ~fold.test.groups.with_rows).any():
+                cure = (
+                    f"add the column {unit!r} to the judgments, or leave out queries without candidates with "
+                )
+                cure += "`no_candidates: skip`"
+            problems.append(Problem("compare.unit", found, "one for each query", cure))
         units |= set(texts.tolist())
     if not problems and len(units) < 2:
         problems = [Problem("compare.unit", f"all test queries are of one {unit}", "at least two")]

@@ -26,6 +26,7 @@ from ltr_harness.experiment.search import require_optuna, tune
 from ltr_harness.experiment.workers import run_here, run_in_workers
 from ltr_harness.files import sweep_unfinished, write_stored
 from ltr_harness.rankers.boosted import DataParallelRanker
+from ltr_harness.readers.judgments import judgment_files
 from ltr_harness.report import ReportData, warm_up, write_report
 from ltr_harness.report.data import experiment_data
 from ltr_harness.runs import Run, load_run
@@ -123,11 +124,15 @@ def _refuse_missing(
         for fold, split in data.splits.items()
         for part in ("train", "valid", "test")
     }
+    judged: dict[str, tuple[str, ...] | None] = {}
+    if data.judgments is not None:
+        judged = {f"data.judgments.{side}": files for side, files in data.judgments.by_split.items()}
+        judged["data.judgments.files"] = data.judgments.files
     problems: list[Problem] = []
-    for key, files in {**named, "data.files": data.files}.items():
+    for key, files in {**named, "data.files": data.files, **judged}.items():
         try:
             if isinstance(files, tuple):  # neither a hold-out nor nothing
-                data.reader.inputs(files, data.root)
+                judgment_files(files, data.root) if key in judged else data.reader.inputs(files, data.root)
         except DataError as error:
             origins = {setting.path: setting.origin for setting in settings(source, overrides)}
             place = origins.get(key, "")

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ltr_harness import inspection
 from ltr_harness.cache import CachedSet, DataCache
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.cautions import unit_texts
 from ltr_harness.config import data_mapping, load_data, stored_tree
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
 from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset
@@ -23,12 +24,21 @@ from ltr_harness.inspection import Finding, data_card, lint
 from ltr_harness.inspection.agreement import agreement
 from ltr_harness.inspection.candidates import candidate_recall
 from ltr_harness.own_files import admitted
+from ltr_harness.readers.judgments import (
+    as_text,
+    judgment_files,
+    read_judgments,
+    reader_of_rows,
+    with_candidates,
+    with_judgments,
+)
 from ltr_harness.readers.rows import check_alignment, occurring, with_categories, with_columns
 from ltr_harness.runs import Run
 from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
 from ltr_harness.time_folds import DAY, TimeFold, days_of
+from ltr_harness.wording import count_of, plural
 from ltr_harness.writers import write_dataset
 
 
@@ -53,6 +63,13 @@ class Fold:
         return self.splits["test"]
 
 
+class _Files(NamedTuple):
+    """Where the queries of a part come from."""
+
+    rows: tuple[str, ...]
+    judgments: tuple[str, ...]  # beside the rows; often none
+
+
 class FoldReader:
     """Reads folds on demand; files that several folds share, or that are asked for again, are read once.
 
@@ -64,6 +81,7 @@ class FoldReader:
         self._undivided = undivided
         self._cache = DataCache() if cache is None else cache
         self._read: dict[tuple[str, ...], CachedSet] = {}
+        self._joined: dict[tuple[_Files, str], CachedSet] = {}
         self._folds: dict[str, Fold] = {}
 
     def names(self) -> list[str]:
@@ -119,53 +137,54 @@ class FoldReader:
         )
         return tuple(Finding(**finding) for finding in kept)
 
-    def _explicit(self, name: str) -> tuple[dict[str, CachedSet], dict[str, tuple[str, ...]]]:
+    def _explicit(self, name: str) -> tuple[dict[str, CachedSet], dict[str, _Files]]:
         split: SplitConfig = self._data.splits[name]
-        whole = self._file_set(split.train)
         sides = {"valid": split.valid, "test": split.test}
+        own = {"train": split.train} | {side: how for side, how in sides.items() if isinstance(how, tuple)}
+        whole = self._file_set(split.train, "train", own)
         held = {side: how for side, how in sides.items() if isinstance(how, Holdout)}
         queries = _held_out(whole.dataset, held) if held else {}
         parts = {"train": self._taken(whole, queries["train"]) if held else whole}
-        files = {"train": split.train}
+        files = {"train": self._files(split.train, "train")}
         for side, how in sides.items():
             if isinstance(how, Holdout):
                 parts[side] = self._taken(whole, queries[side], f"{whole.dataset.source} (held out)")
-                files[side] = split.train
+                files[side] = files["train"]
             elif how is not None:
-                parts[side] = self._file_set(how)
-                files[side] = how
+                parts[side] = self._file_set(how, side, own)
+                files[side] = self._files(how, side)
         return parts, files
 
-    def _made(self, name: str) -> tuple[dict[str, CachedSet], dict[str, tuple[str, ...]]]:
+    def _made(self, name: str) -> tuple[dict[str, CachedSet], dict[str, _Files]]:
         assert self._data.folds is not None
         assert self._data.files is not None
         whole = self._file_set(self._data.files)
         if isinstance(self._data.folds, TimeFoldsConfig):
             return self._in_time(name, whole, self._data.folds)
         if self._undivided:
-            return {"train": whole}, {"train": self._data.files}
+            return {"train": whole}, {"train": self._files(self._data.files)}
         at = self.names().index(name)
         queries = folds(
             whole.dataset.groups,
             self._data.folds,
             self._data.fold_seed,
             together=_attribute(whole.dataset, self._data.fold_together),
-            strata=_attribute(whole.dataset, self._data.fold_stratify),
+            strata=_attribute(whole.dataset, self._data.fold_stratify, missing=True),
         )[at]
         splits = ("train", "valid", "test")
         parts = {split: self._taken(whole, chosen) for split, chosen in zip(splits, queries, strict=True)}
-        return parts, dict.fromkeys(splits, self._data.files)
+        return parts, dict.fromkeys(splits, self._files(self._data.files))
 
     def _in_time(
         self, name: str, whole: CachedSet, config: TimeFoldsConfig
-    ) -> tuple[dict[str, CachedSet], dict[str, tuple[str, ...]]]:
+    ) -> tuple[dict[str, CachedSet], dict[str, _Files]]:
         """The parts of a fold in time, whose queries know their day; of all rows, those of the newest window."""
         assert self._data.files is not None
         days = self._days(whole.dataset, config)
         if self._undivided:
             newest = config.rule.newest(days)
             parts = {"train": self._taken(whole, newest) if newest.size < days.size else whole}
-            return parts, {"train": self._data.files}
+            return parts, {"train": self._files(self._data.files)}
         if DAY in whole.dataset.query_attributes and config.by_time != DAY:
             found = f"an attribute is called {DAY!r}, as the one that folds in time make of {config.by_time}"
             raise DataError.at("data.attributes", found, cure="rename the column")
@@ -178,12 +197,57 @@ class FoldReader:
             for side, part in fold.parts.items()
             if part.queries is not None
         }
-        return parts, dict.fromkeys(parts, self._data.files)
+        return parts, dict.fromkeys(parts, self._files(self._data.files))
 
-    def _file_set(self, files: tuple[str, ...]) -> CachedSet:
+    def _files(self, rows: tuple[str, ...], side: str = "train") -> _Files:
+        judgments = self._data.judgments
+        beside = () if judgments is None else judgments.files or judgments.by_split.get(side, ())
+        return _Files(rows, beside)
+
+    def _file_set(
+        self, files: tuple[str, ...], side: str = "train", sides: Mapping[str, tuple[str, ...]] | None = None
+    ) -> CachedSet:
+        """The rows of files beside their judgments; of `sides` with one truth, each has its own queries."""
+        rows, both = self._rows(files), self._files(files, side)
+        if both.judgments:
+            judgments, elsewhere = self._data.judgments, None
+            others = [own for name, own in (sides or {}).items() if name != side]
+            if others and judgments is not None and judgments.files is not None:
+                ids = [as_text(self._rows(own).dataset.groups.ids) for own in others]
+                elsewhere = np.unique(np.concatenate(ids))
+            rows = self._beside_judgments(rows, both, elsewhere)
+        if self._data.no_candidates == "skip" and not rows.dataset.groups.with_rows.all():
+            rows = self._cache.derived(rows, ["with candidates"], partial(with_candidates, rows.dataset))
+        return rows
+
+    def _rows(self, files: tuple[str, ...]) -> CachedSet:
         if files not in self._read:
-            self._read[files] = self._cache.read(self._data.reader, files, self._data.root)
+            reader = self._data.reader
+            if self._data.judgments is not None:
+                reader, _ = reader_of_rows(reader, files, self._data.root)
+            self._read[files] = self._cache.read(reader, files, self._data.root)
         return self._read[files]
+
+    def _beside_judgments(
+        self, rows: CachedSet, files: _Files, elsewhere: NDArray[np.str_] | None
+    ) -> CachedSet:
+        data, judgments = self._data, self._data.judgments
+        assert judgments is not None
+
+        def joined() -> RankingDataset:
+            truth = read_judgments(files.judgments, data.root, data.reader, judgments.columns)
+            _, labelled = reader_of_rows(data.reader, files.rows, data.root)
+            return with_judgments(
+                rows.dataset, truth, labelled=labelled, no_candidates=data.no_candidates, elsewhere=elsewhere
+            )
+
+        digests = [self._cache.digest(path) for path in judgment_files(files.judgments, data.root)]
+        options = [json.dumps(judgments.columns), data.reader.model_dump_json(), data.no_candidates]
+        recipe = ["judgments", *files.judgments, *digests, *options, fingerprint_arrays(elsewhere)]
+        key = (files, recipe[-1])
+        if key not in self._joined:
+            self._joined[key] = self._cache.derived(rows, recipe, joined)
+        return self._joined[key]
 
     def _taken(self, whole: CachedSet, queries: NDArray[np.int64], source: str | None = None) -> CachedSet:
         recipe = ["take", fingerprint_arrays(queries), source or ""]
@@ -215,10 +279,12 @@ class FoldReader:
             cure = "set data.max_grade to the scale's highest grade"
             raise DataError(Problem(part.source, found, f"labels up to {highest:g}", cure))
 
-    def _facts(self, cached: CachedSet, files: tuple[str, ...]) -> SplitFacts:
+    def _facts(self, cached: CachedSet, files: _Files) -> SplitFacts:
         part = cached.dataset
         root = self._data.root
-        inputs = self._data.reader.inputs(files, root)
+        inputs = [*self._data.reader.inputs(files.rows, root)]
+        if files.judgments:
+            inputs += judgment_files(files.judgments, root)
         names = [path.relative_to(root) if path.is_relative_to(root) else path for path in inputs]
         digests = {
             name.as_posix(): self._cache.digest(path) for name, path in zip(names, inputs, strict=True)
@@ -247,11 +313,12 @@ def _held_out(dataset: RankingDataset, held: Mapping[str, Holdout]) -> dict[str,
     if how.together is None and how.stratify is None and set(held) == {"valid"}:
         kept, valid = holdout(dataset.groups, how.holdout, how.seed)
         return {"train": kept, "valid": valid}
-    together, strata = _attribute(dataset, how.together), _attribute(dataset, how.stratify)
+    together, strata = _attribute(dataset, how.together), _attribute(dataset, how.stratify, missing=True)
     return divided(dataset.groups, shares, how.seed, together=together, strata=strata)
 
 
-def _attribute(dataset: RankingDataset, name: str | None) -> NDArray[Any] | None:
+def _attribute(dataset: RankingDataset, name: str | None, *, missing: bool = False) -> NDArray[Any] | None:
+    """The attribute of every query; of queries without candidates it may be `missing`, or is refused."""
     if name is None:
         return None
     if name not in dataset.query_attributes:
@@ -259,7 +326,16 @@ def _attribute(dataset: RankingDataset, name: str | None) -> NDArray[Any] | None
         named = "name it under `attributes:` if the files have the column"
         cure = did_you_mean(name, known) if known else named
         raise DataError(Problem(dataset.source, f"has no query attribute {name!r}", cure=cure))
-    return dataset.query_attributes[name]
+    values = dataset.query_attributes[name]
+    absent = (unit_texts(values) == "") & ~dataset.groups.with_rows
+    if absent.any() and not missing:
+        n = int(absent.sum())
+        found = f"{count_of(n, 'query')} without candidates {plural('has', n)} no {name}"
+        expected = f"the column {name!r} in the judgments"
+        raise DataError(
+            Problem(dataset.source, found, expected, "or `no_candidates: skip`, which leaves them out")
+        )
+    return values
 
 
 def largest_label(folds: Iterable[Fold]) -> float:

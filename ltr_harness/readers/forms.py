@@ -59,13 +59,13 @@ class Listing:
     name: str = ""  # the run's own name, or ""
     subtopics: Any = None  # as the queries, for judgments by subtopic; None for others
 
-    def qrels(self) -> Qrels:
-        """The rows as judgments."""
+    def qrels(self, *, several: bool = False) -> Qrels:
+        """The rows as judgments, one of each document, or `several`."""
         bad = ~(np.abs(self.values) < trec.LARGEST_GRADE)
-        queries, documents, *subtopics = self._names("qrels", bad)
+        queries, documents, *subtopics = self._names("qrels", bad, several)
         whole = self.values.astype(np.int64)
         grades = whole if np.array_equal(whole, self.values) else self.values
-        each = Qrels(Path(self.source), queries, documents, grades, form=self.form)
+        each = Qrels(Path(self.source), queries, documents, grades, form=self.form, place=self.place)
         return trec.of_subtopics(each, subtopics[0], "a column of their own") if subtopics else each
 
     def run(self) -> TrecRun:
@@ -73,11 +73,11 @@ class Listing:
         queries, documents = self._names("run", np.isnan(self.values))
         return TrecRun(Path(self.source), queries, documents, self.values, self.name, form=self.form)
 
-    def _names(self, role: Role, bad: NDArray[np.bool_]) -> list[Names]:
+    def _names(self, role: Role, bad: NDArray[np.bool_], several: bool = False) -> list[Names]:
         if not len(self.values):
             raise DataError.at(self.source, f"has no rows (read as {self.form})", "at least one row")
         columns = {"query": self.queries, "document": self.documents}
-        if self.subtopics is not None:
+        if self.subtopics is not None and not several:
             columns["subtopic"] = self.subtopics
         problems = RowProblems()
         for column, texts in columns.items():
@@ -101,7 +101,7 @@ class Listing:
             what = "judged" if role == "qrels" else "listed"
             once = "each document once per query" + " and subtopic" * (len(names) > 2)
             problems.report(
-                before >= 0,
+                (before >= 0) & (not several),
                 self.place,
                 lambda row: (
                     f"document {columns['document'][row].as_py()!r} is {what} for query "
@@ -123,16 +123,17 @@ def _unfit(column: str, texts: Any, row: int) -> str:
     )
 
 
-def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
-    """The rows of a table, its columns told by their names."""
+def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The columns of query, document, and grade or score, where nothing was said told by their names."""
+    value = column_among(VALUE[role], table.columns)
+    if value is None and role == "run":
+        value = column_among(ROLES["position"], table.columns)
     named = {
         "query": column_among(QUERY, table.columns),
         "document": column_among([one for one in DOCUMENT if one not in QUERY], table.columns),
-        WORD[role]: column_among(VALUE[role], table.columns),
+        WORD[role]: value,
+        **(said or {}),
     }
-    by_rank = named[WORD[role]] is None and role == "run"
-    if by_rank:
-        named[WORD[role]] = column_among(ROLES["position"], table.columns)
     lacking = [what for what, column in named.items() if column is None]
     if lacking:
         names = {"query": QUERY, "document": DOCUMENT, "grade": VALUE["qrels"], "score": VALUE["run"]}
@@ -144,7 +145,13 @@ def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
             f"such as {expected}",
             "rename the column",
         )
-    query, document, value = (str(column) for column in named.values())
+    return {what: str(column) for what, column in named.items()}
+
+
+def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
+    """The rows of a table, its columns told by their names."""
+    query, document, value = columns_of(table, role).values()
+    by_rank = role == "run" and column_among(VALUE["run"], table.columns) is None
     about = column_among(SUBTOPIC, table.columns) if role == "qrels" else None
     named_ids = [query, document, *([about] if about else [])]
     cells = table.read([value], named_ids)
@@ -353,31 +360,45 @@ _LZ4 = b"\x04\x22\x4d\x18"
 _PEEKED = 1 << 16
 _JSON_GROWS, _CBOR_GROWS = 10, 20  # bytes of objects for a byte of text; of CBOR, a byte can be an empty list
 _LEVEL = re.compile(r"L[0-9]+")
+_JSON = re.compile(rb'\s*[\[{]\s*["{\]}]')
 
 
-def read_file(path: Path, role: Role) -> Listing | Qrels | TrecRun:
+def read_file(path: Path, role: Role, *, several: bool = False) -> Listing | Qrels | TrecRun:
     """What a file holds, told by its first bytes and, for text, by the first line's cells."""
+    if (opened := opened_table(path)) is not None:
+        return of_table(opened[0], role, opened[1])
     start = _start(path)
-    if start.startswith((b"PAR1", b"ARROW1")):
-        return of_table(Parquet().opened(path), role, "Parquet or Arrow table")
     if start.startswith(_LZ4):
         return _read_lz4(path, role)
-    if re.match(rb'\s*[\[{]\s*["{\]}]', start):
+    if _JSON.match(start):
         return _read_json(path, role)
-    lines = [line for line in start.decode("utf-8", "replace").splitlines() if line.strip()]
-    line = next((line for line in lines if not line.lstrip().startswith("#")), lines[0] if lines else "")
-    separator = _separator(line)
-    if separator is not None or bare_name(path.name).lower().endswith(".csv"):
-        name = {"\t": "tab", ";": "semicolon"}.get(separator or ",", "comma")
-        return of_table(Delimited(path, separator or ","), role, f"{name}-separated table")
-    cells = line.split()
+    cells = _first_line(start).split()
     if len(cells) != 3:
-        return trec.read_qrels(path) if role == "qrels" else trec.read_run(path)
+        return trec.read_qrels(path, several=several) if role == "qrels" else trec.read_run(path)
     if role == "run":
         return trec.read_marco_run(path)
     if _LEVEL.fullmatch(cells[2]):
-        return trec.read_ntcir_qrels(path)
-    return trec.read_qrels(path, "query document grade", "qrels of three columns")
+        return trec.read_ntcir_qrels(path, several=several)
+    return trec.read_qrels(path, "query document grade", "qrels of three columns", several=several)
+
+
+def opened_table(path: Path, names: Sequence[str] = ()) -> tuple[OpenedTable, str] | None:
+    """The table in a file, whose header has the names or tells query and document, and its form; None for others."""
+    start = _start(path)
+    if start.startswith((b"PAR1", b"ARROW1")):
+        return Parquet().opened(path), "Parquet or Arrow table"
+    if start.startswith(_LZ4) or _JSON.match(start):
+        return None
+    separator = _separator(_first_line(start), names)
+    if separator is None and not bare_name(path.name).lower().endswith(".csv"):
+        return None
+    name = {"\t": "tab", ";": "semicolon"}.get(separator or ",", "comma")
+    return Delimited(path, separator or ","), f"{name}-separated table"
+
+
+def _first_line(start: bytes) -> str:
+    lines = [line for line in start.decode("utf-8", "replace").splitlines() if line.strip()]
+    return next((line for line in lines if not line.lstrip().startswith("#")), lines[0] if lines else "")
 
 
 def _start(path: Path) -> bytes:
@@ -396,12 +417,13 @@ def _start(path: Path) -> bytes:
     return start.removeprefix(b"\xef\xbb\xbf")
 
 
-def _separator(line: str) -> str | None:
-    """What stands between the cells of a header that names a query and a document; None where it names none."""
+def _separator(line: str, names: Sequence[str] = ()) -> str | None:
+    """What stands between the cells of a header with these names, or a query and a document; None in other lines."""
     for separator in ("\t", ",", ";"):
         cells = [cell.strip().strip('"') for cell in line.split(separator)]
         others = [name for name in DOCUMENT if name not in QUERY]
-        if len(cells) > 2 and column_among(QUERY, cells) and column_among(others, cells):
+        told = column_among(QUERY, cells) and column_among(others, cells)
+        if len(cells) > 2 and (told or (names and {*names} <= {*cells})):
             return separator
     return None
 
@@ -457,15 +479,15 @@ def _read_lz4(path: Path, role: Role) -> Listing:
     return replace(listing_of(value, str(path), role), form="lz4 file of ranx")
 
 
-def qrels_of(value: Any, source: str = "qrels") -> Qrels:
-    """Judgments in any form.
+def qrels_of(value: Any, source: str = "qrels", *, several: bool = False) -> Qrels:
+    """Judgments in any form, one of each document, or `several`.
 
     Example:
         >>> qrels_of({"q1": {"d1": 2, "d2": 0}}).form
         'dict {query: {document: grade}}'
     """
-    recognised = value if isinstance(value, Qrels) else _recognised(value, source, "qrels")
-    return recognised.qrels() if isinstance(recognised, Listing) else cast(Qrels, recognised)
+    recognised = value if isinstance(value, Qrels) else _recognised(value, source, "qrels", several)
+    return recognised.qrels(several=several) if isinstance(recognised, Listing) else cast(Qrels, recognised)
 
 
 def run_of(value: Any, source: str = "run") -> TrecRun:
@@ -479,9 +501,9 @@ def run_of(value: Any, source: str = "run") -> TrecRun:
     return recognised.run() if isinstance(recognised, Listing) else cast(TrecRun, recognised)
 
 
-def _recognised(value: Any, source: str, role: Role) -> Listing | Qrels | TrecRun:
+def _recognised(value: Any, source: str, role: Role, several: bool = False) -> Listing | Qrels | TrecRun:
     if isinstance(value, str | Path):
-        return read_file(located([str(value)], Path())[0], role)
+        return read_file(located([str(value)], Path())[0], role, several=several)
     return listing_of(value, source, role)
 
 

@@ -16,7 +16,7 @@ from ltr_harness.wording import count_of
 
 def from_arrays(
     features: ArrayLike,
-    labels: ArrayLike,
+    labels: ArrayLike | None,
     *,
     query_ids: ArrayLike | None = None,
     group_sizes: ArrayLike | None = None,
@@ -27,6 +27,7 @@ def from_arrays(
     attributes: Mapping[str, ArrayLike] | None = None,
     subtopics: ArrayLike | None = None,
     retrieved: ArrayLike | None = None,
+    judgments: Any = None,
     regroup: bool = False,
     source: str = "arrays",
 ) -> RankingDataset:
@@ -34,7 +35,7 @@ def from_arrays(
 
     Args:
         features: (n_rows, n_features); NaN means missing. Stored as float32.
-        labels: (n_rows,), finite and >= 0.
+        labels: (n_rows,), finite and >= 0; None where they are those of `judgments`.
         query_ids: (n_rows,), the query of each row; or
         group_sizes: (n_queries,), rows per query, in row order.
         feature_names: one per column; default ``"0"``, ``"1"``, …
@@ -45,6 +46,8 @@ def from_arrays(
         subtopics: (n_rows, n_subtopics), each row's grade for each subtopic of its query.
         retrieved: (n_rows,), 1 for candidates and 0 for missed documents, which count as judged; their features may
             be anything.
+        judgments: the truth, of which the rows are candidates: a frame, ``{query: {document: grade}}``, a file, or
+            whatever `evaluate_runs` takes. Judged documents without a row were missed.
         regroup: bring scattered queries together, with a note; otherwise they are an error.
         source: how messages call this data.
 
@@ -56,13 +59,15 @@ def from_arrays(
         >>> data.n_queries, data.features.dtype
         (2, dtype('float32'))
     """
+    if labels is None and judgments is None:
+        raise DataError("labels is None; expected labels, or judgments with document_ids")
     flags = None if retrieved is None else _flags(source, retrieved)
     matrix = _matrix(features, flags)
     n_rows = len(matrix) if flags is None else flags.size
     starts, ids = _starts_and_ids(n_rows, query_ids, group_sizes)
     names = tuple(map(str, range(matrix.shape[1]) if feature_names is None else feature_names))
     columns = {
-        "labels": labels,
+        "labels": np.zeros(n_rows) if labels is None else labels,
         "weights": weights,
         "positions": positions,
         "document_ids": document_ids,
@@ -99,7 +104,12 @@ def from_arrays(
         {name: _plain(checked[f"attribute {name!r}"]) for name in attributes or {}},
         subtopics=None if subtopics is None else np.asarray(subtopics),
     )
-    return assembled(rows, source, regroup=regroup)
+    dataset = assembled(rows, source, regroup=regroup)
+    if judgments is None:
+        return dataset
+    from ltr_harness.readers.judgments import judgments_of, with_judgments
+
+    return with_judgments(dataset, judgments_of(judgments), labelled=labels is not None)
 
 
 def _starts_and_ids(
@@ -123,12 +133,14 @@ def _starts_and_ids(
     return blocks_of(_plain(rows), [0])
 
 
-def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingDataset:
+def from_frame(frame: Any, *, source: str = "frame", judgments: Any = None, **columns: Any) -> RankingDataset:
     """A ranking dataset from a frame of pandas, Polars or Arrow.
 
     Args:
         frame: anything that pandas or Arrow calls a table (``__arrow_c_stream__``); a LazyFrame is collected.
         source: how messages call this data.
+        judgments: the truth, of which the rows are candidates: see `from_arrays`. A frame's columns are called as those
+            of the rows; without a column of labels the rows have the labels of the judgments.
         columns: what is what, as in an experiment file with ``reader: parquet``: `query`, `label`, `features`,
             `weight`, `position`, `document_id`, `retrieved`, `attributes`, `regroup`.
 
@@ -161,7 +173,14 @@ def from_frame(frame: Any, *, source: str = "frame", **columns: Any) -> RankingD
                 for wrong in problem.errors()
             ]
         ) from None
-    return reader.assembled([ArrowTable(table, Path(source))], source)
+    opened = ArrowTable(table, Path(source))
+    if judgments is None:
+        return reader.assembled([opened], source)
+    from ltr_harness.readers.judgments import has_labels, judgments_of, with_judgments
+
+    truth, labelled = judgments_of(judgments, reader), has_labels(reader, [opened])
+    rows = (reader if labelled else reader.without_labels()).assembled([opened], source)
+    return with_judgments(rows, truth, labelled=labelled)
 
 
 def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:

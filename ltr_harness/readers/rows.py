@@ -94,7 +94,7 @@ def assembled(
         retrieved=retrieved,
     )
     attributes = {
-        name: _per_query(name, ordered(each), groups, place) for name, each in rows.attributes.items()
+        name: per_query(name, ordered(each), groups, place) for name, each in rows.attributes.items()
     }
     features, file_rows = rows.features, order
     if retrieved is not None and not retrieved.all():
@@ -225,9 +225,10 @@ def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] 
     return groups, order, (note,)
 
 
-def _per_query(
+def per_query(
     name: str, values: NDArray[Any], groups: QueryGroups, place: Callable[[int], str]
 ) -> NDArray[Any]:
+    """The value of each query (n_queries,), which all its rows (n_rows,) have. Raises DataError: a row has another."""
     starts = groups.boundaries[:-1]
     firsts = values[starts]
     differs = values != np.repeat(firsts, groups.sizes)

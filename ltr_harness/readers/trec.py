@@ -91,6 +91,9 @@ class Qrels(_Listed):
     # (n_lines,), int64, or float64 where judgments are no whole numbers; negative: in the pool, but nobody judged it
     grades: NDArray[np.int64] | NDArray[np.float64]
     subtopics: Subtopics | None = None  # of the lines; None where the judgments name none
+    place: Callable[[int], str] | None = field(
+        default=None, kw_only=True
+    )  # where a line stands, for messages
 
     @property
     def n_queries(self) -> int:
@@ -119,9 +122,13 @@ class TrecRun(_Listed):
 
 
 def read_qrels(
-    path: str | Path, fields: str = "query iteration document grade", form: str = "TREC qrels"
+    path: str | Path,
+    fields: str = "query iteration document grade",
+    form: str = "TREC qrels",
+    *,
+    several: bool = False,
 ) -> Qrels:
-    """Judgments from a file."""
+    """Judgments from a file; with `several` of a document, whatever its second column says."""
     expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
     lines = Lines(Path(path), fields, more=False)
     queries, documents = lines.names("query"), lines.texts("document")
@@ -131,12 +138,14 @@ def read_qrels(
         lambda row: f"the grade is {lines.text(row, 'grade')}",
         expected,
     )
-    subtopics = lines.names("iteration") if "iteration" in fields else None
+    subtopics = lines.names("iteration") if "iteration" in fields and not several else None
     if subtopics is not None and subtopics.values.size == 1:
         subtopics = None
-    _refuse_twice(lines, queries, documents, "judged", subtopics)
+    if not several:
+        _refuse_twice(lines, queries, documents, "judged", subtopics)
     lines.finish()
-    each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form=form)
+    place = lambda row: f"{lines.path}:{lines.line(row)}"  # noqa: E731
+    each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form=form, place=place)
     return each if subtopics is None else of_subtopics(each, subtopics, "the second column")
 
 
@@ -166,10 +175,11 @@ def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
         grades=highest,
         subtopics=Subtopics.of(row[relevant], number, grades[relevant].astype(np.float64)),
         notes=notes,
+        place=None if each.place is None else lambda row: str(each.place and each.place(lines[row])),
     )
 
 
-def read_ntcir_qrels(path: str | Path) -> Qrels:
+def read_ntcir_qrels(path: str | Path, *, several: bool = False) -> Qrels:
     """Judgments in NTCIREVAL's form, lines ``query document L2``."""
     lines = Lines(Path(path), "query document level", more=False)
     queries, documents, levels = lines.names("query"), lines.texts("document"), lines.names("level")
@@ -179,7 +189,8 @@ def read_ntcir_qrels(path: str | Path) -> Qrels:
         lambda row: f"the level is {lines.text(row, 'level')}",
         "a level of relevance, such as L0, L1, L2",
     )
-    _refuse_twice(lines, queries, documents, "judged")
+    if not several:
+        _refuse_twice(lines, queries, documents, "judged")
     lines.finish()
     grades = np.array([0 if form is None else int(form[1]) for form in forms], dtype=np.int64)
     return Qrels(lines.path, queries, documents, grades[levels.codes], form="NTCIR qrels (query document L2)")

@@ -1,0 +1,473 @@
+"""Judgments beside the rows: the truth about queries of which the rows are the candidates.
+
+Rows and judgments are matched by query and document id, compared as text. A judged document that is no row was missed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import Judgments, Missed, QueryGroups, Subtopics
+from ltr_harness.readers.catboost import CatBoostPool
+from ltr_harness.readers.forms import columns_of, opened_table, qrels_of
+from ltr_harness.readers.parquet import ArrowTable, Parquet, table_of
+from ltr_harness.readers.reader import Reader, ValueOptions
+from ltr_harness.readers.rows import bad_rows, per_query, query_ids
+from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
+from ltr_harness.readers.tables import TableReader, column_for
+from ltr_harness.readers.trec import Qrels
+from ltr_harness.wording import count_of, plural, shortened
+
+NoCandidates = Literal["zero", "skip"]
+_FIRST = 3  # places that messages name
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """Judgments of documents, one a row."""
+
+    source: str
+    queries: NDArray[np.str_]  # (n,), ids as text
+    documents: NDArray[np.str_]  # (n,), ids as text
+    labels: NDArray[np.float64]  # (n,), 0 where nobody judged
+    judged: NDArray[np.bool_]  # (n,)
+    place: Callable[[int], str]
+    subtopics: Subtopics | None = None  # of the rows
+    by_column: bool = False  # whether columns number the subtopics, as in the rows of a table
+    # (n,) values each: what the rows say of their query, and its weight as ``None``
+    attributes: Mapping[str | None, NDArray[Any]] = field(default_factory=dict)
+
+
+def read_judgments(
+    files: Sequence[str], root: Path, reader: Reader | None = None, columns: Mapping[str, str] | None = None
+) -> Truth:
+    """The judgments of files: tables, whose columns have the names of the reader's unless told, or qrels.
+
+    Args:
+        files: names as they stand in the experiment file.
+        root: the folder they are relative to.
+        reader: of the rows; its rules for labels hold for the tables too.
+        columns: ``query``, ``document_id`` and ``label`` to the tables' columns, where these have others.
+
+    Raises:
+        DataError: every problem found, each with its place; a document that is judged twice.
+    """
+    parts = []
+    names = [name for names in _said(reader, columns or {}).values() for name in names]
+    for path in judgment_files(files, root):
+        opened = opened_table(path, names)
+        parts.append(
+            _of_qrels(qrels_of(path)) if opened is None else _of_table(opened[0], reader, columns or {})
+        )
+    return _together(parts, ", ".join(files))
+
+
+def judgment_files(files: Sequence[str], root: Path) -> list[Path]:
+    """The files themselves; a folder stands for the Parquet files in it."""
+    return Parquet().paths(files, root)
+
+
+def judgments_of(value: Any, reader: Reader | None = None) -> Truth:
+    """The judgments in memory, or of a file: a frame, ``{query: {document: grade}}``, or what `evaluate_runs` takes."""
+    if isinstance(value, str | Path):
+        return read_judgments([str(value)], Path(), reader)
+    if any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")):
+        return _of_table(ArrowTable(table_of(value, named_index=True), Path("judgments")), reader, {})
+    return _of_qrels(qrels_of(value, "judgments"))
+
+
+def reader_of_rows(reader: Reader, files: Sequence[str], root: Path) -> tuple[Reader, bool]:
+    """The reader of rows that have judgments beside them, and whether the rows have labels of their own."""
+    if not isinstance(reader, TableReader) or isinstance(reader, CatBoostPool):
+        return reader, True
+    labelled = has_labels(reader, [reader.opened(path) for path in reader.paths(files, root)])
+    return (reader if labelled else reader.without_labels()), labelled
+
+
+def has_labels(reader: TableReader, tables: Sequence[OpenedTable]) -> bool:
+    """Whether rows have labels, or a column that may be one and must not become a feature."""
+    if reader.relevance is not None or any(reader.label in table.columns for table in tables):
+        return True
+    return reader.features is None and any(column_for("label", table.columns) for table in tables)
+
+
+def with_judgments(
+    dataset: RankingDataset,
+    truth: Truth,
+    *,
+    labelled: bool = True,
+    no_candidates: NoCandidates = "zero",
+    elsewhere: NDArray[np.str_] | None = None,
+) -> RankingDataset:
+    """The dataset with what was missed, and, where its rows have no labels, with the judgments' labels.
+
+    Args:
+        dataset: rows with document ids: the candidates.
+        truth: judgments of these rows and of others.
+        labelled: whether the rows have labels of their own, which the judgments must not contradict.
+        no_candidates: ``zero`` adds the queries that are judged and have no row; ``skip`` leaves them out.
+        elsewhere: queries, as text, that the other splits have; the judged queries of no split are left out then,
+            with a note. None where the dataset is to have all of them.
+
+    Raises:
+        DataError: rows without document ids; no judged document is among the rows; a label that differs from the
+            row's, with the first three places; a query without rows whose weight nothing says.
+
+    Example:
+        >>> from ltr_harness.readers.memory import from_arrays
+        >>> rows = from_arrays([[0.5], [1.0]], [0, 1], query_ids=["a", "a"], document_ids=["x", "y"])
+        >>> truth = judgments_of({"a": {"y": 1, "z": 2}, "b": {"x": 1}})
+        >>> judged = with_judgments(rows, truth).judgments
+        >>> judged.missed.document_ids.tolist(), judged.groups.ids.tolist(), judged.groups.sizes.tolist()
+        (['z', 'x'], ['a', 'b'], [2, 0])
+    """
+    judgments, groups = dataset.judgments, dataset.groups
+    if judgments.missed is not None:
+        found = "`retrieved` and judgments both say what was missed"
+        raise DataError.at(dataset.source, found, "one of them")
+    if judgments.document_ids is None:
+        found = "its rows have no document ids, by which judgments find them"
+        raise DataError.at(dataset.source, found, cure="name the column with `document_id:`")
+    added = elsewhere is None and no_candidates == "zero"
+    match = _Match.of(dataset, truth, as_text(judgments.document_ids), added=added)
+    labels, judged, subtopics = judgments.labels, judgments.judged, judgments.subtopics
+    notes = [*dataset.notes, *match.notes(no_candidates, elsewhere)]
+    if labelled:
+        _refuse_contradictions(match)
+    else:
+        labels, judged = np.zeros(labels.size), np.ones(labels.size, dtype=bool)
+        labels[match.rows], judged[match.rows] = truth.labels[match.lines], truth.judged[match.lines]
+        n = labels.size - match.rows.size
+        said = f"{n:,} of {count_of(labels.size, 'candidate')} ({n / labels.size:.1%}) {plural('is', n)} not in them"
+        said = f"; {said} and {plural('has', n)} label 0" if n else ""
+        notes.append(f"labels are those of the judgments{said}")
+    if subtopics is not None and not truth.by_column:
+        found = f"the rows have columns of subtopics, and {truth.source} has not"
+        raise DataError.at(dataset.source, found, "the columns of `subtopics` in the judgments too")
+    if subtopics is None and truth.subtopics is not None:
+        line = np.full(labels.size, -1)
+        line[match.rows] = match.lines
+        subtopics = truth.subtopics.take(line)
+    documents = truth.documents[match.missed]
+    sizes = np.concatenate((groups.sizes, np.zeros(match.ids.size - groups.n_queries, dtype=np.int64)))
+    return replace(
+        dataset,
+        judgments=Judgments(
+            labels,
+            QueryGroups(np.concatenate(([0], np.cumsum(sizes))), match.ids),
+            match.weights(judgments.query_weights),
+            judgments.document_ids,
+            None if judged is None or judged.all() else judged,
+            subtopics,
+            Missed(
+                match.number[match.missed],
+                truth.labels[match.missed],
+                query_ids(documents) if judgments.document_ids.dtype.kind in "iu" else documents,
+                None if truth.subtopics is None else truth.subtopics.take(match.missed),
+            ),
+        ),
+        query_attributes={name: match.attribute(name) for name in dataset.query_attributes},
+        notes=tuple(notes),
+    )
+
+
+def with_candidates(dataset: RankingDataset) -> RankingDataset:
+    """The dataset without the queries that have no row, and a note that counts them."""
+    there = dataset.groups.with_rows
+    if there.all():
+        return dataset
+    n = int(np.count_nonzero(~there))
+    said = f"{count_of(n, 'query')} without candidates {plural('is', n)} left out (no_candidates: skip)"
+    kept = dataset.take(np.flatnonzero(there))
+    return replace(kept, notes=(*kept.notes, said))
+
+
+@dataclass(frozen=True, eq=False)
+class _Match:
+    """Which judgment each row has, and which judgments no row has."""
+
+    dataset: RankingDataset
+    truth: Truth
+    ids: NDArray[Any]  # (n_queries,), of the dataset's queries and those that are added to them
+    number: NDArray[np.int64]  # (n,), of each judgment's query; -1 where it is not there
+    rows: NDArray[np.int64]  # (n_matched,), those that are judged
+    lines: NDArray[np.int64]  # (n_matched,), their judgments
+    documents: NDArray[np.str_]  # (n_rows,)
+    missed: NDArray[np.int64]  # (n_missed,), judgments of other documents, by query
+    strays: NDArray[np.str_]  # (n_strays,), queries that are judged and have no row
+
+    @classmethod
+    def of(cls, dataset: RankingDataset, truth: Truth, documents: NDArray[np.str_], *, added: bool) -> _Match:
+        """The match, queries without rows `added`, whatever the order of the judgments."""
+        groups = dataset.groups
+        (own, theirs), names = _coded(groups.ids, truth.queries)
+        (named, asked), distinct = _coded(documents, truth.documents)
+        strays = np.setdiff1d(theirs[truth.judged], own)
+        ids, new = _with_ids(groups.ids, names, strays if added else strays[:0])
+        number_of = np.full(names.size, -1)
+        number_of[own], number_of[new] = np.arange(own.size), own.size + np.arange(new.size)
+        number = number_of[theirs]
+        used = np.flatnonzero(number >= 0)
+        keys, first = np.unique(number[used] * distinct.size + asked[used], return_index=True)
+        line = used[first]
+        key = np.repeat(np.arange(own.size), groups.sizes) * distinct.size + named
+        at = np.searchsorted(keys, key)
+        rows = np.flatnonzero(np.append(keys, -1)[at] == key)
+        if not rows.size:
+            first_row = f"query {groups.name(0)!r}, document {str(documents[0])!r}"
+            first_line = f"query {str(truth.queries[0])!r}, document {str(truth.documents[0])!r}"
+            found = f"{truth.source} judges none of its rows, the first of which is {first_row}"
+            cure = "name the split that they are of, as in `judgments: {test: …}`"
+            raise DataError.at(
+                dataset.source, found, f"the same ids in both; it begins with {first_line}", cure
+            )
+        is_missed = truth.judged[line]
+        is_missed[at[rows]] = False
+        missed = line[is_missed]
+        missed = missed[np.lexsort((truth.documents[missed], number[missed]))]
+        return cls(dataset, truth, ids, number, rows, line[at[rows]], documents, missed, names[strays])
+
+    def notes(self, no_candidates: NoCandidates, elsewhere: NDArray[np.str_] | None) -> list[str]:
+        """How much was missed, and which judged queries have no row."""
+        notes = [f"every judged document is a candidate: nothing was missed ({self.truth.source})"]
+        if n := self.missed.size:
+            of = f"{count_of(n, 'judged document')} of {count_of(np.unique(self.number[self.missed]).size, 'query')}"
+            notes = [f"{of} {plural('was', n)} missed ({self.truth.source})"]
+        strays = self.strays if elsewhere is None else np.setdiff1d(self.strays, elsewhere)
+        if n := strays.size:
+            fate = "the value 0" if no_candidates == "zero" else f"{plural('is', n)} left out"
+            said = f"{plural('has', n)} no candidate and {fate} (no_candidates: {no_candidates})"
+            if elsewhere is not None:
+                cure = "`judgments: {train: …, test: …}` says whose they are"
+                said = f"{plural('is', n)} of no split and counted nowhere, such as {shortened(strays, 3)}: {cure}"
+            share = n / np.unique(self.truth.queries[self.truth.judged]).size
+            notes.append(f"{n:,} of the judged queries ({share:.1%}) {said}")
+        return notes
+
+    def _added(self, name: str | None) -> NDArray[Any] | None:
+        """What the judgments say of each added query (n_added,), as the first of its rows has it; None if nothing."""
+        if name not in self.truth.attributes:
+            return None
+        values = self.truth.attributes[name]
+        first_added = self.dataset.n_queries
+        rows = np.flatnonzero(self.number >= first_added)
+        rows = rows[np.argsort(self.number[rows], kind="stable")]
+        groups = QueryGroups.from_sizes(np.bincount(self.number[rows] - first_added), self.ids[first_added:])
+        called = "weight" if name is None else name
+        return per_query(called, values[rows], groups, lambda row: self.truth.place(int(rows[row])))
+
+    def attribute(self, name: str) -> NDArray[Any]:
+        """Values of an attribute (n_queries,): of added queries the judgments' own, or missing ones."""
+        values = self.dataset.query_attributes[name]
+        n = self.ids.size - values.size
+        if not n:
+            return values
+        own = self._added(name)
+        is_number = values.dtype.kind in "iuf"
+        if own is None:
+            own = np.full(n, np.nan) if is_number else np.full(n, "")
+        if is_number and own.dtype.kind in "iuf":
+            return np.concatenate((values, own))
+        if values.dtype.kind == "b":  # as in tables with empty cells
+            values = np.where(values, "true", "false")
+        return np.concatenate((as_text(values), as_text(own)))
+
+    def weights(self, values: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        """Weights (n_queries,), of added queries the judgments' own."""
+        if values is None or self.ids.size == values.size:
+            return values
+        own = self._added(None)
+        if own is None:
+            n = count_of(self.ids.size - values.size, "judged query")
+            found = f"queries have weights, and nothing says those of {n} without candidates"
+            cure = "or leave them out with `no_candidates: skip`"
+            raise DataError.at(self.dataset.source, found, "the column of `weight` in the judgments", cure)
+        return np.concatenate((values, own))
+
+
+def _refuse_contradictions(match: _Match) -> None:
+    """Raise if rows have other labels than the judgments of their documents."""
+    dataset, truth, rows = match.dataset, match.truth, match.rows
+    own, judged = dataset.labels[rows], np.ones(rows.size, dtype=bool)
+    if dataset.judgments.judged is not None:
+        judged = dataset.judgments.judged[rows]
+    other, counted = truth.labels[match.lines], truth.judged[match.lines]
+    bad = np.flatnonzero((own != other) | (counted & ~judged))
+    problems: list[Problem] = []
+    for at in bad[:_FIRST].tolist():
+        here = f"label {other[at]:g}" if counted[at] else "not judged"
+        there = f"label {own[at]:g}" if judged[at] else "not judged"
+        row, query = int(rows[at]), dataset.groups.name(dataset.groups.query_of(int(rows[at])))
+        found = f"document {str(match.documents[row])!r} of query {query!r}: {here} here, {there} in {dataset.source}"
+        cure = "leave the column of labels out of the rows, if the judgments are right"
+        place = truth.place(int(match.lines[at]))
+        problems.append(
+            Problem(place, found, "one label for each document of a query", "" if problems else cure)
+        )
+    if left := bad.size - len(problems):
+        problems.append(Problem("", f"and {left:,} more {plural('such document', left)}", count=left))
+    if problems:
+        raise DataError(problems)
+
+
+def _coded(*columns: NDArray[Any]) -> tuple[list[NDArray[np.int64]], NDArray[np.str_]]:
+    """Numbers for the ids of several columns (n,), the same for the same text, in the order they come; the texts."""
+    import pyarrow as pa
+
+    texts = pa.chunked_array([pa.array(as_text(each), pa.large_string()) for each in columns])
+    encoded = texts.combine_chunks().dictionary_encode()
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    names = np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False), dtype=np.str_)
+    return np.split(codes, list(accumulate(map(len, columns)))[:-1]), names
+
+
+def as_text(ids: NDArray[Any]) -> NDArray[np.str_]:
+    """Ids (n,) as text."""
+    if ids.dtype.kind in "iuU":
+        return ids.astype(np.str_)
+    return np.array([str(value) for value in ids.tolist()], dtype=np.str_)
+
+
+def _with_ids(
+    ids: NDArray[Any], names: NDArray[np.str_], added: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The ids of all queries, integers where those of the rows are, and the codes of the added ones in their order."""
+    if not added.size:
+        return ids, added
+    numbers = query_ids(names[added])
+    if ids.dtype.kind in "iu" and numbers.dtype.kind != "U":
+        order = np.argsort(numbers)
+        return np.concatenate((ids, numbers[order])), added[order]
+    order = np.argsort(names[added])
+    return np.concatenate((as_text(ids), names[added[order]])), added[order]
+
+
+def _said(reader: Reader | None, columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Role to the columns that configuration or reader name for it."""
+    said: dict[str, tuple[str, ...]] = {}
+    if isinstance(reader, TableReader):
+        said = {"query": reader.query_columns, "label": (reader.label,)}
+        if reader.document_id is not None:
+            said["document_id"] = (reader.document_id,)
+    return {**said, **{role: (name,) for role, name in columns.items()}}
+
+
+def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, str]) -> Truth:
+    """The judgments of a table, by the reader's rules for labels; attributes, weight, subtopics where it has them."""
+    roles = {"query": "query", "document_id": "document", "label": "grade"}
+    said = {
+        roles[role]: "/".join(names)
+        for role, names in _said(reader, columns).items()
+        if role in columns or {*names} <= {*table.columns}
+    }
+    if absent := [name for name in columns.values() if name not in table.columns]:
+        found = f"has no column {absent[0]!r}, which judgments names"
+        raise DataError.at(table.path, found, cure=f"its columns: {shortened(table.columns, 8)}")
+    named = columns_of(table, "qrels", said)
+    rows_like = reader if isinstance(reader, TableReader) else None
+    query: Sequence[str] = (named["query"],)
+    if (
+        rows_like is not None
+        and "query" not in columns
+        and named["query"] == "/".join(rows_like.query_columns)
+    ):
+        query = rows_like.query_columns
+    options = reader if isinstance(reader, ValueOptions) else ValueOptions()
+    weight: str | None = None
+    attributes: Sequence[str] = ()
+    subtopics: Sequence[str] = ()
+    if rows_like is not None:
+        weight = rows_like.weight if rows_like.weight in table.columns else None
+        attributes = tuple(name for name in rows_like.attributes if name in table.columns)
+        subtopics = rows_like.subtopics if {*rows_like.subtopics} <= {*table.columns} else ()
+    values = {"labels": named["grade"], "document_ids": named["document"], "weights": weight}
+    rows = joined([TableColumns(table, (), values, options, (), attributes, subtopics, query)], (), [])
+    labels = rows.values["labels"]
+    judged = np.ones(labels.size, dtype=bool) if options.unjudged is None else labels != options.unjudged
+    sizes = np.diff(np.append(rows.block_starts, labels.size))
+    others: dict[str | None, NDArray[Any]] = dict(rows.attributes.items())
+    if weight is not None:
+        others[None] = rows.values["weights"]
+    truth = Truth(
+        str(table.path),
+        np.repeat(as_text(rows.block_ids), sizes),
+        rows.values["document_ids"],
+        np.where(judged, labels, 0.0),
+        judged,
+        rows.place,
+        None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, labels.size),
+        bool(subtopics),
+        others,
+    )
+    return _each_once(truth)
+
+
+def _of_qrels(qrels: Qrels) -> Truth:
+    every = np.arange(qrels.grades.size)
+    return Truth(
+        str(qrels.path),
+        qrels.queries.of(every),
+        qrels.documents.of(every),
+        np.maximum(qrels.grades, 0).astype(np.float64),
+        qrels.grades >= 0,
+        qrels.place or (lambda row: str(qrels.path)),
+        qrels.subtopics,
+    )
+
+
+def _together(parts: Sequence[Truth], source: str) -> Truth:
+    """The judgments of all files."""
+    if len(parts) == 1:
+        return replace(parts[0], source=source)
+    if any(part.subtopics is not None for part in parts):
+        found = "judgments by subtopic in several files"
+        raise DataError.at(source, found, "one file: each numbers its subtopics by itself")
+    starts = [0, *accumulate(part.labels.size for part in parts)]
+
+    def place(row: int) -> str:
+        at = bisect_right(starts, row) - 1
+        return parts[at].place(row - starts[at])
+
+    def column(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    shared = [name for name in parts[0].attributes if all(name in part.attributes for part in parts)]
+    truth = Truth(
+        source,
+        column("queries"),
+        column("documents"),
+        column("labels"),
+        column("judged"),
+        place,
+        attributes={name: np.concatenate([part.attributes[name] for part in parts]) for name in shared},
+    )
+    return _each_once(truth)
+
+
+def _each_once(truth: Truth) -> Truth:
+    """The judgments, where each document of a query has one."""
+    (queries,), _ = _coded(truth.queries)
+    (documents,), _ = _coded(truth.documents)
+    _, first, which = np.unique(
+        queries * (documents.max() + 1) + documents, return_index=True, return_inverse=True
+    )
+    before = first[which]
+    again = before != np.arange(which.size)
+
+    def found(row: int) -> str:
+        said = f"document {str(truth.documents[row])!r} of query {str(truth.queries[row])!r}"
+        return f"{said} is judged at {truth.place(int(before[row]))} already"
+
+    if problems := bad_rows(again, truth.place, found, "each document once per query"):
+        raise DataError(problems)
+    return truth
