@@ -43,10 +43,32 @@ class Contributions:
         """From (n, m) values, NaN where undefined, and (n,) codes >= 0 of their units; None: each row is its own."""
         defined = ~np.isnan(values)
         filled = np.where(defined, values, 0.0)
-        squares = np.square(filled).sum(axis=0)
-        counts = defined.astype(np.float64)
+        return cls._by_unit(filled, defined.astype(np.float64), np.square(filled), units)
+
+    @classmethod
+    def of_ratios(cls, above: Floats, below: Floats, units: Codes | None = None) -> Contributions:
+        """Whose mean is the sum of `above` over that of `below`, (n, m) both, `below` >= 0, NaN where undefined.
+
+        A ratio of means is the mean of the rows' ratios, each with the weight of what stands below: as if a row held
+        so many equal values. The weights are scaled, which changes nothing else, so that they are 2 on average.
+
+        Example:
+            >>> one = Contributions.of_ratios(np.array([[0.1], [0.6], [0.0]]), np.array([[0.2], [0.8], [0.0]]))
+            >>> one.mean.round(9).tolist(), one.units.tolist()
+            ([0.7], [2])
+        """
+        defined = ~np.isnan(above) & ~np.isnan(below)
+        weights = np.where(defined, below, 0.0)
+        scale = 2 * np.count_nonzero(weights, axis=0) / np.maximum(weights.sum(axis=0), SMALLEST_P)
+        sums, weights = np.where(defined & (below > 0), above, 0.0) * scale, weights * scale
+        squares = np.divide(sums**2, weights, out=np.zeros_like(sums), where=weights > 0)
+        return cls._by_unit(sums, weights, squares, units)
+
+    @classmethod
+    def _by_unit(cls, sums: Floats, counts: Floats, squares: Floats, units: Codes | None) -> Contributions:
+        """From what each row adds, (n, m) each."""
         if units is None:
-            return cls(filled, counts, squares)
+            return cls(sums, counts, squares.sum(axis=0))
         codes = np.unique(units, return_inverse=True)[1].reshape(-1)
         size = int(codes.max(initial=-1)) + 1
 
@@ -54,7 +76,7 @@ class Contributions:
             totals = [np.bincount(codes, column, minlength=size) for column in columns.T]
             return np.stack(totals, axis=1) if totals else np.empty((size, 0))
 
-        return cls(added(filled), added(counts), squares)
+        return cls(added(sums), added(counts), squares.sum(axis=0))
 
     def columns(self, which: NDArray[np.integer] | slice) -> Contributions:
         """Some of the columns."""
