@@ -196,6 +196,32 @@ def fingerprint_judgments(judgments: Judgments) -> str:
     )
 
 
+def fingerprint_truth(judgments: Judgments) -> str:
+    """Digest of what is relevant to each query, whatever the candidates.
+
+    Of ids and weights of queries, ids and labels of relevant documents, in any order.
+
+    "" where nobody said which documents were candidates, documents have no ids, or labels are by subtopic.
+    """
+    pool = judgments.pool
+    if judgments.missed is None or pool.document_ids is None or pool.subtopics is not None:
+        return ""
+    queries = _as_text(pool.groups.ids).astype(str)
+    order = np.argsort(queries, kind="stable")
+    rows = np.flatnonzero(pool.labels > 0)
+    query = queries[np.searchsorted(pool.groups.boundaries, rows, side="right") - 1]
+    documents = _as_text(pool.document_ids[rows]).astype(str)
+    arranged = np.lexsort((documents, query))
+    weights = pool.query_weights
+    return fingerprint_arrays(
+        queries[order],
+        None if weights is None else weights[order],
+        query[arranged],
+        documents[arranged],
+        pool.labels[rows][arranged],
+    )
+
+
 def fingerprint_dataset(dataset: RankingDataset) -> str:
     """Digest of a whole split: judgments, features, their names and categories, positions, document ids."""
     documents = dataset.judgments.document_ids

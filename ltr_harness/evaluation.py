@@ -16,6 +16,7 @@ from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import as_list, with_tool
+from ltr_harness.metrics.core.headroom import Headroom, Limits, headroom
 from ltr_harness.wording import count_of, html_table, plural
 
 if TYPE_CHECKING:
@@ -59,10 +60,12 @@ class Evaluation:
         per_query: NDArray[np.float64],
         asked: Sequence[Metric],
         judgments_fingerprint: str | None = None,
+        retrieved: ArrayLike | None = None,
     ) -> None:
         means = binding.means_of(per_query)
         self.judgments = binding.judgments
         self._judgments_fingerprint = judgments_fingerprint
+        self._retrieved = retrieved
         self._values = {
             name: MetricValues(
                 metric, values, float(mean), values.size, int(np.count_nonzero(np.isnan(values)))
@@ -113,6 +116,49 @@ class Evaluation:
         from ltr_harness.dataset import fingerprint_judgments
 
         return self._judgments_fingerprint or fingerprint_judgments(self.judgments)
+
+    @property
+    def truth_fingerprint(self) -> str:
+        """Digest of the relevant documents, candidates or not; "" where nobody said which were candidates."""
+        from ltr_harness.dataset import fingerprint_truth
+
+        return fingerprint_truth(self._candidates)
+
+    def headroom(self, metric: str | Metric | None = None) -> Headroom | None:
+        """What a random order of the candidates has, and the best one, query by query.
+
+        Args:
+            metric: one that was evaluated; the first if none is named.
+
+        Returns:
+            None where no order is the best by label, such as for `Spearman`, for diagnostics and metrics from outside.
+
+        Example:
+            >>> found = evaluate([1, 0, 1], [3, 2, 1], ["mrr"], group_sizes=[2, 1]).headroom()
+            >>> found.random.tolist(), found.ceiling.tolist()  # (1 + 1/2) / 2, and a list of one document
+            ([0.75, 1.0], [1.0, 1.0])
+        """
+        return headroom(self[metric or self.metrics[0]].metric, self._candidates)
+
+    def limits(self, metric: str | Metric | None = None) -> Limits | None:
+        """The means of a random and of the best order of the candidates, weighted where queries have weights.
+
+        Args:
+            metric: one that was evaluated; the first if none is named.
+
+        Example:
+            >>> print(evaluate([1, 0, 1], [3, 2, 1], ["mrr"], group_sizes=[2, 1]).limits())
+            random order 0.8750, ceiling 1.0000
+        """
+        values = self[metric or self.metrics[0]]
+        found = self.headroom(values.metric)
+        return None if found is None else found.limits(values.per_query, self.judgments.query_weights)
+
+    @cached_property
+    def _candidates(self) -> Judgments:
+        """Documents that the ranking lists, and those that it missed."""
+        listed = None if self._retrieved is None else np.asarray(self._retrieved)
+        return self.judgments if listed is None or not listed.any() else self.judgments.with_missed(listed)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -263,4 +309,4 @@ def evaluate_bound(
 ) -> Evaluation:
     """`evaluate` for bound metrics; `asked` has them as the caller named them, in the binding's order."""
     per_query = binding.per_query(scores, retrieved)
-    return Evaluation(binding, per_query, asked or binding.metrics, judgments_fingerprint)
+    return Evaluation(binding, per_query, asked or binding.metrics, judgments_fingerprint, retrieved)

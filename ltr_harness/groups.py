@@ -488,12 +488,14 @@ class Judgments:
                     f"({count_of(unjudged.size, 'such row')}); expected label 0 for unjudged rows"
                 )
         pool = cls(grades, groups, weights, documents, flags, subtopics)
-        return (
-            pool if retrieved is None else pool._without_missed(as_row_flags(retrieved, "retrieved", groups))
-        )
+        return pool if retrieved is None else pool.with_missed(as_row_flags(retrieved, "retrieved", groups))
 
-    def _without_missed(self, retrieved: NDArray[np.bool_]) -> Judgments:
-        """These rows as candidates and missed documents; what was missed and is not judged is nothing at all."""
+    def with_missed(self, retrieved: NDArray[np.bool_]) -> Judgments:
+        """These rows as candidates and missed documents; what was missed and is not judged is nothing at all.
+
+        Args:
+            retrieved: bool (n_rows,), the candidates, at least one.
+        """
         rows = np.flatnonzero(retrieved)
         if not rows.size:
             raise DataError("no row was retrieved; expected at least one candidate")

@@ -74,12 +74,12 @@ def compare(
             raise UsageError("compare with qrels and without metrics; expected such as metrics=['ndcg@10']")
         one = len(runs_or_scores) == 1
         runs_or_scores = (evaluate_runs(qrels, runs_or_scores[0] if one else list(runs_or_scores), metrics),)
-    gathered = gather(runs_or_scores, convention, method.unit)
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    gathered = gather(runs_or_scores, convention, method.unit, metrics[0] if metrics else None)
     entrants = gathered.entrants
     if not entrants:
         raise UsageError("nothing to compare; expected at least one run or evaluation")
-    if isinstance(metrics, str):
-        metrics = [metrics]
     if metrics is None and len(gathered.primaries) > 1:
         raise NotComparableError.at(
             "",

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.gained import little_to_gain
 from ltr_harness.comparison.pairs import WEIGHT, Entrant, Paired
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.groups import as_column
+from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.stats.contributions import Codes, Contributions
 from ltr_harness.stats.families import rare_kind, rare_training
 from ltr_harness.stats.method import FLIPS
@@ -87,7 +89,14 @@ def unit_codes(entrants: Sequence[Entrant], unit: str) -> Codes:
     having = [entrant for entrant in entrants if unit in entrant.query_attributes]
     place = f"unit {unit!r}"
     if not having:
-        known = sorted({name for entrant in entrants for name in entrant.query_attributes})
+        known = sorted(
+            {
+                name
+                for entrant in entrants
+                for name in entrant.query_attributes
+                if not Headroom.is_column(name)
+            }
+        )
         cure = (
             did_you_mean(unit, known)
             if known
@@ -220,7 +229,11 @@ def _means_of(pairs: Sequence[Paired]) -> str:
 def warnings(comparison: Comparison) -> list[str]:
     """What makes the numbers less sure than they look, at the primary metric."""
     metric, method = comparison.primary, comparison.method
-    notes = _weighted_means(comparison) + unit_notes(comparison)
+    notes = (
+        little_to_gain(comparison.entrants, comparison.primary)
+        + _weighted_means(comparison)
+        + unit_notes(comparison)
+    )
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
     once = [  # whose spread over seeds had to be taken from another model
         name

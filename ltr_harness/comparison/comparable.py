@@ -15,6 +15,11 @@ from ltr_harness.wording import count_of
 # What a query must have in common with its namesake elsewhere: facts of the labels, not of the model.
 LABEL_FACTS = ("rows", "n_relevant")
 
+_OTHER_CANDIDATES = (
+    "two retrievers, whose candidates differ, are compared where `data.judgments` and document ids say for both "
+    "what is relevant"
+)
+
 FOREIGN = "foreign:"
 """Before another tool's name for a metric whose definition is not known: no text of our grammar begins so."""
 
@@ -213,18 +218,26 @@ def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
         )
         cure = "train both on the same division of the queries"
         return [Problem(other.name, found, "the same folds", cure)]
-    differing = [
-        fold for fold in folds if first.judgments_fingerprint[fold] != other.judgments_fingerprint[fold]
-    ]
+    # of two retrievers the candidates may differ, where what is relevant is known apart from them
+    declared = first.truth_declared and other.truth_declared
+    mine_of, theirs_of = (
+        one.truth_fingerprint if declared else one.judgments_fingerprint for one in (first, other)
+    )
+    differing = [fold for fold in folds if mine_of[fold] != theirs_of[fold]]
     where = "" if differing in ([], ["all"]) else f" of {', '.join(differing)}"
     if differing:
-        found = f"the test data{where} differ from those of {first.name}: same queries, other labels or rows"
+        found = f"the test data{where} differ from those of {first.name}: same queries, other labels or "
+        found += "relevant documents" if declared else "rows"
         cure = "measure both on the same files, labelled alike: `label`, `grades`, `relevance` in data"
+        if not declared:
+            cure += f"; {_OTHER_CANDIDATES}"
         return [Problem(other.name, found, "one set of judgments", cure)]
     problems = []
     mine, yours = aligned([first, other])
     for fact in LABEL_FACTS:
         if fact not in mine.query_attributes or fact not in yours.query_attributes:
+            continue
+        if fact == "rows" and declared:
             continue
         unequal: NDArray[np.int64] = np.flatnonzero(
             mine.query_attributes[fact] != yours.query_attributes[fact]
@@ -236,5 +249,6 @@ def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
                 f"{str(mine.query_ids[at])!r}: {yours.query_attributes[fact][at]} against "
                 f"{mine.query_attributes[fact][at]}"
             )
-            problems.append(Problem(other.name, found, "one set of judgments"))
+            cure = _OTHER_CANDIDATES if fact == "rows" else ""
+            problems.append(Problem(other.name, found, "one set of judgments", cure))
     return problems

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.gained import Gained, gained
 from ltr_harness.comparison.pairs import (
     Contrast,
     Entrant,
@@ -250,6 +251,21 @@ class Comparison:
     def _of_one_training(self, pair: Paired) -> bool:
         """Whether a side was trained, and the other seeds that there could be are ignored."""
         return not pair.over_seeds and any(self.entrant(name).seeded for name in (pair.model, pair.other))
+
+    @cached_property
+    def gained(self) -> Mapping[str, Gained]:
+        """Model to what it has gained of what order can gain at the primary metric; of those for whom it is known.
+
+        Example:
+            >>> from ltr_harness import compare, evaluate
+            >>> labels, sizes = [2, 1, 0, 1, 0], [3, 2]
+            >>> a = evaluate(labels, [3, 1, 2, 2, 1], ["ndcg(gain=linear)@10"], group_sizes=sizes)
+            >>> one = compare({"a": a}).gained["a"]
+            >>> round(one.random, 4), one.ceiling, round(one.share, 4)
+            (0.8127, 1.0, 0.8671)
+        """
+        ordered = [self.entrant(model) for model in self.ranking]
+        return gained(ordered, self.primary, self.method, self.units)
 
     @property
     def table(self) -> pd.DataFrame:

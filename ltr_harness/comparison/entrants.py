@@ -14,6 +14,7 @@ from ltr_harness.comparison.cautions import budget_notes
 from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.errors import NotComparableError, Problem
 from ltr_harness.inspection.lints import REPEATED
+from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -346,6 +347,11 @@ class _Model:
                 for run in first
                 if "test" in run.record.data
             },
+            truth_fingerprint={
+                run.record.fold: run.record.data["test"].truth_fingerprint
+                for run in first
+                if "test" in run.record.data
+            },
             query_attributes={
                 fact: np.concatenate([frame[fact].to_numpy() for frame in frames])
                 for fact in _facts(first[0])
@@ -392,7 +398,7 @@ def _test_sets(runs: Sequence[RunLike]) -> dict[str, dict[str, TestSet]]:
         if record.status != "complete" or record.fold in sets[record.experiment]:
             continue
         frame = run.per_query
-        facts = {name: frame[name].to_numpy() for name in _facts(run)}
+        facts = {name: frame[name].to_numpy() for name in _facts(run) if not Headroom.is_column(name)}
         digest = record.data["test"].judgments_fingerprint if "test" in record.data else ""
         repeated = any(finding.lint == REPEATED for finding in record.findings)
         sets[record.experiment][record.fold] = TestSet(digest, facts_by_id(_ids(frame), facts), repeated)

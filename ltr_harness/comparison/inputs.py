@@ -36,7 +36,9 @@ class Gathered:
     runs: list[RunLike] = field(default_factory=list)  # those among the inputs, whole or of experiments
 
 
-def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | None = None) -> Gathered:
+def gather(
+    inputs: Iterable[Any], convention: str | None = None, unit: str | None = None, primary: Any = None
+) -> Gathered:
     """Entrants from anything `compare` accepts."""
     from ltr_harness.comparison.comparison import Comparison
 
@@ -58,7 +60,9 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
                 add(item, name if given else label)
         elif isinstance(value, EvaluatedRuns):
             gathered.notes += [*value.recognised, *value.notes]
-            position.append(("", lambda: [Entrant.of(name, [one]) for name, one in value.items()]))
+            position.append(
+                ("", lambda: [Entrant.of(name, [one], None, primary) for name, one in value.items()])
+            )
         elif isinstance(value, Mapping):
             for label, item in value.items():
                 named = replace(item, name=str(label)) if isinstance(item, Entrant) else item
@@ -72,9 +76,9 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
             tables.append(name)
             position.append(("", lambda: [from_table(value, name, convention, gathered.notes, unit)]))
         elif _is_evaluation(value):
-            position.append(("", lambda: [_from_evaluations([value], name)]))
+            position.append(("", lambda: [_from_evaluations([value], name, primary)]))
         elif isinstance(value, Sequence) and value and all(_is_evaluation(item) for item in value):
-            position.append(("", lambda: [_from_evaluations(value, name)]))
+            position.append(("", lambda: [_from_evaluations(value, name, primary)]))
         elif isinstance(value, Sequence) and value:
             for item in value:
                 add(item, name)
@@ -201,11 +205,12 @@ def label_of(folder: Path) -> str:
     return absolute.parent.name if absolute.name == "report" else absolute.name
 
 
-def _from_evaluations(evaluations: Sequence[Evaluation], name: str) -> Entrant:
+def _from_evaluations(evaluations: Sequence[Evaluation], name: str, primary: Any) -> Entrant:
     """One entrant; several evaluations, of models trained with several seeds, are its replicates."""
     first = evaluations[0]
     for number, other in enumerate(evaluations[1:], start=2):
         if other.metrics != first.metrics or other.judgments_fingerprint != first.judgments_fingerprint:
             found = f"evaluation {number} has other metrics, queries or labels than the first"
             raise UsageError.at(name, found, "evaluations of one model on one test set, one per seed")
-    return Entrant.of(name, evaluations, {"rows": first.judgments.groups.sizes})
+    entrant = Entrant.of(name, evaluations, {"rows": first.judgments.groups.sizes}, primary)
+    return replace(entrant, truth_fingerprint={"all": first.truth_fingerprint})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -56,6 +57,8 @@ class Entrant:
     seeded: bool = False
     # fold to digest; empty when unknown
     judgments_fingerprint: Mapping[str, str] = field(default_factory=dict)
+    # likewise, of the relevant documents alone; "" where candidates are not declared
+    truth_fingerprint: Mapping[str, str] = field(default_factory=dict)
     # (n_queries,) each, for slices
     query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     source: str = ""  # where it came from, for messages
@@ -66,9 +69,17 @@ class Entrant:
         name: str,
         evaluations: Sequence[Evaluation],
         attributes: Mapping[str, NDArray[Any]] | None = None,
+        primary: Any = None,
     ) -> Entrant:
-        """From the evaluations of one model on one test set, one per seed."""
+        """From the evaluations of one model on one test set, one per seed; with the headroom of one metric."""
         first = evaluations[0]
+        headroom: dict[str, NDArray[Any]] = {}
+        with suppress(
+            MetricError
+        ):  # it was not evaluated, which the comparison refuses with all that differs
+            metric = str(first[primary or first.metrics[0]].metric)
+            found = first.headroom(metric)
+            headroom = {} if found is None else found.columns(metric)
         judgments = first.judgments
         weights = {} if judgments.query_weights is None else {WEIGHT: judgments.query_weights}
         return cls(
@@ -80,8 +91,18 @@ class Entrant:
             replicates=tuple(str(number) for number in range(1, len(evaluations) + 1)),
             higher_is_better=dict(first.directions),
             judgments_fingerprint={"all": first.judgments_fingerprint},
-            query_attributes={**(attributes or {}), "n_relevant": judgments.n_relevant, **weights},
+            query_attributes={
+                **(attributes or {}),
+                "n_relevant": judgments.n_relevant,
+                **weights,
+                **headroom,
+            },
         )
+
+    @property
+    def truth_declared(self) -> bool:
+        """Whether it is known which documents are relevant, candidates or not."""
+        return bool(self.truth_fingerprint) and all(self.truth_fingerprint.values())
 
     def per_query(self, metric: str) -> Floats:
         """(n_queries,): each query's value averaged over replicates."""

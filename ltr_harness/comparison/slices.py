@@ -10,6 +10,7 @@ import numpy as np
 
 from ltr_harness.comparison.pairs import Estimated, Verdict, differences_of
 from ltr_harness.inspection.slices import query_slices
+from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
 
@@ -45,7 +46,16 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
     metric = metric or comparison.primary
     baseline = comparison.entrant(comparison.baseline)
     unit = comparison.method.unit
-    facts = {name: values for name, values in baseline.query_attributes.items() if name != unit}
+    other_candidates = any(
+        not np.array_equal(one.query_attributes.get("rows", ()), baseline.query_attributes.get("rows", ()))
+        for one in comparison.entrants
+        if one.truth_declared
+    )
+    facts = {
+        name: values
+        for name, values in baseline.query_attributes.items()
+        if name != unit and not Headroom.is_column(name) and not (name == "rows" and other_candidates)
+    }
     parts = query_slices(facts)
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
     base = baseline.per_query(metric)

@@ -225,6 +225,7 @@ class _SavedEntrant(BaseModel):
     deterministic: bool
     seeded: bool | None = None  # comparisons of before this was kept
     judgments_fingerprint: dict[str, str]
+    truth_fingerprint: dict[str, str] = {}  # likewise
     attributes: list[tuple[str, str]]  # name, column
     source: str
 
@@ -280,6 +281,7 @@ def to_parquet(comparison: Comparison) -> bytes:
                 **{name: getattr(entrant, name) for name in _KEPT},
                 "n_queries": len(entrant.query_ids),
                 "judgments_fingerprint": dict(entrant.judgments_fingerprint),
+                "truth_fingerprint": dict(entrant.truth_fingerprint),
                 "attributes": [[name, _column(name, taken)] for name in entrant.query_attributes],
             }
             for entrant in comparison.entrants
@@ -410,6 +412,7 @@ def _entrant(rows: pa.Table, about: _SavedEntrant, directions: dict[str, bool]) 
         # what is of an experiment was trained
         seeded=bool(about.source) and not about.deterministic if about.seeded is None else about.seeded,
         judgments_fingerprint=about.judgments_fingerprint,
+        truth_fingerprint=about.truth_fingerprint,
         query_attributes={name: first(column) for name, column in about.attributes},
         source=about.source,
     )

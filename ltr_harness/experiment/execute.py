@@ -30,8 +30,10 @@ from ltr_harness.splits import folds
 from ltr_harness.wording import none_if_undefined
 
 
-def per_query_columns(test: RankingDataset, evaluation: Evaluation) -> dict[str, Any]:
-    """Every test query with its values, and what reports slice by."""
+def per_query_columns(
+    test: RankingDataset, evaluation: Evaluation, primary: str | None = None
+) -> dict[str, Any]:
+    """Every test query with its values, what reports slice by, and what order can do to one metric."""
     columns = {
         "query_id": test.groups.ids,
         "rows": test.groups.sizes,
@@ -44,12 +46,15 @@ def per_query_columns(test: RankingDataset, evaluation: Evaluation) -> dict[str,
     for name, values in attributes.items():
         free = name not in columns and name not in evaluation.metrics
         columns[name if free else f"data.{name}"] = values
+    headroom = evaluation.headroom(primary)
+    if headroom is not None:
+        columns |= headroom.columns(str(evaluation[primary or evaluation.metrics[0]].metric))
     # NaN stays NaN, as in every array: "undefined" is a value here, not a missing one
     return columns | {name: evaluation[name].per_query for name in evaluation.metrics}
 
 
 def _write_evaluation(
-    folder: Path, test: RankingDataset, scores: NDArray[np.float64], evaluation: Evaluation
+    folder: Path, test: RankingDataset, scores: NDArray[np.float64], evaluation: Evaluation, primary: str
 ) -> None:
     """Test rows with label and score (n_rows,), missed documents, test queries with their values."""
     sizes, ids = test.groups.sizes, test.judgments.document_ids
@@ -60,7 +65,7 @@ def _write_evaluation(
         "score": scores,
     }
     write_table(folder / TEST_SCORES, columns if ids is None else {**columns, "document_id": ids})
-    write_table(folder / PER_QUERY, per_query_columns(test, evaluation))
+    write_table(folder / PER_QUERY, per_query_columns(test, evaluation, primary))
     if (missed := test.judgments.missed) is not None:
         columns = {"query_id": test.groups.ids[missed.queries], "label": missed.labels}
         ids = missed.document_ids
@@ -137,7 +142,7 @@ def execute(
             record |= {"status": "failed", "error": text, "seconds": seconds, **nothing}
         else:
             if evaluated is not None:
-                _write_evaluation(folder, fold.test, *evaluated)
+                _write_evaluation(folder, fold.test, *evaluated, str(job.primary))
             evaluation = evaluated and evaluated[1]
             record |= _written(fitted, evaluation, seconds, folder, task, job, fold)
         finish(folder, task.folder, Record(**record))
@@ -270,9 +275,10 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
             "latency": _latency(fitted, task.folder, task, job, fold, evaluation, seconds["fit"]),
         }
     )
-    replace_files(
-        task.folder, partial(_write_evaluation, test=fold.test, scores=scores, evaluation=evaluation), record
+    write = partial(
+        _write_evaluation, test=fold.test, scores=scores, evaluation=evaluation, primary=str(job.primary)
     )
+    replace_files(task.folder, write, record)
     return load_run(task.folder)
 
 

@@ -17,7 +17,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.cautions import unit_texts
 from ltr_harness.config import data_mapping, load_data, stored_tree
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
-from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset
+from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_truth
 from ltr_harness.errors import ConfigError, DataError, Problem, UsageError
 from ltr_harness.files import sources_digest
 from ltr_harness.inspection import Finding, data_card, lint
@@ -293,6 +293,7 @@ class FoldReader:
             source=part.source,
             fingerprint=cached.fingerprints.dataset,
             judgments_fingerprint=cached.fingerprints.judgments,
+            truth_fingerprint=fingerprint_truth(part.judgments),
             n_queries=part.n_queries,
             n_rows=part.n_rows,
             n_without_relevant=int(np.count_nonzero(part.judgments.n_relevant == 0)),

@@ -9,6 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from ltr_harness.comparison.comparison import Outcome
+from ltr_harness.comparison.gained import Gained
 from ltr_harness.comparison.pairs import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.report.data import ReportData
@@ -84,6 +85,9 @@ class Document(BaseModel):
     pairs: list[Paired] = Field(
         description="One model against the baseline at one metric, on paired queries."
     )
+    gained: list[Gained] = Field(
+        description="Models beside a random and the best order of their candidates, at the primary metric."
+    )
     letters: dict[str, list[str]] = Field(
         description="Model to letters; models that share one do not differ at the primary metric."
     )
@@ -136,6 +140,7 @@ def document(data: ReportData) -> dict[str, Any]:
         n_undefined=data.n_undefined,
         summaries=[data.summary(model, metric) for model in data.models for metric in data.metrics],
         pairs=list(comparison.pairs),
+        gained=list(comparison.gained.values()),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
         slices=list(data.slices),
         changed_queries=[one for model in data.rivals for kind in changes(data, model) for one in kind],

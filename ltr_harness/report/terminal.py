@@ -8,10 +8,15 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
+from ltr_harness.comparison.gained import limits, shares
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import corrected_label, failures_sentence, queries_sentence
+from ltr_harness.report.sections.verdict import (
+    corrected_label,
+    failures_sentence,
+    queries_sentence,
+)
 from ltr_harness.wording import printable, without_commands
 
 if TYPE_CHECKING:
@@ -113,6 +118,10 @@ def _print(data: ReportData, console: Console) -> None:
             Text(_safe(f"{data.comparison.method.describe()}{seeds}; {data.comparison.families[0]}"))
         )
     console.print(Text(_safe(queries_sentence(data))))
+    gained = data.comparison.gained.values()
+    for line in (*limits(gained, data.primary), shares(gained)):
+        if line:
+            console.print(Text(_safe(line)))
     for note in data.comparison.cautions:
         console.print(Text(f"Note: {_safe(note)}"))
     if data.failures:

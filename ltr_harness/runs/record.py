@@ -60,6 +60,9 @@ class SplitFacts(Stored):
     source: str
     fingerprint: str  # features, labels, groups, ids and weights together
     judgments_fingerprint: str  # labels, groups, ids and weights: equal for every model on the same test data
+    truth_fingerprint: str = (
+        ""  # relevant documents: equal for other candidates; "" where candidates are not declared
+    )
     n_queries: Count
     n_rows: Count
     n_without_relevant: Count

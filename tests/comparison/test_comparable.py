@@ -106,7 +106,8 @@ def test_same_ids_other_labels() -> None:
     assert said(x, y) == [
         "y: the test data of fold2 differ from those of x: same queries, other labels or rows; "
         "expected one set of judgments; measure both on the same files, labelled alike: `label`, `grades`, `relevance` "
-        "in data"
+        "in data; two retrievers, whose candidates differ, are compared where `data.judgments` and document ids say "
+        "for both what is relevant"
     ]
     # Unknown where the two were not split alike: then the queries' facts decide.
     assert said(x, entrant("z", fingerprint={"all": "3"})) == []

@@ -110,6 +110,9 @@ def command(
     else:
         notes += map(str, cautions(list(dict.fromkeys(scaled)), evaluations[0].judgments))
         notes += _ties(loaded.all, primary)
+        headroom = evaluations[0].headroom() if compared is None else None
+        if headroom is not None and (line := headroom.little_to_gain(evaluations[0].metrics[0])):
+            notes.append(line)
     if form == "json":
         say_json(_document(loaded, evaluations, compared, per_query, notes, typed))
         return 0
@@ -190,6 +193,9 @@ def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> N
         low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
         zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
         say(f"\n{evaluation.metrics[0]} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
+    limits = evaluation.limits()
+    if limits is not None:
+        say(f"{evaluation.metrics[0]}: {limits}")
 
 
 def _over(values: MetricValues) -> str:
@@ -268,7 +274,11 @@ def _document(
                 for name in evaluation.metrics
             }
         body["rankings"].append(part)
-    if compared is not None:
+    if compared is None:
+        first = evaluations[0].metrics[0]
+        limits = evaluations[0].limits(first)
+        body["limits"] = None if limits is None else {"metric": first, **vars(limits)}
+    else:
         from ltr_harness.report.json_document import document
 
         body["comparison"] = document(compared)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -14,13 +16,38 @@ from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ties
 from ltr_harness.metrics.table import METRICS
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, four_decimals
 
 REACHED = 0.85
 """From this share of the ceiling on, a random order leaves little to gain."""
 CHANGED = 0.05
 """With a smaller share of queries that order can change, there is little to gain."""
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Means of a random and of the best order of the candidates, over the same queries.
+
+    Attributes:
+        random: mean of a random order.
+        ceiling: mean of the best order.
+        out_of_reach: what the best order lacks for want of missed documents; NaN where nobody said which these are.
+    """
+
+    random: float
+    ceiling: float
+    out_of_reach: float
+
+    def __str__(self) -> str:
+        said = f"random order {four_decimals(self.random)}, ceiling {four_decimals(self.ceiling)}"
+        if np.isnan(self.out_of_reach):
+            return said
+        return f"{said}, retrieval leaves {four_decimals(self.out_of_reach)} out of reach"
+
+
+_COLUMNS = (": random order", ": ceiling", ": all retrieved")
+"""What follows the metric's name in the columns of a table of queries."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +70,54 @@ class Headroom:
         """(n_queries,), >= 0: ceiling - random; 0 exactly where no order changes the value."""
         room = self.ceiling - self.random
         return np.where(room <= _ROUNDING, 0.0 * room, room)
+
+    def limits(
+        self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> Limits | None:
+        """The means over the queries for which a ranking has a value; None where there is none.
+
+        Args:
+            values: (n_queries,) of the ranking, NaN where undefined.
+            weights: (n_queries,), how much each query counts; None where all count once.
+        """
+        defined = ~np.isnan(values) & ~np.isnan(self.room)
+        if weights is not None:
+            defined &= weights > 0
+        if not defined.any():
+            return None
+        own = None if weights is None else weights[defined]
+        parts = (self.random, self.ceiling, self.complete)
+        random, ceiling, complete = (float(np.average(part[defined], weights=own)) for part in parts)
+        return Limits(random, ceiling, complete - ceiling)
+
+    def columns(self, metric: str) -> dict[str, NDArray[np.float64]]:
+        """The values as columns of a table of queries, by name.
+
+        Args:
+            metric: its canonical name.
+        """
+        values = (self.random, self.ceiling, self.complete)
+        return {metric + end: column for end, column in zip(_COLUMNS, values, strict=True)}
+
+    @classmethod
+    def of_columns(cls, metric: str, columns: Mapping[str, NDArray[Any]]) -> Headroom | None:
+        """What `columns` made; None where the table lacks them.
+
+        Args:
+            metric: its canonical name.
+            columns: of the table, by name.
+        """
+        found = [columns[metric + end] for end in _COLUMNS if metric + end in columns]
+        return cls(*found) if len(found) == len(_COLUMNS) else None
+
+    @staticmethod
+    def is_column(name: str) -> bool:
+        """Whether a column of a table of queries is one of these, and no fact to cut the queries by.
+
+        Args:
+            name: of the column.
+        """
+        return name.endswith(_COLUMNS)
 
     def little_to_gain(self, metric: str) -> str:
         """A sentence where order has little to decide, "" where it has much.

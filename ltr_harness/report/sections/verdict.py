@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ltr_harness.comparison.comparison import Outcome
+from ltr_harness.comparison.gained import limits
 from ltr_harness.comparison.pairs import Paired
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.report.blocks import (
@@ -72,6 +73,7 @@ def section(data: ReportData) -> list[Block]:
     if data.failures:
         blocks.append(Paragraph(failures_sentence(data), "warning"))
     blocks.append(fixed_k_table(data))
+    blocks += [Paragraph(line) for line in limits(data.comparison.gained.values(), data.primary)]
     if data.comparison.cautions:
         blocks.append(Bullets(data.comparison.cautions))
     return [*blocks, _method(data)]
@@ -136,6 +138,15 @@ def fixed_k_table(data: ReportData) -> Table:
             )
         ] = difference
         columns[corrected_column(data)] = p
+    if gained := data.comparison.gained:
+        columns[
+            Column(
+                f"Of what can be gained [{label} CI]",
+                "metric",
+                best="max",
+                hint="(mean - random order) / (ceiling - random order): 0 is a random order, 1 the best one.",
+            )
+        ] = lambda name: Estimate(one.share, one.ci_low, one.ci_high) if (one := gained.get(name)) else None
     caption = f"Models at {primary}" + (f", against {data.baseline}" if data.rivals else "")
     return Table.of("fixed_k", caption, data.models, columns)
 

@@ -1,0 +1,92 @@
+"""How much of what order can gain has each model gained?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.metrics.core.headroom import Headroom, Limits
+from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.families import mean_intervals
+from ltr_harness.stats.method import Method
+
+FEWEST = 10
+"""Degrees of freedom below which the share has no interval: simulated, it holds less often than it says."""
+
+
+@dataclass(frozen=True)
+class Gained(Limits):
+    """One model at the primary metric, beside a random and the best order of its candidates; of the same queries."""
+
+    model: str
+    share: float  # (mean - random) / (ceiling - random); NaN where no order changes anything
+    ci_low: float  # NaN where too few queries decide
+    ci_high: float
+
+
+def gained(
+    entrants: Sequence[Entrant], metric: str, method: Method, units: Codes | None
+) -> dict[str, Gained]:
+    """Every model whose random order and ceiling are known, in the order given.
+
+    The share is a ratio of means, so a mean over queries, each with the weight of what order can change in it; its
+    interval is that of means.
+    """
+    found = {}
+    for entrant in entrants:
+        one = Headroom.of_columns(metric, entrant.query_attributes)
+        if one is None:
+            continue
+        values = entrant.per_query(metric)
+        means = one.limits(values)
+        if means is None:
+            continue
+        sample = Contributions.of_ratios((values - one.random)[:, np.newaxis], one.room[:, np.newaxis], units)
+        low = high = math.nan
+        # bets are on values within bounds, and a share may be as far below 0 as it likes
+        if sample.freedom[0] >= FEWEST and method.test != "bounded":
+            bounds = [(-means.random / (means.ceiling - means.random), 1.0)]
+            (low,), (high,) = mean_intervals(sample, method, bounds)
+        found[entrant.name] = Gained(
+            **vars(means),
+            model=entrant.name,
+            share=float(sample.mean[0]),
+            ci_low=float(low),
+            ci_high=float(high),
+        )
+    return found
+
+
+def limits(gained: Iterable[Gained], metric: str) -> list[str]:
+    """Random order, ceiling and what retrieval costs: one line for all, or one a model where candidates differ."""
+    models: dict[str, list[str]] = {}
+    for one in gained:
+        models.setdefault(str(one), []).append(one.model)
+    if len(models) <= 1:
+        return [f"{metric}: {line}." for line in models]
+    return [f"{', '.join(names)}: {line}." for line, names in models.items()]
+
+
+def shares(gained: Iterable[Gained]) -> str:
+    """Every model's share of what lies between a random and the best order, with its interval."""
+    said = []
+    for one in gained:
+        ends = "" if math.isnan(one.ci_low) else f" ({one.ci_low:.2f} to {one.ci_high:.2f})"
+        if not math.isnan(one.share):
+            said.append(f"{one.model} {one.share:.2f}{ends}")
+    return f"Of what can be gained: {', '.join(said)}." if said else ""
+
+
+def little_to_gain(entrants: Sequence[Entrant], metric: str) -> list[str]:
+    """Models whose candidates leave order little to decide."""
+    models: dict[str, list[str]] = {}
+    for entrant in entrants:
+        one = Headroom.of_columns(metric, entrant.query_attributes)
+        models.setdefault("" if one is None else one.little_to_gain(metric), []).append(entrant.name)
+    if len(models) == 1:
+        return [line for line in models if line]
+    return [f"{', '.join(names)}: {line}" for line, names in models.items() if line]
