@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
 CHANGELOG = Path(__file__).resolve().parent.parent / "CHANGELOG.md"
 Schema = Mapping[str, Any]
-HEADINGS = ("Args", "Attributes", "Raises", "Source", "When to use", "When not", "Example")
+HEADINGS = (
+    "Args",
+    "Attributes",
+    "Raises",
+    "Source",
+    "When to use",
+    "When not",
+    "Missed documents",
+    "Example",
+)
 
 
 def on_config(config: MkDocsConfig) -> None:
@@ -84,6 +93,8 @@ def metric_page(name: str) -> str:
         "\n".join(f"- {name}: {fact}" for name, fact in facts),
         f"## When to use it\n\n{one_line(doc['When to use'])}",
         f"## When not\n\n{one_line(doc['When not'])}",
+        "## Missed documents\n\nThey are judged, and were not among the candidates. "
+        + one_line(doc["Missed documents"]),
         f"## Choices\n\nWhat a name leaves out has its default: `{name}` alone means all of these.",
         table(("choice", "default", "meaning"), parameters(kind)),
         *other_tools(name),

@@ -36,6 +36,8 @@ class AlphaNDCG(BinaryMetric):
 
     When not: Without such judgments. As the one number of a graded collection: grades above `relevant` count alike.
 
+    Missed documents: They stand in the ideal list: the value falls.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> apart = [[1, 0], [1, 0], [0, 1]]  # the second document says again what the first says

@@ -27,6 +27,8 @@ class BPref(BinaryMetric):
     When not: On learning-to-rank files, where every document is judged. As the number that decides: it does
         not see what was not judged, good or bad, and has no K.
 
+    Missed documents: They count in R, or in N where they are not relevant: the value falls or rises.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["bpref"])

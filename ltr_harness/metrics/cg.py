@@ -28,6 +28,9 @@ class CG(Metric):
     When not: Where the order within the first K matters: use `dcg`. To average over queries or to compare data
         sets: like DCG it has no upper bound and grows with a query's relevant documents; `ndcg` divides by the best.
 
+    Missed documents: They have no rank: the value stays. It is 0, not undefined, where every relevant document
+        was missed.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([3, 2, 0], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["cg@2"])

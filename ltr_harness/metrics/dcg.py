@@ -32,6 +32,9 @@ class DCG(Metric):
     When not: To average over queries, or to compare data sets: it has no upper bound and grows with a
         query's relevant documents. Use `ndcg`.
 
+    Missed documents: They have no rank: the value stays. It is 0, not undefined, where every relevant document
+        was missed.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([3, 2, 0], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["dcg@2"])

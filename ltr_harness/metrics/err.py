@@ -38,6 +38,9 @@ class ERR(Metric):
     When not: When users want many results, or when the top of the scale is not fixed: `max_grade` must
         come from the experiment. Where most queries have no document of a high grade, prefer `nerr`.
 
+    Missed documents: They have no rank: the value stays. It is 0, not undefined, where every relevant document
+        was missed.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> metric = "err(max_grade=4)"

@@ -41,6 +41,8 @@ class ERRIA(ERR):
 
     When not: Without such judgments. Where subtopics are not equally likely: all count once here.
 
+    Missed documents: A subtopic whose relevant documents were all missed counts in the mean: the value falls.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> apart = [[1, 0], [1, 0], [0, 1]]  # the second document says again what the first says

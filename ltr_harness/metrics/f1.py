@@ -24,6 +24,8 @@ class F1(HitsMetric):
 
     When not: Where one of the two matters more, or where order does: it hides which of the two moved.
 
+    Missed documents: They count in R, which recall divides by: the value falls.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["f1@2"])

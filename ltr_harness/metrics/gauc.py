@@ -29,6 +29,8 @@ class GAUC(BinaryMetric):
     When not: As a page's quality: it has no K, and a pair at the bottom counts as much as one at the top; a
         thousand easy rows at the end lift it towards 1.
 
+    Missed documents: They tie below the last candidate: the value falls or rises.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([0, 1, 0, 0], [4.0, 3.0, 2.0, 1.0], group_sizes=[4], metrics=["gauc"])

@@ -25,6 +25,8 @@ class Judged(Metric):
 
     When not: To choose between models: a high share means a reliable number, not a good one.
 
+    Missed documents: They have no rank: the value stays, and is 0 where nothing was retrieved.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> evaluate([1, 0], [2.0, 1.0], group_sizes=[2], judged=[True, False], metrics=["judged"]).means["judged"]

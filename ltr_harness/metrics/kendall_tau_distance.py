@@ -31,6 +31,8 @@ class KendallTauDistance(Metric):
         relevant document further down. Seven documents: 1000111 has 9 inversions and a reciprocal rank of 1,
         0011110 has 8 and 1/3.
 
+    Missed documents: They tie below the last candidate, each pair with one counts: the value rises.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> labels, scores = [1, 0, 0, 0, 1, 1, 1], [7, 6, 5, 4, 3, 2, 1]

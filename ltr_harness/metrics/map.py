@@ -34,6 +34,8 @@ class MAP(BinaryMetric):
     When not: With graded labels: it collapses them; see `q` and `ndcg`. To compare numbers across papers
         before knowing D: it changes them several times over.
 
+    Missed documents: They count in R: the value falls. With ``denominator=retrieved`` it stays.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1, 1, 1], [5, 4, 3, 2, 1], group_sizes=[5], metrics=["map@3"])

@@ -30,6 +30,9 @@ class MRR(BinaryMetric):
         relevant. As the only number: half of it is decided by whether rank 1 or rank 2 is hit, and no
         median brings the rest back.
 
+    Missed documents: They have no rank: the value stays. It is 0, not undefined, where every relevant document
+        was missed.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([0, 1, 1, 0, 0, 1], [3, 2, 1, 3, 2, 1], group_sizes=[3, 3], metrics=["mrr"])

@@ -22,6 +22,8 @@ class NRelevant(BinaryMetric):
 
     When not: To choose between models: it is the same for all of them.
 
+    Missed documents: They count like candidates: the value rises.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> evaluate([2, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["n_relevant"]).means["n_relevant"]

@@ -40,6 +40,8 @@ class NDCG(DCG):
         count: prefer linear gain, a table, or fewer grades. For lists of a hundred: split them, or
         measure what is seen.
 
+    Missed documents: They stand in the ideal list: the value falls. With ``ideal=shown`` it stays.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([0, 0, 1, 1, 1], [5, 4, 3, 2, 1], group_sizes=[5], metrics=["ndcg@3"])

@@ -30,6 +30,8 @@ class NERR(ERR):
     When not: To tell whether users are satisfied at all: a query with only poor rows, ideally ordered, is
         1.
 
+    Missed documents: They stand in the ideal list: the value falls.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> metric = "nerr(max_grade=1)"

@@ -28,6 +28,9 @@ class PFound(ERR):
     When not: When the top of the scale is not fixed, as with `err`; and to compare with others' numbers, who map
         grades to probabilities in their own way.
 
+    Missed documents: They have no rank: the value stays. It is 0, not undefined, where every relevant document
+        was missed.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> metric = "pfound(max_grade=1)"

@@ -97,6 +97,9 @@ class Precision(HitsMetric):
         Where queries have fewer than K relevant documents: the best value is then below 1 and differs between
         queries.
 
+    Missed documents: They have no rank: the value stays. It is 0, not undefined, where every relevant document
+        was missed.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["precision@2"])

@@ -33,6 +33,8 @@ class Q(Metric):
     When not: For a handful of documents at the top, and where it is unknown: `ndcg` is what readers
         expect.
 
+    Missed documents: They stand in the ideal list: the value falls.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([0, 2, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["q"])

@@ -35,6 +35,9 @@ class RBP(BinaryMetric):
     When not: To compare data sets: a query with few relevant documents cannot come near 1. With short lists
         and a large p, where `rbp_residual` is larger than the differences of interest.
 
+    Missed documents: They have no rank: the value stays. It is 0, not undefined, where every relevant document
+        was missed.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["rbp(p=0.5)"])

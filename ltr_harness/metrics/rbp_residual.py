@@ -27,6 +27,8 @@ class RBPResidual(RBP):
 
     When not: To choose between models: it does not depend on the order of the judged documents.
 
+    Missed documents: They have no rank: the value stays. It is defined, too, where every relevant document was missed.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["rbp_residual(p=0.5)"])

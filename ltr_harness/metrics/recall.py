@@ -25,6 +25,8 @@ class Recall(HitsMetric):
 
     When not: As the only number of a final ranking: it ignores order, and showing more never lowers it.
 
+    Missed documents: They count in R: the value falls.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["recall@2"])

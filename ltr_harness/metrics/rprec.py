@@ -23,6 +23,8 @@ class RPrec(BinaryMetric):
 
     When not: Where only a page is seen: for a query with 500 relevant documents it looks at 500.
 
+    Missed documents: They count in R, which is cutoff and divisor: the value falls or rises.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([1, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["rprec"])

@@ -31,6 +31,8 @@ class Spearman(Metric):
     When not: As a page's quality: it has no K, and the bottom counts as much as the top; see `tau_ap`. With few
         grades: `kendall_tau_distance(normalized=true)` has no pairs of equal labels in it.
 
+    Missed documents: They tie below the last candidate: the value falls or rises.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([2, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["spearman"])

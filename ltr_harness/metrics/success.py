@@ -24,6 +24,9 @@ class Success(BinaryMetric):
     When not: To tell good models apart: it is coarse, needs many queries, and is near 1 where most documents
         are relevant.
 
+    Missed documents: They have no rank: the value stays. It is 0, not undefined, where every relevant document
+        was missed.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([0, 1, 1, 0], [2.0, 1.0, 2.0, 1.0], group_sizes=[2, 2], metrics=["success@1"])

@@ -37,6 +37,8 @@ class TauAP(Metric):
 
     When not: As a page's quality: it has no K, and treats labels as an order without distances.
 
+    Missed documents: They tie below the last candidate: the value falls or rises.
+
     Example:
         >>> from ltr_harness import evaluate
         >>> ev = evaluate([2, 0, 1], [3.0, 2.0, 1.0], group_sizes=[3], metrics=["tau_ap(walk=scores)"])

@@ -121,6 +121,7 @@ def test_a_metrics_page_says_what_it_is_for(metric: str, script: Callable[[str],
     page = script("reference_pages").metric_page(metric)
     assert re.search(r"## When to use it\n\n.{40}", page)
     assert re.search(r"## When not\n\n.{40}", page)
+    assert re.search(r"## Missed documents\n\nThey are judged.{60}", page)
     assert ">>> " in page
 
 

@@ -7,6 +7,10 @@ missed documents held apart must give the same bits.
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import itertools
+import math
+import random
 
 import numpy as np
 import pytest
@@ -17,6 +21,8 @@ from ltr_harness.dataset import fingerprint_judgments
 from ltr_harness.errors import DataError
 from ltr_harness.explanation import explain_mean
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics
+from ltr_harness.metrics import METRICS as METRIC_NAMES
+from ltr_harness.metrics import Metric, catalog
 from ltr_harness.metrics.core.binding import Binding, BoundOnce, tie_audit
 from ltr_harness.metrics.core.grammar import parse_metric
 
@@ -197,3 +203,149 @@ def test_the_fingerprint_is_of_missed_documents_too() -> None:
 def test_nothing_retrieved_is_refused() -> None:
     with pytest.raises(DataError, match="no row was retrieved; expected at least one candidate"):
         Judgments.checked([1], QueryGroups.from_sizes([1]), retrieved=[False])
+
+
+def alone_and_with_missed(
+    metric: Metric, candidates: Judgments, scores: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Values by the candidates alone, where there are some, and with what was missed."""
+    alone = dataclasses.replace(candidates, missed=None).take(np.flatnonzero(candidates.groups.with_rows))
+    few = np.full(candidates.groups.n_queries, np.nan)
+    few[candidates.groups.with_rows] = Binding([metric], alone).per_query(scores)[0]
+    return few, Binding([metric], candidates).per_query(scores)[0]
+
+
+SAID = {
+    "the value stays": lambda few, all_: bool((few == all_).all()),
+    "the value falls or rises": lambda few, all_: bool((few > all_).any() and (few < all_).any()),
+    "the value falls": lambda few, all_: bool((few >= all_).all() and (few > all_).any()),
+    "the value rises": lambda few, all_: bool((few <= all_).all() and (few < all_).any()),
+}
+
+
+@pytest.mark.parametrize("name", METRIC_NAMES)
+def test_what_the_page_of_a_metric_says_of_missed_documents(name: str) -> None:
+    """Some relevant, some not; the queries are those in which the candidates alone define a value."""
+    text = " ".join(
+        inspect.getdoc(catalog.load(name)).split("Missed documents: ")[1].split("\n\n")[0].split()
+    )
+    said = next(one for one in SAID if one in text)
+    _, candidates = judged(made(300, seed=9))
+    options = {"rbp": "(p=0.8)", "rbp_residual": "(p=0.8)"}.get(name, "")
+    if name in ("err", "nerr", "pfound", "err_ia"):
+        options = "(max_grade=4)"
+    metric = parse_metric(f"{name}{options}")
+    scores = np.random.default_rng(1).normal(size=candidates.groups.n_rows)
+    few, every = alone_and_with_missed(metric, candidates, scores)
+    both = ~np.isnan(few) & ~np.isnan(every)
+    assert SAID[said](few[both], every[both]), text
+    # queries whose relevant documents were all missed
+    relevant, shown = candidates.pool.labels >= 1, candidates.labels >= 1
+    lost = candidates.pool.groups.any(relevant) & ~candidates.groups.any(shown)
+    assert lost.sum() > 20
+    if "It is 0, not undefined" in text:
+        assert np.isnan(few[lost]).all()
+        assert (every[lost] == 0).all()
+    if "defined, too" in text:
+        assert np.isnan(few[lost]).all()
+        assert not np.isnan(every[lost]).any()
+
+
+@pytest.mark.parametrize(
+    "name", ["map(denominator=retrieved)", "map(denominator=retrieved)@3", "ndcg(ideal=shown)@3"]
+)
+def test_choices_that_missed_documents_do_not_touch(name: str) -> None:
+    _, candidates = judged(made(300, seed=9))
+    scores = np.random.default_rng(1).normal(size=candidates.groups.n_rows)
+    few, every = alone_and_with_missed(parse_metric(name), candidates, scores)
+    both = ~np.isnan(few) & ~np.isnan(every)
+    assert both.sum() > 100
+    np.testing.assert_array_equal(few[both], every[both])
+
+
+# ---- an independent brute force: definitions in plain Python, averaged over the orders of equal scores
+
+K, TOP = 3, 3
+
+
+def dcg_of(gains: list[float]) -> float:
+    return sum(gain / math.log2(rank + 2) for rank, gain in enumerate(gains))
+
+
+def err_of(labels: list[int]) -> float:
+    value, unsatisfied = 0.0, 1.0
+    for rank, label in enumerate(labels, start=1):
+        chance = (2**label - 1) / 2**TOP
+        value, unsatisfied = value + unsatisfied * chance / rank, unsatisfied * (1 - chance)
+    return value
+
+
+def by_definition(listed: list[int], missed: list[int]) -> dict[str, float]:
+    """Of the labels in rank order and those that have no rank; at least one is above 0."""
+    ideal = sorted(listed + missed, reverse=True)
+    n_relevant = sum(label > 0 for label in ideal)
+    n_against = len(ideal) - n_relevant
+    hits = [sum(label > 0 for label in listed[: rank + 1]) for rank in range(len(listed))]
+    found = hits[min(K, len(listed)) - 1] if listed else 0
+    precisions = [hits[rank] / (rank + 1) for rank in range(len(listed)) if listed[rank]]
+    at_k = [hits[rank] / (rank + 1) for rank in range(min(K, len(listed))) if listed[rank]]
+    cg = [sum(listed[: rank + 1]) for rank in range(len(listed))]
+    best = [sum(ideal[: rank + 1]) for rank in range(len(listed))]
+    q = [(cg[r] + hits[r]) / (best[r] + r + 1) for r in range(min(K, len(listed))) if listed[r]]
+    against = [
+        1
+        - (
+            min(rank + 1 - hits[rank], n_relevant) / min(n_relevant, n_against)
+            if rank + 1 > hits[rank]
+            else 0
+        )
+        for rank in range(len(listed))
+        if listed[rank]
+    ]
+    at_r = hits[min(n_relevant, len(listed)) - 1] if listed else 0
+    return {
+        f"ndcg@{K}": dcg_of([2.0**one - 1 for one in listed[:K]])
+        / dcg_of([2.0**one - 1 for one in ideal[:K]]),
+        f"ndcg(gain=linear)@{K}": dcg_of(list(map(float, listed[:K]))) / dcg_of(list(map(float, ideal[:K]))),
+        "map": sum(precisions) / n_relevant,
+        f"map@{K}": sum(at_k) / min(n_relevant, K),
+        f"map(denominator=total)@{K}": sum(at_k) / n_relevant,
+        f"recall@{K}": found / n_relevant,
+        f"recall(denominator=min_rk)@{K}": found / min(n_relevant, K),
+        f"f1@{K}": 2 * found / (K + n_relevant),
+        f"q@{K}": sum(q) / min(n_relevant, K),
+        f"nerr(max_grade={TOP})@{K}": err_of(listed[:K]) / err_of(ideal[:K]),
+        "rprec": at_r / n_relevant,
+        "bpref": sum(against) / n_relevant,
+        f"precision@{K}": found / K,
+        f"mrr@{K}": next((1 / (rank + 1) for rank, label in enumerate(listed[:K]) if label), 0.0),
+        "n_relevant": float(n_relevant),
+    }
+
+
+@pytest.mark.long
+def test_every_order_of_equal_scores_by_definition() -> None:
+    rng = random.Random(6)
+    queries = []
+    while len(queries) < 400:
+        size = rng.randint(1, 7)
+        rows = [(rng.choice([0, 0, 1, 2, TOP]), rng.random() < 0.6, rng.randint(0, 2)) for _ in range(size)]
+        if any(label for label, _, _ in rows):
+            queries.append(rows)
+    assert sum(not any(listed for _, listed, _ in rows) for rows in queries) > 20
+    flat = [row for rows in queries for row in rows]
+    groups = QueryGroups.from_sizes([len(rows) for rows in queries])
+    retrieved = np.array([listed for _, listed, _ in flat])
+    judgments = Judgments.checked([label for label, _, _ in flat], groups, retrieved=retrieved)
+    scores = np.array([float(score) for _, _, score in flat])[retrieved]
+    names = list(by_definition([1], []))
+    found = Binding([parse_metric(name) for name in names], judgments).per_query(scores)
+    for at, rows in enumerate(queries):
+        listed, missed = ([row for row in rows if row[1] == flag] for flag in (True, False))
+        orders = [
+            by_definition([label for label, _, _ in order], [label for label, _, _ in missed])
+            for order in itertools.permutations(listed)
+            if all(a[2] >= b[2] for a, b in itertools.pairwise(order))
+        ]
+        expected = [sum(order[name] for order in orders) / len(orders) for name in names]
+        np.testing.assert_allclose(found[:, at], expected, rtol=0, atol=1e-12, err_msg=str(rows))
