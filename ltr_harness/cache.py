@@ -39,7 +39,7 @@ from ltr_harness.files import (
     unfinished,
     write_whole,
 )
-from ltr_harness.groups import Judgments, Missed, QueryGroups, Subtopics
+from ltr_harness.groups import Judgments, Missed, QueryGroups, Several, Subtopics
 from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.readers.reader import Reader
 from ltr_harness.wording import count_of
@@ -120,6 +120,7 @@ FACTS = "facts.json"
 _MAPPED = ("features", "document_ids")
 _PAIRS = ("rows", "numbers", "grades")  # of subtopics
 _MISSED = ("queries", "labels", "document_ids")
+_SEVERAL = ("queries", "documents", "grades")
 _ABANDONED_S = 24 * 3600
 
 
@@ -210,6 +211,7 @@ def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
         "file_rows": dataset.file_rows,
         **{f"subtopic_{name}": getattr(judgments.subtopics, name, None) for name in _PAIRS},
         **{f"missed_{name}": getattr(missed, name, None) for name in _MISSED},
+        **{f"several_{name}": getattr(dataset.several, name, None) for name in _SEVERAL},
         **{f"missed_subtopic_{name}": getattr(missed and missed.subtopics, name, None) for name in _PAIRS},
     }
     return {
@@ -271,12 +273,14 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         columns.get("file_rows"),
         facts["columns"],
         {name: tuple(texts) for name, texts in facts["categories"].items()},
+        Several(*(columns[f"several_{name}"] for name in _SEVERAL)) if "several_queries" in columns else None,
     )
 
 
 def _attributes_fingerprint(dataset: RankingDataset) -> str:
     """Of what the fingerprints of the content leave out."""
-    return fingerprint_arrays(dataset.file_rows, *dataset.query_attributes.values())
+    several = [getattr(dataset.several, name) for name in _SEVERAL if dataset.several is not None]
+    return fingerprint_arrays(dataset.file_rows, *dataset.query_attributes.values(), *several)
 
 
 def as_page(facts: Any) -> str:
