@@ -90,7 +90,8 @@ def why(
     first, size = int(split.groups.boundaries[places[0]]), int(split.groups.sizes[places[0]])
     for row in (a, b):
         if not 0 <= row < size:
-            raise DataError(f"query {query!r} has no row {row}; expected 0 to {size - 1}")
+            expected = f"expected 0 to {size - 1}" if size else "all of its documents were missed"
+            raise DataError(f"query {query!r} has no row {row}; {expected}")
     rows = np.ascontiguousarray(split.features[[first + a, first + b]])
     shares = model.contributions(rows)
     score_a, score_b = model.score(rows).tolist()

@@ -132,6 +132,17 @@ def test_custom_metric_counts_them_in_every_round(train: Retrieved, valid: Retri
         np.testing.assert_allclose(found, valid.means(scores)[:2], atol=1e-6)  # XGBoost prints six decimals
 
 
+def test_a_worker_of_many_counts_them(valid: Retrieved, monkeypatch: pytest.MonkeyPatch) -> None:
+    collective = "ltr_harness.boosting.xgboost_metrics.collective"
+    monkeypatch.setattr(f"{collective}.get_world_size", lambda: 2)
+    monkeypatch.setattr(
+        f"{collective}.allreduce", lambda totals, _: 2 * totals
+    )  # the other has the same queries
+    scores = np.random.default_rng(1).normal(size=valid.labels.size).astype(np.float32)
+    found = for_xgboost.custom_metric("ndcg@5", "recall@3", judgments=valid.judgments)(scores, matrix(valid))
+    np.testing.assert_allclose([value for _, value in found], valid.means(scores)[:2], rtol=1e-12)
+
+
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 def test_a_watch_stops_by_what_was_missed(library: str, train: Retrieved, valid: Retrieved) -> None:
     judgments = {"valid": valid.judgments}

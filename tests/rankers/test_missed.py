@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ltr_harness import evaluate
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.rankers import Training
@@ -23,7 +24,7 @@ from ltr_harness.rankers.cluster import cut
 from ltr_harness.rankers.lightgbm import LightGBMRanker
 from ltr_harness.rankers.ranker import VALID, Workers
 from ltr_harness.rankers.xgboost import XGBoostRanker
-from ltr_harness.runs.insight import latency, permutation_importance, quality_by_trees
+from ltr_harness.runs.insight import latency, permutation_importance, quality_by_trees, why
 from tests.rankers.conftest import make
 
 METRICS = tuple(map(parse_metric, ("ndcg@10", "recall@5", "map(denominator=total)")))
@@ -139,6 +140,8 @@ def test_parts_for_workers_have_rows() -> None:
     groups = QueryGroups(np.array([0, 0, 5, 5, 5, 6, 14, 14]), np.arange(7))
     assert cut(groups, 2) == [(0, 5), (5, 7)]
     assert cut(groups, 3) == [(0, 4), (4, 5), (5, 7)]  # queries with rows are 1, 4 and 5
+    halves = cut(QueryGroups(np.array([0] * 10 + [0, 1, 2, 3, 4, 5, 6]), np.arange(16)), 2)
+    assert halves == [(0, 13), (13, 16)]  # the first ten have none
 
 
 @pytest.fixture(scope="module")
@@ -198,4 +201,7 @@ def test_what_is_said_about_a_model_counts_them() -> None:
     shuffled[:, column] = shuffled[rng.permutation(len(shuffled)), column]
     loss = valid.means(scores)[0] - valid.means(model.score(shuffled))[0]
     assert effects[0].loss == pytest.approx(loss, abs=1e-12)
+    empty = int(np.flatnonzero(~valid.candidates.groups.with_rows)[0])
+    with pytest.raises(DataError, match=f"query '{empty}' has no row 0; all of its documents were missed"):
+        why(model, valid.candidates, str(empty), 0, 1)
     assert latency(model.score, valid.candidates.features, 10, calls=5).calls == 5
