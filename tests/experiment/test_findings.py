@@ -15,7 +15,7 @@ from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.experiment.check import each_once, findings_of
-from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.experiment.folds import FoldReader, largest_label
 from ltr_harness.metrics import NDCG
 from ltr_harness.report.data import stored_data
 from ltr_harness.runs import find_runs
@@ -254,9 +254,7 @@ def two_stages(first: int, n: int) -> str:
     return "\n".join(rows) + "\n"
 
 
-def test_candidate_recall_and_little_to_gain_from_file_to_report(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def two_stage_experiment(folder: Path) -> Path:
     columns = {"query": "query", "label": "label", "document_id": "document", "retrieved": "found"}
     data = {
         "reader": "csv",
@@ -267,10 +265,16 @@ def test_candidate_recall_and_little_to_gain_from_file_to_report(
     }
     models = {"one": {"ranker": "feature", "feature": "f"}, "other": {"ranker": "feature", "feature": "g"}}
     metrics = {"report": ["ndcg", "recall"], "cutoffs": [3], "primary": "recall@3"}
-    path = experiment(tmp_path, "", "", data=data, models=models, metrics=metrics)
-    (tmp_path / "train.csv").write_text(two_stages(0, 20))
-    (tmp_path / "test.csv").write_text(two_stages(100, 20))
+    path = experiment(folder, "", "", data=data, models=models, metrics=metrics)
+    (folder / "train.csv").write_text(two_stages(0, 20))
+    (folder / "test.csv").write_text(two_stages(100, 20))
+    return path
 
+
+def test_candidate_recall_and_little_to_gain_from_file_to_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = two_stage_experiment(tmp_path)
     said = command(capsys, "check", path)[1]
     # 10 queries in us: 2 of 3; 8 in de: 1 of 1; 2 in de: 0 of 1
     assert "test: 20 queries, 46 rows, 2 features\n" in said, "no query is without relevant documents"
@@ -287,16 +291,38 @@ def test_candidate_recall_and_little_to_gain_from_file_to_report(
     assert "test: candidate recall 0.7333" in command(capsys, "data", "describe", path)[1]
     assert "little-to-gain" not in command(capsys, "check", path, "--set", "metrics.primary=ndcg@3")[1]
 
-    rows = [row for row in two_stages(100, 20).splitlines() if not row.endswith("0.0,3,0,,")]
-    (tmp_path / "test.csv").write_text("\n".join(rows))
     code, out, _ = command(capsys, "run", path, "--runs", tmp_path / "runs")
     assert code == 0
-    assert " ".join(out.split()).count("there is little to gain") <= 1, "a comparison says it of all queries"
+    assert " ".join(out.split()).count("there is little to gain") == 1, "the comparison's note alone"
     run = find_runs(tmp_path / "runs" / "x")[0]
     facts = run.record.data["test"]
-    assert (facts.n_queries, facts.n_without_relevant, facts.candidates[0].n_found) == (18, 0, 28)
+    assert (facts.n_queries, facts.n_without_relevant, facts.candidates[0].n_found) == (20, 0, 28)
     assert [one.lint for one in run.record.findings if one.severity == "warning"] == ["little-to-gain"]
-    assert run.per_query["n_relevant"].value_counts().to_dict() == {3: 10, 1: 8}
+    assert run.per_query["n_relevant"].value_counts().to_dict() == {3: 10, 1: 10}
     report = (tmp_path / "runs" / "x" / "report" / "report.md").read_text()
-    assert f"| all test | 18 | 0.0 % | 56 | 17.9 % | 38 | {(20 / 3 + 8) / 18:.4f} | {28 / 38:.4f} |" in report
+    assert report.count("there is little to gain") == 1
+    assert "| all test | 20 | 10.0 % | 58 | 20.7 % | 40 | 0.7333 | 0.7000 |" in report
     assert "| all test | market | us | 10 | 0.0 % | 40 | 25.0 % | 30 | 0.6667 | 0.6667 |" in report
+
+
+def test_what_was_missed_is_on_the_scale_and_tells_queries_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = two_stage_experiment(tmp_path)
+    reader = FoldReader(load_experiment(path).data)
+    assert (reader.read("all").test.labels.max(), largest_label([reader.read("all")])) == (2, 3)
+    err = command(capsys, "check", path, "--set", "data.max_grade=2")[2]
+    assert "label 3 in query 'q0' is above data.max_grade" in err
+
+    other = tmp_path / "other.csv"
+    other.write_text((tmp_path / "test.csv").read_text().replace("q100,de,d100.0,3", "q100,de,d100.0,2"))
+    splits = {
+        name: {"train": "train.csv", "test": f"{file}.csv"} for name, file in (("a", "test"), ("b", "other"))
+    }
+    folds = yaml.safe_load(path.read_text())
+    folds["data"]["splits"] = splits
+    path.write_text(yaml.safe_dump(folds))
+    said = command(capsys, "check", path)[1]
+    assert "note: b test: 19 of 20 queries are tested in a too (such as q101)" in said, (
+        "of q100 other grades were missed"
+    )
