@@ -10,11 +10,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.config.tree import Node, Place, shown
+from ltr_harness.config.tree import KeyPath, Node, Place, dotted, shown
 from ltr_harness.errors import HarnessError, Problem
 from ltr_harness.wording import plural
 
-KeyPath = tuple[str | int, ...]
 Schema = dict[str, Any]
 _LISTED = 100
 
@@ -132,11 +131,6 @@ def unknown_key(place: Place, key: str, path: KeyPath, known: Iterable[str]) -> 
     if "params" in known and not cure.startswith("did you mean"):
         cure = f"parameters of the library go under params ({cure})"
     return Problem(place, f"unknown key {key!r} in {dotted(path) or 'the experiment'}", cure=cure)
-
-
-def dotted(path: KeyPath) -> str:
-    """A path as ``--set`` takes it."""
-    return ".".join(str(step) for step in path)
 
 
 def _steps(node: Node, location: Sequence[str | int]) -> KeyPath:

@@ -1,11 +1,13 @@
 """Training of a task, whose run folder is written whole, and of a search's trial, judged on validation data."""
 
+from __future__ import annotations
+
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,9 @@ from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, Record, T
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, PER_QUERY, TEST_SCORES, Run, load_run
 from ltr_harness.splits import folds
 from ltr_harness.wording import none_if_undefined
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.progress import Progress
 
 
 def per_query_columns(test: RankingDataset, evaluation: Evaluation) -> dict[str, Any]:
@@ -135,6 +140,13 @@ def execute(
             record |= _written(fitted, evaluation, seconds, folder, task, job, fold)
         finish(folder, task.folder, Record(**record))
     return load_run(task.folder)
+
+
+def run_here(tasks: Sequence[Task], job: Job, progress: Progress) -> Iterator[tuple[Task, Run]]:
+    """One after the other, in this process."""
+    for task in tasks:
+        progress.started(task)
+        yield task, execute(task, job, job.reader.read(task.fold), partial(progress.round, task))
 
 
 def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dict[str, Any]:

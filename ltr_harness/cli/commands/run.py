@@ -99,8 +99,7 @@ def command(
         worker_context()
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiment.check import refuse_errors
-    from ltr_harness.experiment.cluster import chosen_cluster
-    from ltr_harness.experiment.experiment import check_final, prepare, read, run_prepared
+    from ltr_harness.experiment.experiment import check_final, chosen_cluster, prepare, read, run_prepared
     from ltr_harness.experiment.progress import TerminalProgress
 
     with (
