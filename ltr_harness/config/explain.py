@@ -62,7 +62,7 @@ def _one(
             cure = "add `test: test.csv` or `test: {holdout: 0.2}`; or `files:` and `folds: 5` in place of splits"
             return Problem(place, f"{owner} has no 'test'", cure=cure)
         return Problem(place, f"{owner} has no {steps[-1]!r}", expected)
-    if detail["type"] == "extra_forbidden" and parent is not None:
+    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument") and parent is not None:
         key = str(steps[-1])
         place = parent.key_places[key]
         known = {key for option in _schemas_at(schema, steps[:-1]) for key in option.get("properties", ())}

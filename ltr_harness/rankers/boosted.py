@@ -98,15 +98,13 @@ class BoostedRanker(Ranker):
 
     def resolved_objective(self, train: RankingDataset) -> MetricObjective | None:
         """The metric to optimise with everything fixed that it takes from data; None for an objective by name."""
-        return None if isinstance(self.objective, str) else self.objective.objective.resolved(train.judgments)
+        return None if isinstance(self.objective, str) else self.objective.resolved(train.judgments)
 
     def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
         """The parameters handed to the library, as the record keeps them: with the metric that is optimised."""
-        return (
-            handed
-            if isinstance(self.objective, str)
-            else {**handed, "objective": self.objective.model_dump(mode="json")}
-        )
+        if isinstance(self.objective, str):
+            return handed
+        return {**handed, **self.model_dump(mode="json", include={"objective"})}
 
     def outcome(
         self,
