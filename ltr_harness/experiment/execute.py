@@ -29,7 +29,6 @@ from ltr_harness.runs.insight import of_training
 from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, Record, Trial
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, PER_QUERY, TEST_SCORES, Run, load_run
 from ltr_harness.splits import folds
-from ltr_harness.wording import none_if_undefined
 
 if TYPE_CHECKING:
     from ltr_harness.experiment.progress import Progress
@@ -286,15 +285,7 @@ def message_of(problem: Exception) -> str:
 
 
 def _summaries(evaluation: Evaluation) -> dict[str, MetricSummary]:
-    return {
-        name: MetricSummary(
-            mean=none_if_undefined(evaluation[name].mean),
-            n_queries=evaluation[name].n_queries,
-            n_undefined=evaluation[name].n_undefined,
-            higher_is_better=evaluation[name].metric.higher_is_better,
-        )
-        for name in evaluation.metrics
-    }
+    return {name: MetricSummary.of(evaluation[name]) for name in evaluation.metrics}
 
 
 def _log(task: Task, job: Job, fitted: FittedModel, evaluation: Evaluation | None) -> str:

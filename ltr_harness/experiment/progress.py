@@ -309,8 +309,7 @@ class TerminalProgress(Progress):
         rounds = (
             "" if record.best_round is None else f"round {record.best_round} of {record.rounds_trained}, "
         )
-        summary = record.metrics[record.primary]
-        mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
+        mean = record.metrics[record.primary].mean_text
         self.say(f"{head}{rounds}test {record.primary} {mean} ({seconds:.1f} s)")
 
     def reporting(self) -> None:

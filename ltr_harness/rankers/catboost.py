@@ -203,6 +203,8 @@ class CatBoostRanker(BoostedRanker):
     library = "catboost"
     objectives = CATBOOST
     trained = CatBoostModel
+    # random strength, bootstrap and YetiRank's permutations are on unless all are switched off
+    seed_matters: ClassVar[bool] = True
 
     objective: str | MetricObjectiveConfig = Field(
         "YetiRank",
@@ -259,12 +261,6 @@ class CatBoostRanker(BoostedRanker):
         except (catboost.CatBoostError, TypeError, ValueError) as problem:
             return [Problem("params", f"refused: {plain_message(str(problem))}")]
         return []
-
-    @property
-    def seed_matters(self) -> bool:
-        return (
-            True  # random strength, bootstrap and YetiRank's permutations are on unless all are switched off
-        )
 
     def fit(self, training: Training) -> CatBoostModel:
         catboost = library()

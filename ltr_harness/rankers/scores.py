@@ -30,6 +30,8 @@ class ScoresRanker(Ranker):
     can serve all folds.
     """
 
+    seed_matters: ClassVar[bool] = False
+
     file: Path = Field(
         description="Table (.parquet, .arrow, .csv, .tsv) with score or rank, query_id and document_id, by these or "
         "the data's own names, or row (from 0 within the query) instead of document_id; .npy or one number per line, "
@@ -55,10 +57,6 @@ class ScoresRanker(Ranker):
                 for one in error.problems
             ]
         return []
-
-    @property
-    def seed_matters(self) -> bool:
-        return False
 
     def fit(self, training: Training) -> ScoresModel:
         self.require(training)

@@ -161,8 +161,7 @@ def _train_final(
         record = run.record
         about = f"all {count_of(record.data['train'].n_queries, 'query')}"
         if summary := record.metrics.get(record.primary):
-            mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
-            about = f"test {record.primary} {mean}"
+            about = f"test {record.primary} {summary.mean_text}"
         seed = f", seed {record.seed}" if len(result.runs) > 1 else ""
         say(f"final: {record.model}{seed}, {about}: {run.path}")
     return 1 if result.failures else 0
