@@ -9,7 +9,7 @@ reading                             a log, batch by batch or on a cluster, to qu
 queries                             the table of queries, and its form on disk
 calendar, periods                   windows of time; production beside its baseline, and the test
 windows, history, change, slices,   the topics: when, how much, where and why; earlier runs' windows
-inputs, labels, presentation
+inputs, labels
 arms, parity, summaries             what needs no baseline
 result                              what each topic found, and all of it together, as JSON
 verdict, page, stored               exit code 4 and three sentences, the report, the folder

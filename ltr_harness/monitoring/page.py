@@ -1,17 +1,19 @@
 """From a monitoring result to the same pages that compare models: same blocks, same renderers, same charts."""
 
 import json
+import math
 from collections.abc import Collection
 from pathlib import Path
 
 from ltr_harness.catalog import Catalog
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.monitoring.headline import banner
-from ltr_harness.monitoring.result import MonitorResult, drawn, table_of
+from ltr_harness.monitoring.arms import sentence
+from ltr_harness.monitoring.result import ArmComparison, MonitorResult, drawn, table_of
 from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report import write_report
 from ltr_harness.report.blocks import (
     Badge,
+    Banner,
     Block,
     Bullets,
     Code,
@@ -30,6 +32,7 @@ from ltr_harness.report.blocks import (
     strong,
 )
 from ltr_harness.report.sections.definitions import metric_text
+from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import count_of
 
 MONITOR_SECTIONS = {
@@ -42,7 +45,7 @@ MONITOR_SECTIONS = {
     "mix": "ltr_harness.monitoring.change:section",
     "drift": "ltr_harness.monitoring.inputs:section",
     "parity": "ltr_harness.monitoring.parity:section",
-    "presentation": "ltr_harness.monitoring.presentation:section",
+    "presentation": "ltr_harness.monitoring.labels:presentation_section",
     "worst": "ltr_harness.monitoring.summaries:worst_section",
     "labels": "ltr_harness.monitoring.labels:section",
     "conventions": "ltr_harness.monitoring.page:conventions_section",
@@ -90,6 +93,19 @@ def write_monitor_report(
 
 
 _SHOWN = 8
+WORDS = 20
+
+_CAUSES = {
+    "labels": "Label outage",
+    "immature": "Labels are still arriving",
+    "presentation": "The page changed",
+    "serving": "Served scores differ from the model's",
+    "input": "An input broke",
+    "contract": "The log has new defects",
+    "mix": "The mix of queries changed",
+    "covariate": "The queries changed",
+}
+"""What a headline begins with, by the cause in the verdict; the others are the ranking's own."""
 
 
 def verdict_section(result: MonitorResult) -> list[Block]:
@@ -105,6 +121,58 @@ def verdict_section(result: MonitorResult) -> list[Block]:
     if verdict.untold:
         blocks.append(Paragraph(verdict.untold, "note"))
     return blocks + [Paragraph(f"Notice: {notice}.", "note") for notice in result.notices]
+
+
+def banner(result: MonitorResult) -> Banner:
+    """Alerts and their number, or healthy; neither where there is no baseline."""
+    status = Badge("healthy", "good") if result.changes else Badge("no baseline", "neutral")
+    if result.alerts:
+        status = Badge(count_of(len(result.alerts), "alert"), "bad")
+    cause = _CAUSES.get(result.verdict.cause)
+    text = f"{cause}: {_moved(result)}" if cause else _moved(result)
+    where = f", worst in {result.slices[0].predicate}" if result.n_alerts("slice") else ""
+    return Banner(status, text + where if len((text + where).split()) <= WORDS else text)
+
+
+def _moved(result: MonitorResult) -> str:
+    """What the primary metric did; IPS-DCG in its place where clicks alone cannot tell."""
+    if not result.changes:
+        if result.arms is not None:
+            return _arms(result.arms, result)
+        queries = count_of(sum(window.n_defined for window in result.windows), "query")
+        return f"{result.primary} has a mean of {result.mean(result.primary):.4f} over {queries}"
+    change, seen = result.changes[0], result.presentation
+    if seen is not None and seen.ips is not None and (seen.changed or seen.ips.direction == "fell"):
+        return f"IPS-DCG {_difference(seen.ips, result)}"
+    moved = [window.label for window in result.windows if window.moved]
+    if moved and not change.alert:
+        windows = count_of(len(result.windows), "window")
+        return f"{result.primary} moved in {len(moved)} of {windows}, first {moved[0]}"
+    text = f"{result.primary} {_difference(change.difference, result)}"
+    if change.below_min_drop:
+        return f"{text}, less than min_drop {result.min_drop:g}"
+    worse = change.difference.direction == ("fell" if result.higher_is_better else "rose")
+    return f"{text}, not significant after correction" if worse and not change.alert else text
+
+
+def _difference(change: Estimate, result: MonitorResult) -> str:
+    """What moved, by how much in that direction; the interval in brackets where it has ends."""
+    by, low, high, sign = f"{change.direction} by", change.low, change.high, ""
+    if not change.direction:
+        by, sign = "did not measurably change:", "+"
+    elif change.direction == "fell":
+        low, high = -high, -low
+    value = abs(change.value) if change.direction else change.value
+    ends = f" ({100 * result.confidence:g} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
+    return f"{by} {value:{sign}z.4f}{ends if math.isfinite(low + high) else ''}"
+
+
+def _arms(arms: ArmComparison, result: MonitorResult) -> str:
+    """A measure in which an arm is worse, or the first arm's first one."""
+    if arms.withheld or not arms.differences:
+        return f"No verdict on the arms of {arms.column}"
+    first = (arms.worse or arms.differences)[0]
+    return sentence([first], arms.control, arms.family).partition(" [")[0].rstrip(".")
 
 
 def metrics_section(result: MonitorResult) -> list[Block]:

@@ -16,9 +16,7 @@ from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.history import PastWindow, append_history, history_key, read_history
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.parity import feature_columns
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.presentation import presentation
 from ltr_harness.monitoring.queries import (
     Ints,
     column_of,
@@ -77,7 +75,7 @@ def watch(
     if settings.drift.model is not None:
         inputs.gain_shares(Path(settings.drift.model))  # refused before logs are read, which may take long
     if settings.parity is not None:
-        feature_columns(settings.parity)  # likewise
+        parity.feature_columns(settings.parity)  # likewise
     if settings.propensity is not None:
         settings = settings.model_copy(update={"propensity": estimated(settings.propensity)})
     if (rule := settings.relevance).propensity is not None:
@@ -222,7 +220,7 @@ def _compared(
         drift=tuple(inputs.feature_drift(columns, periods)),
         labels=tuple(tests),
         labels_arriving=labels.still_arriving(tests, cut),
-        presentation=presentation(every) if clicks else None,
+        presentation=labels.presentation(every) if clicks else None,
         keyed=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),
         online=summaries.online(production, every, rows, spent),

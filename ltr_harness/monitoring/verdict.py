@@ -13,8 +13,7 @@ import numpy as np
 
 from ltr_harness.logs.contract import LogFinding, alerting
 from ltr_harness.monitoring.config import AlertKind, MonitorConfig
-from ltr_harness.monitoring.labels import LABELLED_DOCUMENTS, WITH_RELEVANT
-from ltr_harness.monitoring.presentation import CAUTION
+from ltr_harness.monitoring.labels import CAUTION, LABELLED_DOCUMENTS, WITH_RELEVANT
 from ltr_harness.monitoring.result import (
     Alert,
     ArmComparison,

@@ -8,6 +8,7 @@ windows.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
 from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, primary_of
 from ltr_harness.monitoring.result import Change, MonitorResult, Window, table_of
 from ltr_harness.monitoring.summaries import mean_of_known
+from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table, Tone
-from ltr_harness.report.charts import BAD, PALETTE, spec
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
@@ -263,7 +264,7 @@ def _spent(raw: Floats, windows: Sequence[Window], past: Sequence[PastWindow], o
     return spent
 
 
-BLUE, ORANGE = PALETTE[0], PALETTE[1]
+BLUE, ORANGE = charts.PALETTE[0], charts.PALETTE[1]
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -337,10 +338,9 @@ def timeline(result: MonitorResult) -> Chart:
         layers = [*_baseline_layers(baseline), *layers]
         words += f" The dashed line is the baseline, {baseline.value:.4f}."
     points = [_point(w, result) for w in result.windows if not math.isnan(w.interval.value)]
-    body = {"data": {"values": points}, "width": "container", "height": 220, "layer": layers}
     title = f"{result.primary} by window, {result.interval_name}s"
     title += "; red windows raised an alert, the dashed line is the baseline" if result.changes else ""
-    return Chart("windows", title, spec(body), words)
+    return Chart("windows", title, charts.wide(points, 220, layer=layers), words)
 
 
 def _point(w: Window, result: MonitorResult) -> dict[str, Any]:
@@ -355,35 +355,26 @@ def _point(w: Window, result: MonitorResult) -> dict[str, Any]:
 
 
 def _means_layers() -> list[dict[str, Any]]:
-    numbers = [{"field": name, "type": "quantitative", "format": ".4f"} for name in ("mean", "low", "high")]
-    tooltip = [{"field": "window"}, *numbers, {"field": "state"}]
-    colour = {"condition": {"test": "datum.state === 'alert'", "value": BAD}, "value": BLUE}
+    about = [*charts.tooltip("window", mean=".4f", low=".4f", high=".4f"), {"field": "state"}]
+    colour = {"condition": {"test": "datum.state === 'alert'", "value": charts.BAD}, "value": BLUE}
+    line = {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6}
+    point = {"type": "point", "filled": True, "size": 45}
     return [
-        {
-            "mark": {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6},
-            "encoding": {"x": TIME_AXIS, "y": _y("mean")},
-        },
-        {
-            "mark": {"type": "rule"},
-            "encoding": {"x": TIME_AXIS, "y": _y("low"), "y2": {"field": "high"}, "color": colour},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 45},
-            "encoding": {"x": TIME_AXIS, "y": _y("mean"), "color": colour, "tooltip": tooltip},
-        },
+        charts.layer(line, x=TIME_AXIS, y=_y("mean")),
+        charts.layer({"type": "rule"}, x=TIME_AXIS, y=_y("low"), y2={"field": "high"}, color=colour),
+        charts.layer(point, x=TIME_AXIS, y=_y("mean"), color=colour, tooltip=about),
     ]
 
 
 def _baseline_layers(base: Estimate) -> list[dict[str, Any]]:
     band = {"base": round(base.value, 5), "from": round(base.low, 5), "to": round(base.high, 5)}
     data = {"values": [] if math.isnan(base.low) else [band]}
-    area = {"y": _y("from"), "y2": {"field": "to"}}
+    area = {"type": "rect", "opacity": 0.2, "color": ORANGE}
     line = {"type": "rule", "color": ORANGE, "strokeDash": [4, 3]}
     return [
-        {"data": data, "mark": {"type": "rect", "opacity": 0.2, "color": ORANGE}, "encoding": area},
-        {"data": data, "mark": line, "encoding": {"y": _y("base")}},
+        {"data": data, **charts.layer(area, y=_y("from"), y2={"field": "to"})},
+        {"data": data, **charts.layer(line, y=_y("base"))},
     ]
 
 
-def _y(field: str) -> dict[str, Any]:
-    return {"field": field, "type": "quantitative", "title": None, "scale": {"zero": False}}
+_y = partial(charts.quantitative, title=None, scale={"zero": False})

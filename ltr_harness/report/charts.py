@@ -45,6 +45,15 @@ def spec(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"$schema": SCHEMA, "params": [{"name": "picked", "value": []}], **body}
 
 
+def wide(rows: Sequence[Mapping[str, Any]], height: int, **body: Any) -> dict[str, Any]:
+    """A complete spec as wide as the page."""
+    return spec({"width": "container", "height": height, "data": {"values": rows}, **body})
+
+
+FIT = {"type": "fit-x", "contains": "padding"}
+"""`autosize` of a wide chart whose names stand beside its axis or points."""
+
+
 def fade(shown: float = 1.0) -> dict[str, Any]:
     """Opacity of a mark: models that are not picked step back once some are."""
     test = "!length(picked) || indexof(picked, datum.model) >= 0"

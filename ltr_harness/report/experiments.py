@@ -398,6 +398,6 @@ def _chart(group: list[Experiment], at: int) -> blocks.Chart:
             f" on {first.data}, digest ",
             blocks.code(first.test[:SHORT]),
         ),
-        spec=charts.spec({"width": "container", "height": 200, "data": {"values": rows}, "layer": layers}),
+        spec=charts.wide(rows, 200, layer=layers),
         text=". ".join(words) + ".",
     )

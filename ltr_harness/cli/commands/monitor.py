@@ -136,7 +136,7 @@ def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
 
 def _say(watched: Watched, output: Path | None, per_query: bool, quiet: bool) -> None:
     """The headline, then a line for each alert, then where and why."""
-    from ltr_harness.monitoring.headline import banner
+    from ltr_harness.monitoring.page import banner
 
     result = watched.result
     told = not quiet and (bool(result.alerts) or sys.stderr.isatty())
