@@ -148,13 +148,16 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
     reported = _reported(path, records)
     low, high = (None, None) if reported is None else reported.interval(best, first.primary)
     last = min(max(0, *((run.path / RECORD).stat().st_mtime for run in runs)), _LAST_SECOND)
+    folds = {fold: test.judgments_fingerprint for fold, test in tests.items()}
+    listed = "\n".join(sorted(f"{fold} {one}" for fold, one in folds.items()))
+    [digest] = folds.values() if len(folds) == 1 else [hashlib.sha256(listed.encode()).hexdigest()]
     sources = list(dict.fromkeys(test.source for test in tests.values()))
     return Experiment(
         folder=path.name or str(path),
         name=first.experiment,
         written=datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds"),
         data=sources[0] + (f" and {len(sources) - 1} more" if sources[1:] else "") if sources else "",
-        test=_digest({fold: test.judgments_fingerprint for fold, test in tests.items()}),
+        test=digest,
         metric=first.primary,
         definition=own.sha256 if own else "",
         higher_is_better=higher,
@@ -238,15 +241,6 @@ def _with_changes(found: Sequence[Experiment]) -> tuple[Experiment, ...]:
             before[one.question] = one
         told.append(one)
     return tuple(told)
-
-
-def _digest(folds: Mapping[str, str]) -> str:
-    """One fold's own digest, or one over all of them."""
-    if len(folds) == 1:
-        return next(iter(folds.values()))
-    return hashlib.sha256(
-        "\n".join(sorted(f"{fold} {one}" for fold, one in folds.items())).encode()
-    ).hexdigest()
 
 
 def _sizes(path: Path) -> Iterator[int]:

@@ -262,7 +262,7 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
                 f"{split.name}: best single features by NDCG@10: {listed} (random order {split.random_ndcg:.4f}; "
                 f"{count_of(split.n_sampled, 'query')})"
             )
-        lines += [f"{split.name}: note: {note}" for note in split.notes]
+        lines += [f"{split.name}: note: {note}" for note in split.dataset.notes]
     lines += ["", *map(str, findings)] if findings else []
     return "\n".join(lines) + "\n"
 
@@ -310,7 +310,10 @@ def _splits(card: DataCard) -> Table:
             Column("NDCG@10 of random order", "metric"): lambda split: split.random_ndcg,
         },
         notes=tuple(
-            f"{split.name}: {note}" for split in card.splits for note in (split.source, *split.notes) if note
+            f"{split.name}: {note}"
+            for split in card.splits
+            for note in (split.dataset.source, *split.dataset.notes)
+            if note
         ),
     )
 
