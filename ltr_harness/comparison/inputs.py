@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.comparison.comparable import FOREIGN
-from ltr_harness.comparison.entrants import RunLike, distinct_replicates, entrants_from_runs, merged
+from ltr_harness.comparison.entrants import distinct_replicates, entrants_from_runs, merged
 from ltr_harness.comparison.evaluated_runs import EvaluatedRuns
 from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
@@ -18,6 +18,7 @@ from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
     from ltr_harness.evaluation import Evaluation
+    from ltr_harness.runs import Run
 
 _ACCEPTED = (
     "runs, run folders, evaluations, tables of per-query values (pandas, Polars, Arrow), other comparisons, "
@@ -40,7 +41,7 @@ def gather(inputs: Iterable[Any], convention: str | None = None, unit: str | Non
     from ltr_harness.comparison.comparison import Comparison
 
     gathered = Gathered()
-    runs: list[RunLike] = []
+    runs: list[Run] = []
     # Entrants in the order given, runs where the first stood, and the label of the comparison they are from.
     position: list[tuple[str, Callable[[], Sequence[Entrant]]]] = []
     saved: list[Saved] = []

@@ -24,7 +24,7 @@ from ltr_harness.monitoring.calendar import THURSDAY, Units, part_of_season, sha
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import Floats, Ints
-from ltr_harness.monitoring.result import NumberedWindow, Window
+from ltr_harness.monitoring.result import Window
 from ltr_harness.stats.several_samples import widened
 from ltr_harness.stats.two_samples import Estimate, Influence, between, weighted_mean
 from ltr_harness.stored import read_stored
@@ -33,9 +33,10 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class PastWindow(NumberedWindow):
+class PastWindow:
     """One window of an earlier run: its mean with what is behind it."""
 
+    number: int
     n: int
     mean: float
     error: float

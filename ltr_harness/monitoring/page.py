@@ -8,7 +8,7 @@ from pathlib import Path
 from ltr_harness.catalog import Catalog
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.monitoring.arms import sentence
-from ltr_harness.monitoring.result import ArmComparison, MonitorResult, drawn, table_of
+from ltr_harness.monitoring.result import MonitorResult, drawn, table_of
 from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report import write_report
 from ltr_harness.report.blocks import (
@@ -137,8 +137,11 @@ def banner(result: MonitorResult) -> Banner:
 def _moved(result: MonitorResult) -> str:
     """What the primary metric did; IPS-DCG in its place where clicks alone cannot tell."""
     if not result.changes:
-        if result.arms is not None:
-            return _arms(result.arms, result)
+        if (arms := result.arms) is not None:
+            if arms.withheld or not arms.differences:
+                return f"No verdict on the arms of {arms.column}"
+            first = (arms.worse or arms.differences)[0]
+            return sentence([first], arms.control, arms.family).partition(" [")[0].rstrip(".")
         queries = count_of(sum(window.n_defined for window in result.windows), "query")
         return f"{result.primary} has a mean of {result.mean(result.primary):.4f} over {queries}"
     change, seen = result.changes[0], result.presentation
@@ -165,14 +168,6 @@ def _difference(change: Estimate, result: MonitorResult) -> str:
     value = abs(change.value) if change.direction else change.value
     ends = f" ({100 * result.confidence:g} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
     return f"{by} {value:{sign}z.4f}{ends if math.isfinite(low + high) else ''}"
-
-
-def _arms(arms: ArmComparison, result: MonitorResult) -> str:
-    """A measure in which an arm is worse, or the first arm's first one."""
-    if arms.withheld or not arms.differences:
-        return f"No verdict on the arms of {arms.column}"
-    first = (arms.worse or arms.differences)[0]
-    return sentence([first], arms.control, arms.family).partition(" [")[0].rstrip(".")
 
 
 def metrics_section(result: MonitorResult) -> list[Block]:

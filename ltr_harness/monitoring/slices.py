@@ -301,16 +301,14 @@ def _columns(periods: Periods, config: MonitorConfig, with_before: bool) -> list
             if name.endswith(":missing"):
                 continue
             edges = bin_edges(theirs if with_before else ours, config.slices.numeric_bins)
-            columns.append(_Column(binned(ours, edges), binned(theirs, edges), _bin_names(name, edges)))
+            shown = [f"{edge:.4g}" for edge in edges]
+            names = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(shown)]
+            names = (
+                [f"{name} < {shown[0]}", *names, f"{name} >= {shown[-1]}"] if shown else [f"{name} present"]
+            )
+            predicates = (*names, f"{name} missing")
+            columns.append(_Column(binned(ours, edges), binned(theirs, edges), predicates))
     return columns
-
-
-def _bin_names(name: str, edges: Floats) -> tuple[str, ...]:
-    if edges.size == 0:
-        return (f"{name} present", f"{name} missing")
-    shown = [f"{edge:.4g}" for edge in edges]
-    middle = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(shown)]
-    return (f"{name} < {shown[0]}", *middle, f"{name} >= {shown[-1]}", f"{name} missing")
 
 
 def section(result: MonitorResult) -> list[Block]:

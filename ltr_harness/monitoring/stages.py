@@ -264,20 +264,17 @@ def _refuse_other_seasons(periods: Periods) -> None:
     lacking = sorted(set(np.unique(now).tolist()) - set(np.unique(before).tolist()))
     if not lacking:
         return
-    names = [_part_in_words(part, season) for part in lacking]
+    names = [f"{_WEEKDAYS[part // 24]} {part % 24:02d}:00" for part in lacking]
+    if season == "weekday":
+        names = [_WEEKDAYS[part] for part in lacking]
+    elif season == "hour":
+        names = [f"{part:02d}:00" for part in lacking]
     more = f" and {len(names) - 7} more" if len(names) > 7 else ""
     whole = "days" if season == "hour" else "weeks"
     raise UsageError(
         f"windows.season {season}: the baseline has no {', '.join(names[:7])}{more}; "
         f"expected whole {whole}, or season: none"
     )
-
-
-def _part_in_words(part: int, season: str) -> str:
-    if season == "weekday":
-        return _WEEKDAYS[part]
-    hour = f"{part % 24:02d}:00"
-    return hour if season == "hour" else f"{_WEEKDAYS[part // 24]} {hour}"
 
 
 def _refuse_too_few(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
@@ -317,10 +314,7 @@ def _result(
         n_queries=len(production),
         n_rows=int(column_of(production, "n_items").sum(dtype=np.int64)),
         baseline_kind=baseline_kind,
-        alternative=config.compare.alternative,
-        confidence=config.compare.confidence,
-        alpha=config.compare.alpha,
-        min_drop=config.compare.min_drop,
+        **config.compare.model_dump(include={"alternative", "confidence", "alpha", "min_drop"}),
         higher_is_better=config.primary.higher_is_better,
         season=config.windows.season,
         alerts=tuple(alerts),

@@ -278,7 +278,7 @@ def test_a_past_window_of_an_earlier_version_has_its_weekday(query_table: Table)
     )
     now = query_table(np.full(100, 0.8), days=np.full(100, 14))
     start = 20_458  # 2026-01-05, a Monday, in days
-    saturday = PastWindow("s", start + 5, 100, 0.75, 0.01, 1.0, 0)
+    saturday = PastWindow(start + 5, 100, 0.75, 0.01, 1.0, 0)
     found = with_past(np.zeros(0, dtype=np.int64), [saturday], Periods(now, before, config))
     assert found.value == pytest.approx(0.0, abs=2e-3)
     hours = {str(24 * 5 + hour): 5 for hour in range(20)}

@@ -173,12 +173,12 @@ def test_results_and_histories_with_cusum_and_spending_are_read(tmp_path: Path) 
 
 
 def test_past_windows_are_plain_values() -> None:
-    assert PastWindow("d", 1, 2, 0.5, 0.1, 1.0, 3).mean == 0.5
+    assert PastWindow(1, 2, 0.5, 0.1, 1.0, 3).mean == 0.5
 
 
 def test_what_each_window_on_record_may_spend() -> None:
     """Window d has alpha * 6 / (pi d)**2, a third for each of its tests: p-values are multiplied by the inverse."""
-    windows, past = [window(4), window(5)], [PastWindow("day 3", 3, 300, 0.8, 0.005, 1.0, 0)]
+    windows, past = [window(4), window(5)], [PastWindow(3, 300, 0.8, 0.005, 1.0, 0)]
     assert last_look(windows, []) == 2
     assert last_look(windows, past) == 3
     looks = [
