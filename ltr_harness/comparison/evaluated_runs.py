@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.errors import UsageError, all_of
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ltr_harness.readers.trec import Qrels, TrecRun
 
 
-class EvaluatedRuns(Mapping[str, Evaluation]):
+class EvaluatedRuns(dict[str, Evaluation]):
     """The result of `evaluate_runs`: each run's `Evaluation` by its name; `compare` takes it as it is.
 
     Attributes:
@@ -31,18 +32,9 @@ class EvaluatedRuns(Mapping[str, Evaluation]):
     def __init__(
         self, evaluations: Mapping[str, Evaluation], recognised: Sequence[str], notes: Sequence[str]
     ) -> None:
-        self._evaluations = dict(evaluations)
+        super().__init__(evaluations)
         self.recognised = tuple(recognised)
         self.notes = tuple(notes)
-
-    def __getitem__(self, name: str) -> Evaluation:
-        return self._evaluations[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._evaluations)
-
-    def __len__(self) -> int:
-        return len(self._evaluations)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -63,15 +55,15 @@ class EvaluatedRuns(Mapping[str, Evaluation]):
         ]
         return ["run", *self.metrics, "queries"], rows
 
+    @property
+    def _said(self) -> list[str]:
+        return [*self.recognised, *(f"note: {note}" for note in self.notes)]
+
     def __repr__(self) -> str:
-        said = [*self.recognised, *(f"note: {note}" for note in self.notes)]
-        return "\n".join([*text_table(*self._table(), left=[0]), *said])
+        return "\n".join([*text_table(*self._table(), left=[0]), *self._said])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        said = [*self.recognised, *(f"note: {note}" for note in self.notes)]
-        return html_table(*self._table()) + f"<p>{'<br>'.join(map(escape, said))}</p>"
+        return html_table(*self._table()) + f"<p>{'<br>'.join(map(escape, self._said))}</p>"
 
 
 def evaluate_runs(

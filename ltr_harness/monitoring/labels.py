@@ -131,6 +131,7 @@ def section(result: MonitorResult) -> list[Block]:
     blocks: list[Block] = [heading, *_coverage(result)]
     shown = [test for test in result.labels if test.window == "all" or test.alert]
     if shown:
+        verdicts = {True: Badge("alert", "bad"), False: Badge("no alert", "good")}
         blocks.append(
             table_of(
                 "labels",
@@ -142,10 +143,7 @@ def section(result: MonitorResult) -> list[Block]:
                 (Column("Now", "metric"), "now"),
                 (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
                 (Column("p corrected", "p"), "p_corrected"),
-                (
-                    Column("Verdict"),
-                    lambda t: Badge("alert", "bad") if t.alert else Badge("no alert", "good"),
-                ),
+                (Column("Verdict"), lambda t: verdicts[t.alert]),
             )
         )
     if len(result.windows) > 1:
@@ -188,7 +186,6 @@ def _coverage(result: MonitorResult) -> list[Block]:
 
 
 def _windows(result: MonitorResult) -> Table:
-    placed = any(w.orphans is not None for w in result.windows)
     orphans = Column("Orphan events", "count", hint="They belong to no impression.")
     young = Column("Immature", "percent", hint="Queries whose labels are still arriving.")
     rates = [
@@ -204,7 +201,7 @@ def _windows(result: MonitorResult) -> Table:
         (Column("Items per query", "number"), "items_per_query"),
         (Column("With a relevant document", "percent"), "relevant_share"),
         *rates,
-        (orphans, "orphans") if placed else None,
+        (orphans, "orphans"),
         (young, "immature_share"),
     )
 

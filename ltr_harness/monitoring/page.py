@@ -10,27 +10,8 @@ from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.monitoring.arms import sentence
 from ltr_harness.monitoring.result import MonitorResult, drawn, table_of
 from ltr_harness.monitoring.windows import timeline
-from ltr_harness.report import write_report
-from ltr_harness.report.blocks import (
-    Badge,
-    Banner,
-    Block,
-    Bullets,
-    Code,
-    Column,
-    Definitions,
-    Details,
-    Group,
-    Heading,
-    Paragraph,
-    Report,
-    Section,
-    Table,
-    Text,
-    axis_of,
-    code,
-    strong,
-)
+from ltr_harness.report import blocks, write_report
+from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Text
 from ltr_harness.report.sections.definitions import metric_text
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import count_of
@@ -53,11 +34,11 @@ MONITOR_SECTIONS = {
     "definitions": "ltr_harness.monitoring.page:definitions_section",
 }
 GROUPS = {
-    Group("What changed", "By how much, and when?"): ("metrics", "windows", "arms", "online"),
-    Group("Where and why", "On which queries, and does something other than the ranking explain it?"): (
+    blocks.Group("What changed", "By how much, and when?"): ("metrics", "windows", "arms", "online"),
+    blocks.Group("Where and why", "On which queries, and does something other than the ranking explain it?"): (
         "slices", "mix", "drift", "parity", "presentation", "worst",
     ),
-    Group("Can I trust it?", "Are labels and log fit to be judged, and by which rules was it done?"): (
+    blocks.Group("Can I trust it?", "Are labels and log fit to be judged, and by which rules was it done?"): (
         "labels", "conventions", "log", "definitions",
     ),
 }  # fmt: skip
@@ -67,22 +48,23 @@ catalog = Catalog("monitor section", MONITOR_SECTIONS, "ltr_harness.monitor_sect
 FORMATS = ("html", "md", "json", "svg")
 
 
-def build_monitor_report(result: MonitorResult) -> Report:
+def build_monitor_report(result: MonitorResult) -> blocks.Report:
     """Every section's answer; silent ones are left out, and those of a part that the result has not."""
     names = [*MONITOR_SECTIONS, *(name for name in catalog.names() if name not in MONITOR_SECTIONS)]
     names = [name for name in names if getattr(result, name, ()) is not None]
     groups = {"verdict": None} | {name: group for group, inside in GROUPS.items() for name in inside}
     sections = (
-        Section(name, tuple(catalog.load(name)(result)), groups.get(name, [*GROUPS][-1])) for name in names
+        blocks.Section(name, tuple(catalog.load(name)(result)), groups.get(name, [*GROUPS][-1]))
+        for name in names
     )
     facts: tuple[Text, ...] = (
-        (code(result.primary),),
+        (blocks.code(result.primary),),
         count_of(result.n_queries, "query"),
         count_of(result.n_rows, "row"),
         f"against {result.baseline_kind}" if result.baseline_kind else "no baseline",
     )
     kept = tuple(section for section in sections if section.blocks)
-    return Report(result.name, facts, kept, result.to_json)
+    return blocks.Report(result.name, facts, kept, result.to_json)
 
 
 def write_monitor_report(
@@ -111,19 +93,19 @@ _CAUSES = {
 def verdict_section(result: MonitorResult) -> list[Block]:
     """The answer, its picture, and what raised an alert."""
     verdict = result.verdict
-    blocks: list[Block] = [banner(result)]
+    shown: list[Block] = [banner(result)]
     if len(result.windows) > 1:
-        blocks.append(timeline(result))
+        shown.append(timeline(result))
     if result.alerts:
-        blocks.append(_alerts(result))
+        shown.append(_alerts(result))
     if verdict.where:
-        blocks.append(Paragraph(verdict.where))
+        shown.append(Paragraph(verdict.where))
     if verdict.untold:
-        blocks.append(Paragraph(verdict.untold, "note"))
-    return blocks + [Paragraph(f"Notice: {notice}.", "note") for notice in result.notices]
+        shown.append(Paragraph(verdict.untold, "note"))
+    return shown + [Paragraph(f"Notice: {notice}.", "note") for notice in result.notices]
 
 
-def banner(result: MonitorResult) -> Banner:
+def banner(result: MonitorResult) -> blocks.Banner:
     """Alerts and their number, or healthy; neither where there is no baseline."""
     status = Badge("healthy", "good") if result.changes else Badge("no baseline", "neutral")
     if result.alerts:
@@ -131,7 +113,7 @@ def banner(result: MonitorResult) -> Banner:
     cause = _CAUSES.get(result.verdict.cause)
     text = f"{cause}: {_moved(result)}" if cause else _moved(result)
     where = f", worst in {result.slices[0].predicate}" if result.n_alerts("slice") else ""
-    return Banner(status, text + where if len((text + where).split()) <= WORDS else text)
+    return blocks.Banner(status, text + where if len((text + where).split()) <= WORDS else text)
 
 
 def _moved(result: MonitorResult) -> str:
@@ -179,30 +161,27 @@ def metrics_section(result: MonitorResult) -> list[Block]:
     return [Heading("Metrics", finding=finding, matters=result.changes[0].alert), _changes(result)]
 
 
-def _alerts(result: MonitorResult) -> Bullets:
+def _alerts(result: MonitorResult) -> blocks.Bullets:
     """One line each, but for windows: they are red in the chart below, and here only counted."""
     windows = [alert for alert in result.alerts if alert.window]
     counted = windows if len(windows) > 1 else []
     shown = [alert for alert in result.alerts if alert not in counted]
-    lines: list[Text] = [(strong(alert.kind), f" {alert.text}") for alert in shown[:_SHOWN]]
+    lines: list[Text] = [(blocks.strong(alert.kind), f" {alert.text}") for alert in shown[:_SHOWN]]
     if len(shown) > _SHOWN:
         lines.append(f"… and {count_of(len(shown) - _SHOWN, 'more alert')}, in the sections below")
     if counted:
         where = f"{len(counted)} of {count_of(len(result.windows), 'window')}"
-        lines.append((strong("change"), f" in {where}, from {counted[0].window} to {counted[-1].window}"))
-    return Bullets(tuple(lines))
+        lines.append(
+            (blocks.strong("change"), f" in {where}, from {counted[0].window} to {counted[-1].window}")
+        )
+    return blocks.Bullets(tuple(lines))
 
 
 def _changes(result: MonitorResult) -> Table:
     first = result.changes[0]
-    word = (
-        result.raised
-        if first.alert
-        else Badge("too small to matter", "neutral")
-        if first.below_min_drop
-        else Badge("no alert", "good")
-    )
-    axis = axis_of(end for c in result.changes for end in (c.difference.low, c.difference.high))
+    quiet = Badge("too small to matter", "neutral") if first.below_min_drop else Badge("no alert", "good")
+    word = result.raised if first.alert else quiet
+    axis = blocks.axis_of(end for c in result.changes for end in (c.difference.low, c.difference.high))
     difference = Column(f"Difference [{result.interval_name}]", "difference", axis=axis)
     uncorrected = "One test, uncorrected; of the primary metric's, the corrected one decides."
     return table_of(
@@ -287,10 +266,10 @@ def definitions_section(result: MonitorResult) -> list[Block]:
     if result.baseline_sha256:
         digests.append(("baseline", result.baseline_sha256))
     same = "The same queries under the same configuration give this page byte for byte, whatever the order of rows, "
-    resolved = Code(json.dumps(result.config, indent=1, ensure_ascii=False), "json")
+    resolved = blocks.Code(json.dumps(result.config, indent=1, ensure_ascii=False), "json")
     return [
         Heading("Definitions"),
-        Definitions(tuple(items)),
+        blocks.Definitions(tuple(items)),
         Paragraph(f"{same}columns or batches."),
         Table(
             "digests",
@@ -299,5 +278,5 @@ def definitions_section(result: MonitorResult) -> list[Block]:
             tuple(digests),
             sortable=False,
         ),
-        Details("Resolved configuration", (resolved,)),
+        blocks.Details("Resolved configuration", (resolved,)),
     ]

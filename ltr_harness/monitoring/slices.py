@@ -322,9 +322,9 @@ def section(result: MonitorResult) -> list[Block]:
         return [Heading("Slices", finding=finding), Paragraph(text)]
     alerts = result.n_alerts("slice")
     finding = f"{alerts} of {result.n_slice_candidates:,} with an alert"
-    confirmed = any(s.confirmed for s in result.slices)
     hint = "Change beyond the rest's." if against else "Mean against the rest's."
     axis = axis_of(end for s in result.slices for end in (s.excess.low, s.excess.high))
+    excess = Column(f"Excess [{result.interval_name}]", "difference", hint=hint, axis=axis)
     other_half = "The excess on the queries that did not choose it."
     note = (
         f"Chosen by evidence among {count_of(result.n_slice_candidates, 'candidate')}, each found after setting "
@@ -336,20 +336,15 @@ def section(result: MonitorResult) -> list[Block]:
         f"Segments whose {result.primary} {'fell beyond' if against else 'is below'} the rest's.",
         result.slices,
         (Column("Slice", "code"), "predicate"),
-        (
-            Column(f"Excess [{result.interval_name}]", "difference", hint=hint, axis=axis),
-            lambda s: drawn(s.excess, alert=alerts > 0 and s.excess.direction != ""),
-        ),
+        (excess, lambda s: drawn(s.excess, alert=alerts > 0 and s.excess.direction != "")),
         (Column("Queries", "count"), "n_now"),
         (Column("Share", "percent"), "share"),
-        (Column("Before", "metric"), "before") if against else None,
+        (Column("Before", "metric"), "before"),
         (Column("Now", "metric"), "now"),
-        (Column("Rest", "difference", hint="How the other queries changed."), "rest_change")
-        if against
-        else None,
+        (Column("Rest", "difference", hint="How the other queries changed."), "rest_change"),
         (Column("Impact", "difference", hint="Share times excess: points of the overall metric."), "impact"),
         (Column("q", "p", hint="Bonferroni over all candidates of its round."), "q"),
-        (Column("Other half", "difference", hint=other_half), "confirmed") if confirmed else None,
+        (Column("Other half", "difference", hint=other_half), "confirmed"),
         notes=(note,),
     )
     return [Heading("Slices", finding=finding, matters=bool(alerts)), worst]

@@ -11,23 +11,13 @@ import pandas as pd
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.metrics import METRICS
-from ltr_harness.monitoring import arms, change, inputs, labels, parity, slices, summaries, windows
+from ltr_harness.monitoring import arms, change, inputs, labels, parity, queries, slices, summaries, windows
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.history import PastWindow, append_history, history_key, read_history
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import (
-    Ints,
-    column_of,
-    columns_of,
-    digest,
-    places_of,
-    primary_of,
-    queries_of,
-    with_value,
-    without_pages,
-)
+from ltr_harness.monitoring.queries import Ints, column_of, primary_of
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import Found, MonitorResult, Watched
 from ltr_harness.monitoring.stored import is_result, is_run, stored_result, stored_run
@@ -154,7 +144,7 @@ def analysed(
 
 def _alone(found: Evidence, production: pd.DataFrame, counted: Ints) -> Evidence:
     """Without a baseline: slices against the rest, nothing else to test; `counted` (n_counted,)."""
-    now = queries_of(production, counted)
+    now = queries.queries_of(production, counted)
     worst_slices, candidates = (
         slices.slices(Periods(now, now.iloc[:0], found.config), before_exists=False) if len(now) else ([], 0)
     )
@@ -178,8 +168,10 @@ def _compared(
 ) -> Evidence:
     """Production's (n_counted,) queries against its baseline."""
     config = found.config
-    now, before = queries_of(without_pages(production), counted), with_value(without_pages(baseline))
-    places = places_of(production["query_id"], baseline["query_id"])  # once: of millions that takes a while
+    now = queries.queries_of(queries.without_pages(production), counted)
+    before = queries.with_value(queries.without_pages(baseline))
+    # once: of millions that takes a while
+    places = queries.places_of(production["query_id"], baseline["query_id"])
     has_value = ~np.isnan(primary_of(baseline))
     among_kept = np.append(np.where(has_value, np.cumsum(has_value) - 1, -1), -1)
     periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
@@ -189,7 +181,7 @@ def _compared(
         counted, past = counted[kept[counted]], [w for w in past if not w.weekdays & {*apart.tolist()}]
         if not counted.size:
             raise UsageError(notices[0])
-        now = queries_of(without_pages(production), counted)
+        now = queries.queries_of(queries.without_pages(production), counted)
         periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
     _refuse_too_few(periods, production, baseline, cut)
     _refuse_other_seasons(periods)
@@ -203,7 +195,7 @@ def _compared(
     if config.windows.season == "none" and advice is not None:
         notices.append(advice)
     whole = Periods(production, baseline, config, spent, places=places)
-    every = Periods(queries_of(production, kept), baseline, config, places=places[kept])
+    every = Periods(queries.queries_of(production, kept), baseline, config, places=places[kept])
     clicks = config.relevance.from_events or config.propensity is not None
     worst_slices, candidates = slices.slices(tested)
     columns = inputs.compared_columns(periods)
@@ -305,12 +297,12 @@ def _result(
     return MonitorResult(
         **{field.name: getattr(found, field.name) for field in fields(Found)},
         name=config.name,
-        metrics=tuple(columns_of(production, "metric")),
+        metrics=tuple(queries.columns_of(production, "metric")),
         definition=config.definition(),
         relevance=describe(config.relevance),
         config_sha256=config.digest(),
-        production_sha256=digest(production),
-        baseline_sha256=None if baseline is None else digest(baseline),
+        production_sha256=queries.digest(production),
+        baseline_sha256=None if baseline is None else queries.digest(baseline),
         n_queries=len(production),
         n_rows=int(column_of(production, "n_items").sum(dtype=np.int64)),
         baseline_kind=baseline_kind,

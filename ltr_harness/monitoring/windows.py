@@ -295,7 +295,6 @@ def status(window: Window, result: MonitorResult) -> Badge:
 
 
 def _table(result: MonitorResult) -> Table:
-    bounded, running = any(w.bounded for w in result.windows), any(w.running for w in result.windows)
     so_far = "All windows on record up to this one; holds at all times at once."
     return table_of(
         "windows",
@@ -305,15 +304,13 @@ def _table(result: MonitorResult) -> Table:
         (Column("Verdict"), lambda w: status(w, result)),
         (Column("Queries", "count"), "n_defined"),
         (Column(f"{result.primary} [{result.interval_name}]", "metric"), "interval"),
-        (Column("Bounded interval"), lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded) if w.bounded else "")
-        if bounded
-        else None,
+        (Column("Bounded interval"), lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded) if w.bounded else ""),
         (Column("Difference", "difference"), "change"),
         (Column("p corrected", "p", hint=result.family), "p_corrected"),
         (Column("Trailing", "difference", hint="This window and those before it, together."), "trailing"),
         (Column("p corrected ", "p"), "trailing_p_corrected"),
-        (Column("So far", "difference", hint=so_far), "running") if running else None,
-        (Column("p corrected  ", "p"), "running_p_corrected") if running else None,
+        (Column("So far", "difference", hint=so_far), "running"),
+        (Column("p corrected  ", "p"), "running_p_corrected"),
         (Column("At 1", "percent"), "share_one") if any(w.share_one for w in result.windows) else None,
     )
 
