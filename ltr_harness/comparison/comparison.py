@@ -406,7 +406,6 @@ def _ends(comparison: Comparison, low: float, high: float, sign: str) -> str:
 
 
 def _verdict_sentence(comparison: Comparison) -> str:
-    """See `Comparison.verdict`."""
     metric, baseline = comparison.primary, comparison.baseline
     leader = comparison.ranking[0]
     top = comparison.summary(leader)

@@ -169,12 +169,8 @@ class Drift(Part):
     )
 
 
-def _arm(value: Any) -> Any:
-    """An arm's name as the log's column says it, where YAML makes a number or a truth value of it."""
-    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else value
-
-
-ArmName = Annotated[Name, BeforeValidator(_arm)]
+ArmName = Annotated[Name, BeforeValidator(lambda arm: str(arm).lower() if isinstance(arm, int) else arm)]
+"""As the log's column says it, where YAML makes a number or a truth value of it."""
 
 
 class Arms(Part):

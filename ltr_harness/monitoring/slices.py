@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,17 +38,11 @@ class _Column:
     predicates: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
+class _Side(NamedTuple):
     """Oriented values (higher is better) of one period, centred for exact sums."""
 
     values: Floats
     centre: float
-
-    @classmethod
-    def of(cls, values: Floats, sign: float) -> _Side:
-        centre = float(values.mean()) if values.size else 0.0
-        return cls(sign * (values - centre), sign * centre)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +65,17 @@ class _Search:
         return np.arange(len(self.periods.now)), np.arange(len(self.periods.before))
 
 
-def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], int]:
+def slices(periods: Periods) -> tuple[list[Slice], int]:
     """The segments behind a drop, in order of impact, and how many candidates were looked at.
 
     Candidates are values of one column, or of two. Bonferroni over all of them; the smallest p is taken and its queries
     set aside, as its parents and children would be found with it, until nothing is significant.
     """
-    config = periods.config
-    columns = _columns(periods, config, before_exists)
+    config, with_before = periods.config, len(periods.before) > 0
+    columns = _columns(periods, config, with_before)
     if not columns:
         return [], 0
-    search = _Search(periods, columns, _design_effect(periods, before_exists), before_exists)
+    search = _Search(periods, columns, _design_effect(periods, with_before), with_before)
     now, before = search.everything()
     halves = None
     if config.slices.confirm_split:
@@ -116,9 +111,10 @@ class _Candidates:
         periods, sign = search.periods, search.periods.sign
         self._search, self._now, self._before = search, now, before
         ours, theirs = periods.values[0][now], periods.values[1][before]
-        self._sides = [_Side.of(ours, sign), _Side.of(theirs, sign)]
-        if search.paired:
-            self._sides.append(_Side.of(ours - theirs, sign))
+        self._sides = []
+        for values in (ours, theirs, ours - theirs) if search.paired else (ours, theirs):
+            centre = float(values.mean()) if values.size else 0.0
+            self._sides.append(_Side(sign * (values - centre), sign * centre))
         keys, inside = self._cells_with_enough()
         totals = [_sums(np.zeros(side.values.size, np.int64), side.values, 1) for side in self._sides]
         rest = np.stack(totals) - inside
@@ -154,7 +150,6 @@ class _Candidates:
         return keys, np.concatenate(parts, axis=2)
 
     def _test(self) -> None:
-        """Excess, error and p of every candidate."""
         with_before, effect = self._search.with_before, self._search.effect
         mean_in, var_in = _moments(self.inside)
         mean_rest, var_rest = _moments(self.rest)

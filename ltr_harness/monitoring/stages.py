@@ -146,7 +146,7 @@ def _alone(found: Evidence, production: pd.DataFrame, counted: Ints) -> Evidence
     """Without a baseline: slices against the rest, nothing else to test; `counted` (n_counted,)."""
     now = queries.queries_of(production, counted)
     worst_slices, candidates = (
-        slices.slices(Periods(now, now.iloc[:0], found.config), before_exists=False) if len(now) else ([], 0)
+        slices.slices(Periods(now, now.iloc[:0], found.config)) if len(now) else ([], 0)
     )
     return replace(
         found,
@@ -339,7 +339,6 @@ def _about_adjusting(found: Evidence) -> list[str]:
 
 
 def _about_the_rule(config: MonitorConfig) -> list[str]:
-    """What a reader of these grades should know."""
     said = []
     rule, metrics = config.relevance, config.resolved_metrics
     unmoved = all(m.name in METRICS and m.name not in COUNTING_METRICS for m in metrics)

@@ -8,6 +8,7 @@ import hashlib
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -146,7 +147,7 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
     higher = next((m.higher_is_better for r in records if (m := r.metrics.get(r.primary))), True)
     best = (max if higher else min)(means, key=means.__getitem__) if means else None
     reported = _reported(path, records)
-    low, high = (None, None) if reported is None else reported.interval(best, first.primary)
+    low, high = reported.interval(best, first.primary)
     last = min(max(0, *((run.path / RECORD).stat().st_mtime for run in runs)), _LAST_SECOND)
     folds = {fold: test.judgments_fingerprint for fold, test in tests.items()}
     listed = "\n".join(sorted(f"{fold} {one}" for fold, one in folds.items()))
@@ -175,8 +176,8 @@ def _described(path: Path, runs: Sequence[Run], missing: int) -> Experiment:
         missing=missing,
         size=sum(_sizes(path)),
         report=(path / "report" / "report.html").is_file(),
-        outcome=None if reported is None else reported.outcome,
-        headline=None if reported is None else reported.headline or reported.verdict,
+        outcome=reported.outcome,
+        headline=reported.headline or reported.verdict,
     )
 
 
@@ -219,15 +220,14 @@ class _Report(BaseModel):
         return (low, high) if known else (None, None)
 
 
-def _reported(path: Path, records: Sequence[Record]) -> _Report | None:
-    """The experiment's report, where it is one of these very runs."""
-    try:
-        report = read_stored(_Report, path / "report", "report.json")
-    except (OSError, ValueError):
-        return None
+def _reported(path: Path, records: Sequence[Record]) -> _Report:
+    """The experiment's report, where it is one of these very runs; else an empty one."""
     complete = sorted(record.evaluation_identity for record in records if record.status == "complete")
-    found = sorted(str(run.get("evaluation_identity")) for run in report.runs)
-    return report if found == complete else None
+    with suppress(OSError, ValueError):
+        report = read_stored(_Report, path / "report", "report.json")
+        if complete == sorted(str(run.get("evaluation_identity")) for run in report.runs):
+            return report
+    return _Report(summaries=[], runs=[])
 
 
 def _with_changes(found: Sequence[Experiment]) -> tuple[Experiment, ...]:

@@ -215,7 +215,6 @@ DETAIL = blocks.Group("Detail", "What do the splits share, and what is each feat
 
 
 def _card_banner(findings: Sequence[Finding]) -> blocks.Banner:
-    """How many findings there are of each severity, and where."""
     if not findings:
         return blocks.Banner(blocks.Badge("no findings", "good"), "Nothing suspicious found", "Findings")
     counted: Counter[str] = Counter(one.severity for one in findings)
