@@ -186,9 +186,8 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
             return
         booster = json.loads(model.save_config())["learner"]["gradient_booster"]
         asked = dict(stopping.arguments_of_training("xgboost").get("params") or {})
-        dropping = booster.get(
-            "dart_train_param", {}
-        )  # from 3.4 on of gbtree, which DART is a choice of there
+        # from 3.4 on of gbtree, which DART is a choice of there
+        dropping = booster.get("dart_train_param", {})
         if (
             "dart" in (booster["name"], asked.get("booster"))
             or float(dropping.get("rate_drop", 0)) > 0

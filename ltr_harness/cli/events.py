@@ -4,7 +4,6 @@ import logging
 import sys
 import threading
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Annotated, Any, Final, Literal, Self, Union
 
 import click
@@ -222,9 +221,7 @@ class EventStream:
         self.emit(Began(command=self._command, version=__version__))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         logging.getLogger("ltr_harness").handlers[:] = self._replaced
         if came_from_ctrl_c(error):
             self.exit_code = INTERRUPTED

@@ -27,7 +27,7 @@ from pydantic import (
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.search import Section, Seed, TuneConfig, several
-from ltr_harness.errors import Problem, RankerError, UsageError
+from ltr_harness.errors import Problem, RankerError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.metrics.core.presets import PRESETS, SAME_TOOLS
@@ -141,15 +141,7 @@ class References(RootModel[tuple[Reference, ...]]):
     """Published figures of the models, which the report sets beside what is measured here."""
 
 
-def _known_section(name: str) -> str:
-    """Refuses what is no section of the report, with the nearest name and all there are."""
-    if name not in (names := section_catalog.names()):
-        raise UsageError(f"unknown report section {name!r}; {did_you_mean(name, names)}")
-    return name
-
-
-SectionName = Annotated[str, AfterValidator(_known_section)]
-
+SectionName = Annotated[str, AfterValidator(lambda name: section_catalog.known(name))]
 
 MOST_FOLDS = 1000
 

@@ -154,9 +154,7 @@ def name_problems(
         place = f"params.{name}"
         if name not in canonical:
             settable = [known for known in canonical if canonical[known] not in owned]
-            cure = did_you_mean(name, settable).partition(" (known: ")[
-                0
-            ]  # a hundred known ones would bury it
+            cure = did_you_mean(name, settable).partition(" (known: ")[0]  # hundreds would bury it
             if not cure.startswith("did you mean"):
                 cure = "see the library's documentation"
             yield Problem(place, f"{library} has no parameter {name!r} and would ignore it", cure=cure)

@@ -96,7 +96,7 @@ class MetricObjectiveConfig(MetricObjective):
             with warnings.catch_warnings():
                 warnings.simplefilter(
                     "ignore"
-                )  # a scale that is taken from the data is said where it is used
+                )  # of a scale taken from the data, which is said where it is used
                 require_order(self.metric.resolved(facts.judgments), facts.judgments)
         except MetricError as error:
             return [Problem("objective", str(problem)) for problem in error.problems]

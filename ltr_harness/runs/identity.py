@@ -85,8 +85,6 @@ def _digest(value: Mapping[str, Any]) -> str:
 def _plain(value: object) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(value)
-    if isinstance(value, tuple):
-        return list(value)
     raise TypeError(f"{type(value).__name__} cannot be part of an identity")
 
 

@@ -164,9 +164,8 @@ class Record(Stored):
     config: dict[str, Any]  # this model's part of the resolved experiment
     rounds: Count | None = None  # as configured, where no stopping rule decides
     point: SweepPoint | None = None  # of a sweep: the model that was swept, and the options that differ
-    reading: Annotated[dict[str, Any], AfterValidator(_readable)] = Field(
-        default_factory=dict
-    )  # `data` but root
+    # `data` but root
+    reading: Annotated[dict[str, Any], AfterValidator(_readable)] = Field(default_factory=dict)
     tuning: TuningFacts | None = None  # None where the options are as they were written
     threads: int = Field(ge=1, le=4096)
     data: dict[str, SplitFacts]  # "train", "valid", "test"

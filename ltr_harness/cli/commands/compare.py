@@ -132,7 +132,10 @@ def command(gates: tuple[str, ...], junit: Path | None, **given: Any) -> int:
     """
     if junit is not None and not gates:
         raise UsageError("--junit without --fail-if; its test cases are the gates")
-    return _compare(_parsed(gates), junit, **given)
+    from ltr_harness.comparison.gates import parse_gate
+
+    parsed: list[Gate] = all_of([partial(parse_gate, text) for text in gates], UsageError)
+    return _compare(list({gate.text: gate for gate in parsed}.values()), junit, **given)
 
 
 @options.examples("""
@@ -303,13 +306,6 @@ def _weights(text: str) -> dict[str, float]:
             expected = "expected NAME=NUMBER for each data set, such as mq2008=1,web=2"
             raise UsageError(f"--weights {text}; {expected}")
     return weights
-
-
-def _parsed(texts: Sequence[str]) -> list[Gate]:
-    from ltr_harness.comparison.gates import parse_gate
-
-    gates: list[Gate] = all_of([partial(parse_gate, text) for text in texts], UsageError)
-    return list({gate.text: gate for gate in gates}.values())
 
 
 def _refuse_failures(gates: Sequence[CheckedGate]) -> None:
