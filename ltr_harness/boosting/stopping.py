@@ -47,8 +47,7 @@ class StoppingRule:
         delta = self.min_delta
         if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < math.inf:
             problems.append(Problem("min_delta", f"found {delta!r}", "a number >= 0"))
-        if problems:
-            raise UsageError(problems)
+        UsageError.refuse(problems)
 
 
 class Stopper:

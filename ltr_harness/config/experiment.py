@@ -383,8 +383,7 @@ def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
             fields[field] = {**others, name: value}
         else:
             fields[field] = value
-    if problems:
-        raise RankerError(problems)
+    RankerError.refuse(problems)
     try:
         ranker = type(config.ranker).model_validate(fields)
     except ValidationError as error:

@@ -282,8 +282,7 @@ class DaskWorkerPool(WorkerPool):
             if versions.get(name) != version
         ]
         problems += [Problem(worker, text, cure="share its folder") for text in wrong]
-        if problems:
-            raise UsageError(problems)
+        UsageError.refuse(problems)
         self._sees_data[worker] = sees_data
 
     def _data_on(self, worker: str, name: str) -> Any:

@@ -143,8 +143,7 @@ def _refuse_missing(
             origins = {setting.path: setting.origin for setting in settings(source, overrides)}
             place = origins.get(key, "")
             problems += [replace(one, place=f"{place}: {one.place}".lstrip(": ")) for one in error.problems]
-    if problems:
-        raise DataError(list(dict.fromkeys(problems)))
+    DataError.refuse(dict.fromkeys(problems))
 
 
 def prepare(job: Job, accept: Collection[str] = ()) -> Job:
@@ -203,10 +202,10 @@ def run_experiment(
         job = read(config, overrides=overrides, runs=runs, force=force, workers=n_workers, cluster=cluster)
         apart = workers is None and not in_time
         result = run_prepared(prepare(job, accept), fail_fast=fail_fast, progress=listener, apart=apart)
-    if result.failures and on_failure == "raise":
+    if on_failure == "raise":
         failed = [run.record for run in result.failures]
-        raise TrainingError(
-            [Problem(f"{one.model}, {one.fold}, seed {one.seed}", str(one.error)) for one in failed]
+        TrainingError.refuse(
+            Problem(f"{one.model}, {one.fold}, seed {one.seed}", str(one.error)) for one in failed
         )
     return result
 
@@ -217,13 +216,11 @@ def run_prepared(
     """The part of `run_experiment` that trains; without a report where no rows are left to test on."""
     progress = progress or Progress()
     cure = "add --dask ADDRESS or --workers dask:N"
-    problems = [
+    UsageError.refuse(
         Problem(f"models.{name}.data_parallel", "needs a Dask cluster", cure=cure)
         for name, model in job.experiment.models.items()
         if job.cluster is None and getattr(model.ranker, "data_parallel", False)
-    ]
-    if problems:
-        raise UsageError(problems)
+    )
     refuse_errors(job.findings)
     job.folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(job.folder)

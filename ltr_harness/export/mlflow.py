@@ -212,8 +212,7 @@ def _refuse_links(paths: Iterable[Path]) -> None:
             problems.append(Problem(str(path), found, "a file of the run"))
         elif path.exists() and not path.is_file() and not path.is_dir():
             problems.append(Problem(str(path), "is a pipe or a device", "a file of the run"))
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def legal_names(names: Iterable[str]) -> dict[str, str]:

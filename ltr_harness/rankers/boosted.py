@@ -237,8 +237,7 @@ class BoostedRanker(Ranker):
             if bad.size:
                 found = f"feature {name!r} holds {values[bad[0]]:g} ({count_of(bad.size, 'such row')})"
                 problems.append(Problem("categorical", found, "codes 0, 1, 2 …; missing values are fine"))
-        if problems:
-            raise RankerError(problems)
+        RankerError.refuse(problems)
 
     def _columns(self, names: Sequence[str], wanted: Iterable[Name]) -> NDArray[np.int64]:
         place = {name: column for column, name in enumerate(names)}

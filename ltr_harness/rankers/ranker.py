@@ -306,9 +306,7 @@ class Ranker(BaseModel, ABC):
 
     def require(self, training: Training) -> None:
         """Refuse to train what `check` finds fault with."""
-        problems = self.check(Facts.of(training.train, training.stopping is not None))
-        if problems:
-            raise RankerError(problems)
+        RankerError.refuse(self.check(Facts.of(training.train, training.stopping is not None)))
 
 
 def as_matrix(features: ArrayLike, n_features: int) -> NDArray[np.float32]:

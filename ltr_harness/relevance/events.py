@@ -277,5 +277,4 @@ def refuse_unknown_events(
         for name in names
         if strange and not happened.get(name)
     ]
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)

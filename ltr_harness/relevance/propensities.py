@@ -155,8 +155,7 @@ def _measured(path: str, experiment: PropensityLog) -> MeasuredPropensities:
         for what, where in bad.items()
         if where.any()
     ]
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     rows = lists, shown.astype(np.int64), original.astype(np.int64), (clicks > 0).astype(np.float64)
     by_rank, n, how = (_swapped if experiment.design == "swaps" else _shuffled)(path, *rows)
     if len(by_rank) < 2:

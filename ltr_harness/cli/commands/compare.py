@@ -314,8 +314,7 @@ def _refuse_failures(gates: Sequence[CheckedGate]) -> None:
         if not gate.failures:
             say(f"gate passed: {gate.gate}", err=True)
         say_notes(f"gate {gate.gate!r}: {line}" for line in gate.cautions)
-    if problems := [Problem(f"gate {gate.gate!r}", line) for gate in gates for line in gate.failures]:
-        raise GateError(problems)
+    GateError.refuse(Problem(f"gate {gate.gate!r}", line) for gate in gates for line in gate.failures)
 
 
 def _write_ci_files(
