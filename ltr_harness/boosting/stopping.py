@@ -70,13 +70,11 @@ class Stopper:
     def update(self, round_: int, value: float) -> bool:
         """Whether training should stop after this round (1-based); rounds that are not evaluated count too."""
         if math.isnan(value):
-            raise DataError(
-                Problem(
-                    "stopping",
-                    f"{self.rule.metric} is undefined at round {round_}: no query that counts has a relevant document",
-                    "at least one",
-                    "stop on another metric or another set, or give such queries a value: empty=zero",
-                )
+            raise DataError.at(
+                "stopping",
+                f"{self.rule.metric} is undefined at round {round_}: no query that counts has a relevant document",
+                "at least one",
+                "stop on another metric or another set, or give such queries a value: empty=zero",
             )
         if self.best_round == 0 or self._improves(value):
             self.best_round, self.best_value = round_, value

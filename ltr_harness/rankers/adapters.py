@@ -381,12 +381,10 @@ def fixed_threads(library: Any) -> Iterator[None]:
         library.omp_set_dynamic(0)
     except AttributeError:
         if os.environ.get("OMP_DYNAMIC", "").strip().lower() in ("true", "1"):
-            raise TrainingError(
-                Problem(
-                    "OMP_DYNAMIC",
-                    "is set, so OpenMP may train with fewer threads than the run's record has",
-                    cure="unset it",
-                )
+            raise TrainingError.at(
+                "OMP_DYNAMIC",
+                "is set, so OpenMP may train with fewer threads than the run's record has",
+                cure="unset it",
             ) from None
         yield
         return

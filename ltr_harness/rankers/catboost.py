@@ -78,14 +78,11 @@ class CatBoostModel(adapters.TreeModel):
         )
 
     def _split_features(self) -> list[int]:
-        """The column of every split; one split for each level of a symmetric tree. Only CatBoost's JSON says it.
+        """The column of every split; one split for each level of a symmetric tree.
 
         A split on statistics of several categorical features together is a split on each of them.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.json"
-            self.booster.save_model(str(path), format="json")
-            content = json.loads(path.read_text())
+        content = as_json(self.booster)
         about = content["features_info"]
         numeric, coded, statistics = (
             about.get(kind) or [] for kind in ("float_features", "categorical_features", "ctrs")
@@ -130,6 +127,14 @@ def read_booster(path: Path) -> Any:
     except catboost.CatBoostError as problem:
         raise DataError(f"{path}: CatBoost cannot read it: {plain_message(str(problem))}") from problem
     return booster
+
+
+def as_json(booster: Any) -> Any:
+    """The model as CatBoost's JSON has it, which alone says every split."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        booster.save_model(str(path), format="json")
+        return json.loads(path.read_text(encoding="utf-8"))
 
 
 def typed(features: NDArray[np.float32], coded: Sequence[int], names: Sequence[str]) -> Any:

@@ -89,10 +89,8 @@ class Training:
                 raise RankerError(Problem("rounds", f"found {self.rounds}", "at least 1"))
             return self.rounds
         if self.stopping is None:
-            raise RankerError(
-                Problem(
-                    "rounds", "not given, and there is no stopping rule", "one of the two", "add `stopping:`"
-                )
+            raise RankerError.at(
+                "rounds", "not given, and there is no stopping rule", "one of the two", "add `stopping:`"
             )
         return self.stopping.max_rounds
 

@@ -108,12 +108,10 @@ def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:
 def _from_run(file: Path, split: RankingDataset) -> NDArray[np.float64]:
     documents = split.judgments.document_ids
     if documents is None:
-        raise DataError(
-            Problem(
-                str(file),
-                "a TREC run names documents, and the data has no document ids",
-                "data with document ids, or a table with query_id, row and score",
-            )
+        raise DataError.at(
+            file,
+            "a TREC run names documents, and the data has no document ids",
+            "data with document ids, or a table with query_id, row and score",
         )
     run = read_run(file)
     queries = run.queries.values[run.queries.codes].tolist()
@@ -124,12 +122,10 @@ def _from_run(file: Path, split: RankingDataset) -> NDArray[np.float64]:
     without = [row for row, key in enumerate(wanted) if key not in known]
     if without:
         query, document = wanted[without[0]]
-        raise DataError(
-            Problem(
-                str(file),
-                f"{len(without):,} of {count_of(split.n_rows, 'row')} have no score, first in query {query!r}: "
-                f"{document!r}",
-                "a score for every row: leaving rows out would change every metric",
-            )
+        raise DataError.at(
+            file,
+            f"{len(without):,} of {count_of(split.n_rows, 'row')} have no score, first in query {query!r}: "
+            f"{document!r}",
+            "a score for every row: leaving rows out would change every metric",
         )
     return np.array([known[key] for key in wanted])

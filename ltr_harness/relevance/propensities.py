@@ -150,12 +150,11 @@ def _measured(path: str, experiment: PropensityLog) -> MeasuredPropensities:
         f"rows whose {experiment.original} is not an integer from 1 on": ~ranks_good[1],
         f"rows whose {experiment.click} is not a count": ~(clicks >= 0),
     }
-    problems = [
+    DataError.refuse(
         Problem(path, f"{np.count_nonzero(where):,} of {where.size:,} {what}")
         for what, where in bad.items()
         if where.any()
-    ]
-    DataError.refuse(problems)
+    )
     rows = lists, shown.astype(np.int64), original.astype(np.int64), (clicks > 0).astype(np.float64)
     by_rank, n, how = (_swapped if experiment.design == "swaps" else _shuffled)(path, *rows)
     if len(by_rank) < 2:
