@@ -369,7 +369,10 @@ class DataParallelRanker(BoostedRanker):
             with self._failures(OSError):
                 trained = train_across(n_parts, training, self.prepared, train)
             booster, history = self._cut(trained.model, trained.best_round), trained.history
-            notes = self.across_notes(n_parts)
+            notes = [
+                f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
+                "gradients are put together from the parts, so trees differ from those of one machine"
+            ]
         else:
             with fixed_threads(self._native()), self._failures():
                 booster, history, learned = self._train(training, handed, training.max_rounds)
@@ -446,10 +449,3 @@ class DataParallelRanker(BoostedRanker):
     def library_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
         """What else the library cannot do across workers: its name, whether it is asked for, and why not."""
         return []
-
-    def across_notes(self, n_parts: int) -> list[str]:
-        """What a reader must know of a model that was trained across workers."""
-        return [
-            f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
-            "gradients are put together from the parts, so trees differ from those of one machine"
-        ]
