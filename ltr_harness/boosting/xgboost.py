@@ -174,9 +174,8 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         values = {}
         for name, matrix in self._data.items():
             scores = model.predict(matrix, output_margin=True, validate_features=first)
-            if (
-                scores.ndim > 1
-            ):  # of several margins for each row the expected grade, which its probabilities say
+            # of several margins for each row the expected grade, which its probabilities say
+            if scores.ndim > 1:
                 scores = one_per_row(model.predict(matrix, validate_features=False))
             values[name] = self.means(name, scores)
         return self.record(rounds, rounds, values)

@@ -172,27 +172,7 @@ def say_best(
     if ordered[0] != chosen:
         timed(ordered[0], math.inf)
     pair = _paired(entries, metric, chosen, ordered[0])
-    within, best = results[chosen], results[ordered[0]]
-    if as_json:
-        names = ("n", "difference", "ci_low", "ci_high", "p")
-        loss = None if pair is None else {name: getattr(pair, name) for name in names}
-        content = {"metric": str(metric), "budget": limit[0], "documents": limit[1]}
-        say_json({**content, "within": within.as_dict(), "best": best.as_dict(), "paired": loss})
-        return
-    lines = []
-    for name, one in [(f"within {limit[0]}", within), *([] if pair is None else [("best of all", best)])]:
-        took = one.latency
-        rounds, p99 = ("–" if value is None else f"{value:,.0f}" for value in (took.rounds, took.p99))
-        lines.append([name, one.model, rounds, f"{one.mean:z.4f}", f"{took.p50:,.0f}", p99])
-    print_table(["", "model", "rounds", str(metric), "p50, µs", "p99, µs"], lines, left=(0, 1))
-    asked = f"within {limit[0]} for {count_of(documents, 'document')}"
-    say(
-        f"{within} is the best of all and {asked}"
-        if pair is None
-        else f"{within} is the best {asked}: {metric} "
-        f"{pair.difference:+.4f} (95 % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f} over "
-        f"{count_of(pair.n, 'query')}) against the best of all"
-    )
+    _say(metric, limit, results[chosen], results[ordered[0]], pair, as_json)
 
 
 def _entries(paths: Sequence[Path], rows: RankingDataset | None, trust: bool) -> list[_Entry]:
@@ -262,3 +242,33 @@ def _paired(entries: Sequence[_Entry], metric: Metric, chosen: Candidate, best: 
 
     both = {"within": evaluation(chosen), "best": evaluation(best)}
     return compare(both, metrics=[metric], baseline="best").paired("within")
+
+
+def _say(
+    metric: Metric,
+    limit: tuple[str, int],
+    chosen: Result,
+    best: Result,
+    pair: Paired | None,
+    as_json: bool,
+) -> None:
+    if as_json:
+        names = ("n", "difference", "ci_low", "ci_high", "p")
+        loss = None if pair is None else {name: getattr(pair, name) for name in names}
+        content = {"metric": str(metric), "budget": limit[0], "documents": limit[1]}
+        say_json({**content, "within": chosen.as_dict(), "best": best.as_dict(), "paired": loss})
+        return
+    rows = []
+    for name, one in [(f"within {limit[0]}", chosen), *([] if pair is None else [("best of all", best)])]:
+        took = one.latency
+        rounds, p99 = ("–" if value is None else f"{value:,.0f}" for value in (took.rounds, took.p99))
+        rows.append([name, one.model, rounds, f"{one.mean:z.4f}", f"{took.p50:,.0f}", p99])
+    print_table(["", "model", "rounds", str(metric), "p50, µs", "p99, µs"], rows, left=(0, 1))
+    within = f"within {limit[0]} for {count_of(limit[1], 'document')}"
+    say(
+        f"{chosen} is the best of all and {within}"
+        if pair is None
+        else f"{chosen} is the best {within}: {metric} "
+        f"{pair.difference:+.4f} (95 % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f} over "
+        f"{count_of(pair.n, 'query')}) against the best of all"
+    )

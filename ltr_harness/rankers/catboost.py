@@ -33,7 +33,7 @@ from ltr_harness.rankers.objectives import (
     translated,
     translation_problems,
 )
-from ltr_harness.rankers.ranker import VALID, Facts, Training, failures_of, model_file
+from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
 
 _THREADS = re.compile(r'"thread_count":\d+')
 
@@ -311,17 +311,9 @@ class CatBoostRanker(BoostedRanker):
         binding = bind(training.watched, training.valid.judgments)
         features = typed(training.valid.features, booster.get_cat_feature_indices(), booster.feature_names_)
         history: list[Measured] = []
-        for at, means in stages(booster, features, binding, every, training.threads):
-            if at <= before:
-                continue
-            measured = [
-                Measured(at, VALID, name, float(mean))
-                for name, mean in zip(binding.names, means, strict=True)
-            ]
+        for measured in stages(booster, features, binding, stopper, every, training.threads, before):
             history += measured
             training.report(measured)
-            if stopper is not None and stopper.update(at, float(means[0])):
-                break
         return history, trained if stopper is None else stopper.best_round
 
     def _complete(self, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:

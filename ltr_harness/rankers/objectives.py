@@ -94,9 +94,8 @@ class MetricObjectiveConfig(MetricObjective):
             return []
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore"
-                )  # of a scale taken from the data, which is said where it is used
+                # of a scale taken from the data, which is said where it is used
+                warnings.simplefilter("ignore")
                 require_order(self.metric.resolved(facts.judgments), facts.judgments)
         except MetricError as error:
             return [Problem("objective", str(problem)) for problem in error.problems]

@@ -37,9 +37,8 @@ def command(runs: tuple[Path, ...], output: Path | None, formats: str, baseline:
         raise UsageError("several folders; name the report's folder with -o DIR")
     wanted = [part.strip() for part in formats.split(",")]
     if "svg" in wanted or "png" in wanted:
-        threading.Thread(
-            target=warm_up, args=(wanted,), daemon=True
-        ).start()  # while the statistics are computed
+        # while the statistics are computed
+        threading.Thread(target=warm_up, args=(wanted,), daemon=True).start()
     data = stored_data(runs, baseline)
     path = write_report(data, output or runs[0] / "report", wanted)
     show(data)
