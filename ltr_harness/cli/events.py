@@ -19,9 +19,11 @@ from ltr_harness.wording import printable, without_commands
 SCHEMA_VERSION: Final = 1
 
 
-class _Event(BaseModel):
+class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_serialization_defaults_required=True)
 
+
+class _Event(_Part):
     time: AwareDatetime = Field(
         default_factory=lambda: datetime.now(UTC), description="When it happened, UTC."
     )
@@ -43,10 +45,8 @@ class Said(_Event):
     text: str
 
 
-class PlannedRun(BaseModel):
+class PlannedRun(_Part):
     """One model on one fold with one seed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     run: str = Field(description="Name of its folder; the same in all events about it.")
     model: str
@@ -55,10 +55,8 @@ class PlannedRun(BaseModel):
     state: Literal["done", "score again", "train"] = Field(description="The work to do.")
 
 
-class PlannedSearch(BaseModel):
+class PlannedSearch(_Part):
     """The search for a tuned model's options on one fold."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     search: str = Field(description="Name of its folder; the same in all events about it.")
     model: str

@@ -113,7 +113,6 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
     "--fail-if", "gates", multiple=True, metavar="GATE", help="Exit 3 if this holds; several times."
 )
 @options.method()
-@options.strict
 @click.option(
     "--convention",
     metavar="TOOL",
@@ -155,7 +154,6 @@ def command(gates: tuple[str, ...], junit: Path | None, **given: Any) -> int:
 @_baseline
 @_common_queries
 @options.method()
-@options.strict
 @_report
 @_summary
 @options.as_json
@@ -234,7 +232,6 @@ def _compare(
 @_baseline
 @_common_queries
 @options.method()
-@options.strict
 @click.option("--weights", metavar="NAME=N,…", help="Of the data sets in the average.  [default: equal]")
 @_report
 @options.as_json
