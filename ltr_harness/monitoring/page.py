@@ -2,17 +2,15 @@
 
 import json
 import math
-from collections.abc import Collection
 from pathlib import Path
 
 from ltr_harness.catalog import Catalog
-from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.monitoring.arms import sentence
 from ltr_harness.monitoring.result import MonitorResult, drawn, table_of
 from ltr_harness.monitoring.windows import timeline
 from ltr_harness.report import blocks, write_report
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Text
-from ltr_harness.report.sections.definitions import metric_text
+from ltr_harness.report.sections.definitions import metric_items
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import count_of
 
@@ -45,8 +43,6 @@ GROUPS = {
 """Sections of other packages stand in the last."""
 catalog = Catalog("monitor section", MONITOR_SECTIONS, "ltr_harness.monitor_sections")
 
-FORMATS = ("html", "md", "json", "svg")
-
 
 def build_monitor_report(result: MonitorResult) -> blocks.Report:
     """Every section's answer; silent ones are left out, and those of a part that the result has not."""
@@ -67,11 +63,9 @@ def build_monitor_report(result: MonitorResult) -> blocks.Report:
     return blocks.Report(result.name, facts, kept, result.to_json)
 
 
-def write_monitor_report(
-    result: MonitorResult, folder: str | Path, formats: Collection[str] = FORMATS
-) -> Path:
+def write_monitor_report(result: MonitorResult, folder: str | Path) -> Path:
     """``report.html``, ``report.md`` with its ``charts/`` and ``report.json``; equal inputs give equal bytes."""
-    return write_report(build_monitor_report(result), folder, formats)
+    return write_report(build_monitor_report(result), folder, ("html", "md", "json", "svg"))
 
 
 _SHOWN = 8
@@ -155,7 +149,17 @@ def _difference(change: Estimate, result: MonitorResult) -> str:
 def metrics_section(result: MonitorResult) -> list[Block]:
     """Every metric, over all of production."""
     if not result.changes:
-        return [Heading("Metrics", matters=True), _means(result)]
+        n = sum(w.n_defined for w in result.windows)
+        means = table_of(
+            "means",
+            "Production; no baseline was given.",
+            result.metrics,
+            (Column("Metric", "code"), str),
+            (Column("Mean", "metric"), result.mean),
+            (Column("Queries", "count"), lambda _: n),
+            sortable=False,
+        )
+        return [Heading("Metrics", matters=True), means]
     changed = sum(bool(change.difference.direction) for change in result.changes)
     finding = f"{changed} of {len(result.changes)} changed"
     return [Heading("Metrics", finding=finding, matters=result.changes[0].alert), _changes(result)]
@@ -204,19 +208,6 @@ def _changes(result: MonitorResult) -> Table:
     )
 
 
-def _means(result: MonitorResult) -> Table:
-    n = sum(w.n_defined for w in result.windows)
-    return table_of(
-        "means",
-        "Production; no baseline was given.",
-        result.metrics,
-        (Column("Metric", "code"), str),
-        (Column("Mean", "metric"), result.mean),
-        (Column("Queries", "count"), lambda _: n),
-        sortable=False,
-    )
-
-
 def conventions_section(result: MonitorResult) -> list[Block]:
     """What queries without a relevant document do to the mean; silent where there are none."""
     empty = sum(row.n_without_relevant for row in result.conventions)
@@ -247,14 +238,10 @@ _SEASONS = {
 
 
 def definitions_section(result: MonitorResult) -> list[Block]:
-    cutoffs: dict[str, list[int | None]] = {}
-    for metric in result.metrics:
-        base, _, _, k = MetricName.of(metric)
-        cutoffs.setdefault(base, []).append(k)
     matters = f"a {result.alternative} of at least {result.min_drop:g}"
     items: list[tuple[str, tuple[Text, ...]]] = [
         ("relevance", (f"{result.relevance}.",)),
-        *((base, metric_text(base, ks)) for base, ks in cutoffs.items()),
+        *metric_items(result.metrics),
         ("alert", (f"Corrected p at most {result.alpha:g} and {matters}. {result.family}.",)),
         (
             "interval",

@@ -334,21 +334,20 @@ def timeline(result: MonitorResult) -> Chart:
         baseline = result.changes[0].baseline
         layers = [*_baseline_layers(baseline), *layers]
         words += f" The dashed line is the baseline, {baseline.value:.4f}."
-    points = [_point(w, result) for w in result.windows if not math.isnan(w.interval.value)]
+    points = []
+    for w in result.windows:
+        mean, low, high = (round(end, 5) for end in (w.interval.value, w.interval.low, w.interval.high))
+        if not math.isnan(mean):
+            point = {
+                "at": w.start_ns // 1_000_000,
+                "window": w.label,
+                "mean": mean,
+                "state": status(w, result).text,
+            }
+            points.append(point if math.isnan(low) else point | {"low": low, "high": high})
     title = f"{result.primary} by window, {result.interval_name}s"
     title += "; red windows raised an alert, the dashed line is the baseline" if result.changes else ""
     return Chart("windows", title, charts.wide(points, 220, layer=layers), words)
-
-
-def _point(w: Window, result: MonitorResult) -> dict[str, Any]:
-    mean, low, high = (round(end, 5) for end in (w.interval.value, w.interval.low, w.interval.high))
-    point = {
-        "at": w.start_ns // 1_000_000,
-        "window": w.label,
-        "mean": mean,
-        "state": status(w, result).text,
-    }
-    return point if math.isnan(low) else point | {"low": low, "high": high}
 
 
 def _means_layers() -> list[dict[str, Any]]:

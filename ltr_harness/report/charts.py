@@ -106,11 +106,9 @@ def small_multiples(
     *,
     labels: int = 0,
     each: int = 0,
-    own_x: bool = False,
     own_y: bool = False,
 ) -> dict[str, Any]:
     """One panel per model, in the order of the names, all on the same scales."""
-    own = {axis: "independent" for axis, wanted in (("x", own_x), ("y", own_y)) if wanted}
     panels = len({row["model"] for row in rows})
     return spec(
         {
@@ -124,7 +122,7 @@ def small_multiples(
                 "header": {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"},
             },
             "columns": 3,
-            "resolve": {"axis": {"x": "independent"}, "scale": own},
+            "resolve": {"axis": {"x": "independent"}, "scale": {"y": "independent"} if own_y else {}},
             "spec": {**PANEL, **panel},
         }
     )

@@ -194,8 +194,6 @@ def _data_sets_table(across: AcrossDataSets) -> Table:
 
 # ---- data card -----------------------------------------------------------------------------------------
 
-FORMATS = ("html", "md")
-
 
 def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report:
     """What is in the data, the worrying first."""
@@ -226,15 +224,12 @@ def _card_banner(findings: Sequence[Finding]) -> blocks.Banner:
     return blocks.Banner(status, f"{' and '.join(kinds)} in {where}", "Findings")
 
 
-def write_card(page: Report, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def write_card(page: Report, folder: Path) -> list[Path]:
     """Write ``data_card.html`` and ``data_card.md``."""
-    written = []
-    for form in formats:
-        text = html.render(page) if form == "html" else markdown.render(page)
-        path = folder / f"data_card.{form}"
+    files = {folder / "data_card.html": html.render(page), folder / "data_card.md": markdown.render(page)}
+    for path, text in files.items():
         write_whole(path, text)
-        written.append(path)
-    return written
+    return [*files]
 
 
 def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
