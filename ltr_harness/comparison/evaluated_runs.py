@@ -18,7 +18,7 @@ from ltr_harness.wording import html_table, plain_number, text_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr_harness.readers.trec import Qrels, TrecRun
+    from ltr_harness.readers.trec import TrecRun
 
 
 class EvaluatedRuns(dict[str, Evaluation]):
@@ -115,8 +115,11 @@ def evaluate_runs(
     asked = [parse_metric(metric) for metric in given]
     judged = qrels_of(qrels)
     rankings = _named_runs(runs)
-    scaled, notes = _on_scale(asked, judged, max_grade)
-    notes += judged.notes
+    grade = max_grade if max_grade is not None else max(float(judged.grades.max()), 1.0)
+    scaled, notes = [metric.on_scale(grade) for metric in asked], list(judged.notes)
+    if max_grade is None and scaled != asked:
+        top = f"max_grade is {plain_number(grade)}, the largest grade of {judged.path}; max_grade=… sets it"
+        notes = [top, *notes]
     notes += [
         f"{with_tool(text)} is {metric}"
         for text, metric in zip(given, scaled, strict=True)
@@ -153,17 +156,6 @@ def _named_runs(runs: Any) -> dict[str, TrecRun]:
         labels if given else next(chosen for chosen in (own, stems, labels) if len(set(chosen)) == len(read))
     )
     return dict(zip(names, read, strict=True))
-
-
-def _on_scale(
-    metrics: Sequence[Metric], qrels: Qrels, max_grade: float | None
-) -> tuple[list[Metric], list[str]]:
-    grade = max_grade if max_grade is not None else max(float(qrels.grades.max()), 1.0)
-    scaled = [metric.on_scale(grade) for metric in metrics]
-    if max_grade is not None or scaled == list(metrics):
-        return scaled, []
-    note = f"max_grade is {plain_number(grade)}, the largest grade of {qrels.path}; max_grade=… sets it"
-    return scaled, [note]
 
 
 def _over(evaluation: Evaluation) -> str:

@@ -20,6 +20,8 @@ synthetic                           logs with a planted truth
 
 from typing import TYPE_CHECKING, Any
 
+from ltr_harness.catalog import load_target
+
 if TYPE_CHECKING:
     from ltr_harness.monitoring.config import MonitorConfig as MonitorConfig
     from ltr_harness.monitoring.result import MonitorResult as MonitorResult
@@ -36,6 +38,4 @@ __all__ = ["MonitorConfig", "MonitorResult", "monitor"]
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'ltr_harness.monitoring' has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(_WHERE[name]), name)
+    return load_target(f"{_WHERE[name]}:{name}")

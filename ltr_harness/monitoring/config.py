@@ -253,14 +253,8 @@ class MonitorConfig(Part):
     )
     columns: Columns
     relevance: Relevance = Relevance()
-    metrics: Annotated[
-        tuple[MetricField, ...],
-        BeforeValidator(_some),
-        Field(min_length=1),
-    ] = (
-        parse_metric("ndcg@10"),
-        parse_metric("ndcg@3"),
-        parse_metric("mrr@10"),
+    metrics: Annotated[tuple[MetricField, ...], BeforeValidator(_some), Field(min_length=1)] = tuple(
+        map(parse_metric, ("ndcg@10", "ndcg@3", "mrr@10"))
     )
     empty: Literal["skip", "zero", "one"] = Field(
         default="skip",

@@ -168,9 +168,6 @@ def digest(table: pd.DataFrame) -> str:
     )
 
 
-# ---- on disk --------------------------------------------------------------------------------------------
-
-
 def to_arrow(table: pd.DataFrame) -> Any:
     """A `pyarrow.Table` that `from_arrow` reads back."""
     import pyarrow as pa

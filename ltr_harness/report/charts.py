@@ -73,6 +73,13 @@ def model_colour(data: ReportData, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def by_colour(field: str, n: int, **more: Any) -> dict[str, Any]:
+    """Colour by the `n` values of a field, with a legend above."""
+    colours = {"range": [colour_of(at) for at in range(n)]}
+    legend = {"orient": "top", "direction": "horizontal"}
+    return {"field": field, "type": "nominal", "title": None, "scale": colours, "legend": legend, **more}
+
+
 def placed(rows: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     """Rows that know their model's place, to sort by."""
     place = {name: number for number, name in enumerate(names)}
@@ -210,9 +217,6 @@ def histogram(
     return small_multiples(names, rows, panel)
 
 
-# ---- themes ---------------------------------------------------------------------------------------------
-
-
 def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
     """Vega configuration in four colours."""
     label = {"labelColor": muted, "titleColor": muted, "labelFontSize": 11, "titleFontSize": 11}
@@ -263,8 +267,6 @@ def _still(value: Any) -> Any:
         return kept
     return [_still(part) for part in value] if isinstance(value, list) else value
 
-
-# ---- pictures -------------------------------------------------------------------------------------------
 
 _PNG_HEADER = 33
 """Bytes of a PNG's signature and its first chunk, after which text may stand."""

@@ -108,9 +108,6 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-# ---- tables ---------------------------------------------------------------------------------------------
-
-
 def table_views(table: blocks.Table) -> list[list[CellView]]:
     return [
         [
@@ -174,9 +171,6 @@ def scale(axis: tuple[float, float]) -> list[tuple[float, str]]:
 def _minus(text: str) -> str:
     """A minus sign as wide as the plus, so that signed numbers line up; a date keeps its hyphens."""
     return re.sub(r"(?<!\d)-(?=\d)", "−", text)
-
-
-# ---- scripts --------------------------------------------------------------------------------------------
 
 
 @cache

@@ -112,20 +112,13 @@ def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
     ]
     x = charts.quantitative("n", title="n", scale={"type": "log"}, axis={"tickCount": 4})
     y = charts.quantitative("detectable", title=None, scale={"type": "log"})
-    colour = {
-        "field": "power",
-        "type": "nominal",
-        "title": None,
-        "scale": {"range": [charts.colour_of(at) for at in range(len(plans[0].needs))]},
-        "legend": {"orient": "top", "direction": "horizontal"},
-    }
     panel = {
         "layer": [
             charts.layer(
                 {"type": "line", "strokeWidth": 1.75, "point": True},
                 x=x,
                 y=y,
-                color=colour,
+                color=charts.by_colour("power", len(plans[0].needs)),
                 tooltip=charts.tooltip("n", "detectable"),
             ),
             charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": abs(planned.difference)}),

@@ -27,9 +27,6 @@ def section(data: ReportData) -> list[Block]:
     return blocks
 
 
-# ---- training -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Cost:
     """What a model's training and scoring cost."""
@@ -80,9 +77,6 @@ def _cost_table(data: ReportData, costs: Sequence[Cost]) -> Table:
         },
         notes=("Times depend on this machine and its load; trees and leaves do not.",),
     )
-
-
-# ---- serving --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

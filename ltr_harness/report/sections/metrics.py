@@ -127,14 +127,7 @@ def _cutoffs_spec(data: ReportData, pairs: dict[tuple[str, str, int], Paired]) -
         }
         for (model, base, k), pair in pairs.items()
     ]
-    colour = {
-        "field": "metric",
-        "type": "nominal",
-        "title": None,
-        "sort": {"field": "family", "op": "min"},
-        "scale": {"range": [charts.colour_of(at) for at in range(len(families))]},
-        "legend": {"orient": "top", "direction": "horizontal"},
-    }
+    colour = charts.by_colour("metric", len(families), sort={"field": "family", "op": "min"})
     x = {"field": "k", "type": "ordinal", "title": "K", "axis": {"labelAngle": 0}}
     y = charts.quantitative("difference", title="difference", axis={"format": "+.2~f", "tickCount": 5})
     offset = {"field": "family", "type": "ordinal"}  # whiskers of one K beside each other
