@@ -183,8 +183,7 @@ def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], l
             entrants.append(entrant)
     if not entrants and not problems:
         problems = [Problem("", "no model has a complete run", cure=note) for note in notes]
-    if problems:
-        raise NotComparableError(problems)
+    NotComparableError.refuse(problems)
     finished = {
         names[key]: [run.record for run in own if run.record.status == "complete"]
         for key, own in by_model.items()

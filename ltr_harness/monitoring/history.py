@@ -85,8 +85,7 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
             known = best.get(window.number)
             if known is None or (window.seen_until, window.n) > (known.seen_until, known.n):
                 best[window.number] = window
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     return [best[number] for number in sorted(best)]
 
 

@@ -153,8 +153,7 @@ def load_monitor_config(
         raise ConfigError([*problems, *wrong]) from None
     if not problems:  # without its rule, a configuration lacks more than it says
         problems += _rules(config, tree)
-    if problems:
-        raise ConfigError(problems)
+    ConfigError.refuse(problems)
     config._outdated = outdated
     return config
 

@@ -284,8 +284,7 @@ def _refuse_too_few(periods: Periods, production: pd.DataFrame, baseline: pd.Dat
         found = f"{count_of(n, 'query')} {plural('has', n)} a value of {primary} ({why})"
         cure = "lower windows.min_queries to compare all the same"
         problems.append(Problem(which, found, f"at least {least:,}", cure))
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def _result(

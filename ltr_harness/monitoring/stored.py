@@ -96,8 +96,7 @@ def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
     problems += [
         Problem(place, f"has no {name}", expected, cure) for name in metrics if name not in run.per_query
     ]
-    if problems:
-        raise NotComparableError(problems)
+    NotComparableError.refuse(problems)
 
 
 def _queries_of(run: Run, config: MonitorConfig) -> pd.DataFrame:
@@ -129,8 +128,7 @@ def _refuse_differences(place: str, theirs: dict[str, Any], ours: dict[str, Any]
     if theirs.get("ips") != ours["ips"]:
         found = f"has propensity clip {theirs.get('ips')}, production {ours['ips']}"
         problems.append(Problem(place, found, "the same"))
-    if problems:
-        raise NotComparableError(problems)
+    NotComparableError.refuse(problems)
 
 
 def _rule_differences(place: str, before: dict[str, Any], now: dict[str, Any]) -> list[Problem]:
