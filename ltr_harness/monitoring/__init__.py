@@ -8,11 +8,11 @@ config, load                        what the configuration file may say, and how
 reading                             a log, batch by batch or on a cluster, to queries with their metrics
 queries                             the table of queries, and its form on disk
 calendar, periods                   windows of time; production beside its baseline, and the test
-windows, history, change, slices,   the topics: when, how much, where and why; earlier runs' windows
-inputs, labels
+windows, change, slices, inputs,    the topics: when, how much, where and why
+labels
 arms, parity, summaries             what needs no baseline
 result                              what each topic found, and all of it together, as JSON
-verdict, page, stored               exit code 4 and three sentences, the report, the folder
+verdict, page, stored               exit code 4 and three sentences, the report, the folder and history
 stages                              all of it in order
 synthetic                           logs with a planted truth
 ==================================  ====================================================================

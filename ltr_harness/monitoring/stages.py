@@ -11,16 +11,26 @@ import pandas as pd
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.metrics import METRICS
-from ltr_harness.monitoring import arms, change, inputs, labels, parity, queries, slices, summaries, windows
+from ltr_harness.monitoring import (
+    arms,
+    change,
+    inputs,
+    labels,
+    parity,
+    queries,
+    slices,
+    stored,
+    summaries,
+    windows,
+)
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
-from ltr_harness.monitoring.history import PastWindow, append_history, history_key, read_history
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import Ints, column_of, primary_of
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import Found, MonitorResult, Watched
-from ltr_harness.monitoring.stored import is_result, is_run, stored_result, stored_run
+from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.monitoring.verdict import Evidence, alerts_of, verdict_of
 from ltr_harness.relevance.grades import describe
 from ltr_harness.relevance.propensities import estimated
@@ -85,10 +95,10 @@ def _baseline(
 ) -> tuple[pd.DataFrame, str, tuple[LogFinding, ...]]:
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
-        if is_result(path):
-            return stored_result(path, config), "an earlier result of monitor", ()
-        if is_run(path):
-            return stored_run(path, config), "a run of this harness", ()
+        if stored.is_result(path):
+            return stored.stored_result(path, config), "an earlier result of monitor", ()
+        if stored.is_run(path):
+            return stored.stored_run(path, config), "a run of this harness", ()
     plain = config.model_copy(update={"arms": None, "parity": None})  # they are production's
     table, findings, _ = read_log(source, plain, "baseline", dask)
     return table, "a log", findings
@@ -110,8 +120,8 @@ def analysed(
         season = f"windows.season {config.windows.season}"
         raise UsageError(f"{season} needs a baseline with timestamps; set season: none")
     whole_cut = cut(time, len(production), config)
-    key = history_key(config)
-    past = [] if history is None else read_history(history, key)
+    key = stored.history_key(config)
+    past = [] if history is None else stored.read_history(history, key)
     past = [w for w in past if w.number < whole_cut.number[0]]
     lost = labels.orphans_by_window(orphans, whole_cut, config)
     found = Evidence(
@@ -138,7 +148,7 @@ def analysed(
     )
     result = _result(production, baseline, baseline_kind, found)
     if history is not None and time is not None:
-        append_history(history, key, found.windows, whole_cut.until)
+        stored.append_history(history, key, found.windows, whole_cut.until)
     return Watched(result, config, production, baseline)
 
 

@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from ltr_harness.errors import ConfigError, UsageError
-from ltr_harness.monitoring.history import PastWindow
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import concatenated
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
+from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.two_samples import Codes
 
@@ -262,8 +262,8 @@ def test_nightly_runs_with_a_season_alarm_as_seldom_as_without(query_table: Tabl
 
 
 def test_a_past_window_of_an_earlier_version_has_its_weekday(query_table: Table) -> None:
-    from ltr_harness.monitoring.history import with_past
     from ltr_harness.monitoring.periods import Periods
+    from ltr_harness.monitoring.windows import with_past
 
     config = load_monitor_config(
         {

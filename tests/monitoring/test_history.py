@@ -15,11 +15,10 @@ import yaml
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.change import _season_p
-from ltr_harness.monitoring.history import PastWindow, append_history, read_history
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import Window
 from ltr_harness.monitoring.stages import watch
-from ltr_harness.monitoring.stored import write_tables
+from ltr_harness.monitoring.stored import PastWindow, append_history, read_history, write_tables
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.windows import _spent, last_look, share_to_spend
 from ltr_harness.stats.two_samples import Estimate

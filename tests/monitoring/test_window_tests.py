@@ -11,11 +11,11 @@ import pytest
 
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.history import PastWindow
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import with_value
 from ltr_harness.monitoring.result import Change, Window
+from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.monitoring.windows import (
     OF_ALPHA,
     _bounded,
