@@ -56,20 +56,24 @@ class Catalog:
         """All names, built in and installed, sorted."""
         return sorted({*self.table, *installed_names(self.entry_point_group)})
 
+    def known(self, name: str, error: type[UsageError] = UsageError) -> str:
+        """The name, if there is one; the error has the nearest and all there are."""
+        if name not in (names := self.names()):
+            raise error(f"unknown {self.family} {name!r}; {did_you_mean(name, names, self._synonyms)}")
+        return name
+
     def load(self, name: str, error: type[UsageError] = UsageError) -> Any:
         """The object behind a name, or behind ``path/to/file.py:Attribute``."""
         if name in self.table:
             return load_target(self.table[name])
-        installed = installed_names(self.entry_point_group)
         if is_own_file(name):
             target = load_own_file(name, error)
-        elif name in installed:
+        else:
+            installed = installed_names(self.entry_point_group)[self.known(name, error)]
             try:
-                target = installed[name].load()
+                target = installed.load()
             except Exception as problem:
                 raise error(f"{name}: cannot be imported: {type(problem).__name__}: {problem}") from problem
-        else:
-            raise error(f"unknown {self.family} {name!r}; {did_you_mean(name, self.names(), self._synonyms)}")
         if self._base:
             self._require_family(target, name.rpartition(":")[0] or name, error)
         return target

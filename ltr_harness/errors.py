@@ -70,6 +70,12 @@ class HarnessError(Exception):
         """The error of one problem, at a place such as a path; see `Problem`."""
         return cls(Problem(str(place), found, expected, cure))
 
+    @classmethod
+    def refuse(cls, problems: Iterable[Problem]) -> None:
+        """Raise the error of these problems, where there are any."""
+        if found := list(problems):
+            raise cls(found)
+
     def __reduce__(self) -> tuple[type, tuple[Sequence[Problem]]]:
         # Errors cross process boundaries; the default would rebuild them from the text.
         return type(self), (self.problems,)
@@ -156,6 +162,5 @@ def all_of(calls: Iterable[Callable[[], Any]], kind: type[HarnessError] = DataEr
             values.append(call())
         except kind as error:
             problems += error.problems
-    if problems:
-        raise kind(problems)
+    kind.refuse(problems)
     return values

@@ -10,11 +10,11 @@ one, and gives the model that stopping would have given: a stage does not depend
 without `eval_set`, or with ``use_best_model=False``: otherwise CatBoost cuts the model by its own metric first.
 """
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
 from ltr_harness.boosting.watching import BoundMetrics, Measured, distinct_metrics, expected_grade
@@ -72,27 +72,31 @@ def best_round(
     binding = bind(distinct, judgments)
     rule = StoppingRule(binding.metrics[0], trained if patience is None else patience, every=every)
     stopper = Stopper(rule)
-    history: list[Measured] = []
-    for round_, means in stages(model, pool, binding, every, threads):
-        history += [
-            Measured(round_, "valid", name, value)
-            for name, value in zip(binding.names, means.tolist(), strict=True)
-        ]
-        if stopper.update(round_, float(means[0])):
-            break
+    history = list(itertools.chain(*stages(model, pool, binding, stopper, every, threads)))
     return BestRound(stopper.best_round, stopper.best_value, history)
 
 
 def stages(
-    model: Any, data: Any, bound: BoundMetrics, every: int, threads: int
-) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Each `every`-th round and the last, with the metrics' means float64 (n_metrics,) after it."""
+    model: Any,
+    data: Any,
+    bound: BoundMetrics,
+    stopper: Stopper | None,
+    every: int,
+    threads: int,
+    before: int = 0,
+) -> Iterator[list[Measured]]:
+    """Measurements of each `every`-th round and the last, to where the rule stops; the first rounds are left out."""
     grades = list(model.classes_)
     kind = {"prediction_type": "Probability"} if grades else {}  # of others raw
     staged = model.staged_predict(data, eval_period=every, thread_count=threads, **kind)
     for number, found in enumerate(staged, start=1):
-        scores = expected_grade(found, grades) if grades else found
-        yield min(number * every, model.tree_count_), bound.means(scores)
+        round_ = min(number * every, model.tree_count_)
+        if round_ <= before:
+            continue
+        means = bound.means(expected_grade(found, grades) if grades else found).tolist()
+        yield [Measured(round_, "valid", name, value) for name, value in zip(bound.names, means, strict=True)]
+        if stopper is not None and stopper.update(round_, means[0]):
+            return
 
 
 def judgments_of(pool: Any) -> Judgments:

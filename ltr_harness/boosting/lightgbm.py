@@ -83,7 +83,8 @@ class StopEarly(AfterRound):
         is_last = attempt == env.end_iteration
         if not is_last and attempt % self._rule.every:
             return
-        stop = self._stopper.update(attempt, self._value(env))
+        value = next(float(result[2]) for result in env.evaluation_result_list if self._is_ours(result))
+        stop = self._stopper.update(attempt, value)
         if self._stopper.best_round == attempt:
             self.best_round = rounds_of(env)
             self._best_results = env.evaluation_result_list
@@ -126,9 +127,6 @@ class StopEarly(AfterRound):
             f"{own if str(self._rule.metric) in reported else ''}"
             f"expected feval=feval({str(self._rule.metric)!r}, …) and the parameter metric='None'"
         )
-
-    def _value(self, env: Any) -> float:
-        return next(float(result[2]) for result in env.evaluation_result_list if self._is_ours(result))
 
     def _is_ours(self, result: Any) -> bool:
         name = result[1]

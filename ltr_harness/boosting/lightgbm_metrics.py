@@ -11,7 +11,7 @@ from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective
 from ltr_harness.boosting.watching import MetricsPerSet, OfSets, one_per_row
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import Binding, Metric
+from ltr_harness.metrics import Binding, Metric, parse_metric
 
 
 def judgments_of(dataset: Any) -> Judgments:
@@ -167,7 +167,7 @@ def objective(
         >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
         (1, [0.1247, 0.1663, 0.0416])
     """
-    made = MetricObjective.of(metric, truncation_level, sigma, norm, weighting)
+    made = MetricObjective(parse_metric(metric), truncation_level, sigma, norm, weighting)
     return LightGBMObjective(made, threads, judgments)
 
 

@@ -4,11 +4,15 @@ import inspect
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric
+
+
+def _rounds(default: int, description: str) -> Any:
+    return field(default=default, metadata={"description": description, "ge": 1})
 
 
 @dataclass(frozen=True)
@@ -26,26 +30,24 @@ class StoppingRule:
     """
 
     metric: Metric
-    patience: int = 50  # rounds without improvement after which training stops, >= 1
-    min_delta: float = 0.0  # smallest gain over the best value that counts, >= 0
-    every: int = 1  # each `every`-th round is evaluated, and the last; >= 1
-    max_rounds: int = 2000  # training ends here at the latest, >= 1
+    patience: int = _rounds(50, "Rounds without improvement before training stops.")  # makes a field
+    min_delta: float = field(
+        default=0.0,
+        metadata={"description": "An improvement is more than this.", "ge": 0, "allow_inf_nan": False},
+    )
+    every: int = _rounds(1, "Evaluate each n-th round only.")  # and the last
+    max_rounds: int = _rounds(2000, "Train at most this many rounds.")
 
     def __post_init__(self) -> None:
         problems = [
             Problem(name, f"found {value!r}", "an integer >= 1")
-            for name, value in [
-                ("patience", self.patience),
-                ("every", self.every),
-                ("max_rounds", self.max_rounds),
-            ]
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1
+            for name in ("patience", "every", "max_rounds")
+            if not isinstance(value := getattr(self, name), int) or isinstance(value, bool) or value < 1
         ]
         delta = self.min_delta
         if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < math.inf:
             problems.append(Problem("min_delta", f"found {delta!r}", "a number >= 0"))
-        if problems:
-            raise UsageError(problems)
+        UsageError.refuse(problems)
 
 
 class Stopper:
@@ -68,13 +70,11 @@ class Stopper:
     def update(self, round_: int, value: float) -> bool:
         """Whether training should stop after this round (1-based); rounds that are not evaluated count too."""
         if math.isnan(value):
-            raise DataError(
-                Problem(
-                    "stopping",
-                    f"{self.rule.metric} is undefined at round {round_}: no query that counts has a relevant document",
-                    "at least one",
-                    "stop on another metric or another set, or give such queries a value: empty=zero",
-                )
+            raise DataError.at(
+                "stopping",
+                f"{self.rule.metric} is undefined at round {round_}: no query that counts has a relevant document",
+                "at least one",
+                "stop on another metric or another set, or give such queries a value: empty=zero",
             )
         if self.best_round == 0 or self._improves(value):
             self.best_round, self.best_value = round_, value

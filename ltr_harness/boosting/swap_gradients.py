@@ -19,7 +19,7 @@ import itertools
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
@@ -30,7 +30,7 @@ from ltr_harness.compiled import compiled, compiled_vectorized
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, check_scores
-from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core import RowRanker, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
 from ltr_harness.wording import count_of
@@ -38,7 +38,7 @@ from ltr_harness.wording import count_of
 Weighting = Literal["swap", "ndcg_loss2++"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class MetricObjective:
     """A metric with `Metric.swap_change` as LambdaMART's objective; `swap_gradients` has the formulas.
 
@@ -52,10 +52,26 @@ class MetricObjective:
     """
 
     metric: Metric
-    truncation_level: int = 30  # pairs with a row within this many ranks count; the metric's cutoff bounds it
-    sigma: float = 1.0  # steepness of the logistic function, > 0
-    norm: bool = True  # LightGBM's `lambdarank_norm`: pairs by the distance of their scores, queries by their gradients
-    weighting: Weighting = "swap"
+    truncation_level: int = field(
+        default=30,
+        metadata={
+            "ge": 1,
+            "description": "Pairs with a row within this many ranks count; the metric's K bounds it.",
+        },
+    )
+    sigma: float = field(
+        default=1.0,
+        metadata={"gt": 0, "allow_inf_nan": False, "description": "Steepness of the logistic function."},
+    )
+    norm: bool = field(
+        default=True, metadata={"description": "As LightGBM's lambdarank_norm, in either library."}
+    )
+    weighting: Weighting = field(
+        default="swap",
+        metadata={
+            "description": "By how much the metric changes; ndcg_loss2++ (LambdaLoss) for ndcg and dcg alone."
+        },
+    )
 
     def __post_init__(self) -> None:
         if not self.metric.has_swap_change:
@@ -77,15 +93,6 @@ class MetricObjective:
                 f"weighting=ndcg_loss2++ with {self.metric}; expected dcg or ndcg with discount "
                 f"{' or '.join(NAMED_DISCOUNTS)}"
             )
-
-    @classmethod
-    def of(
-        cls, metric: Metric | str, truncation_level: int, sigma: float, norm: bool, weighting: Weighting
-    ) -> Self:
-        parsed = parse_metric(metric)
-        return cls(
-            metric=parsed, truncation_level=truncation_level, sigma=sigma, norm=norm, weighting=weighting
-        )
 
     def resolved(self, judgments: Judgments) -> Self:
         """The same, with everything fixed that the metric takes from the data."""

@@ -183,9 +183,8 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         values = {}
         for name, matrix in self._data.items():
             scores = model.predict(matrix, output_margin=True, validate_features=first)
-            if (
-                scores.ndim > 1
-            ):  # of several margins for each row the expected grade, which its probabilities say
+            # of several margins for each row the expected grade, which its probabilities say
+            if scores.ndim > 1:
                 scores = one_per_row(model.predict(matrix, validate_features=False))
             values[name] = self.means(name, scores)
         return self.record(rounds, rounds, values)
@@ -195,9 +194,8 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
             return
         booster = json.loads(model.save_config())["learner"]["gradient_booster"]
         asked = dict(stopping.arguments_of_training("xgboost").get("params") or {})
-        dropping = booster.get(
-            "dart_train_param", {}
-        )  # from 3.4 on of gbtree, which DART is a choice of there
+        # from 3.4 on of gbtree, which DART is a choice of there
+        dropping = booster.get("dart_train_param", {})
         if (
             "dart" in (booster["name"], asked.get("booster"))
             or float(dropping.get("rate_drop", 0)) > 0

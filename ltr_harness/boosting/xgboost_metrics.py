@@ -22,7 +22,7 @@ from ltr_harness.boosting.watching import (
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.metrics import Binding, Metric, bind
+from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.wording import count_of
 
 
@@ -162,7 +162,7 @@ def objective(
         >>> int(gradient.argmin()), hessian.astype(float).round(4).tolist()
         (1, [0.1247, 0.1663, 0.0416])
     """
-    made = MetricObjective.of(metric, truncation_level, sigma, norm, weighting)
+    made = MetricObjective(parse_metric(metric), truncation_level, sigma, norm, weighting)
     return XGBoostObjective(made, threads, judgments)
 
 

@@ -45,8 +45,7 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
             notes.append(f"{path} is not a run and is skipped")
         else:
             paths.append(path)
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     if not paths:
         raise DataError(f"no run among {', '.join(inputs)}")
     return list(dict.fromkeys(paths)), notes
@@ -69,10 +68,8 @@ class ComparedInputs:
         by_folder = {path: runs for path, runs in runs_in.items() if runs}
         others = [path for path in paths if path not in by_folder]
         files = [path for path in others if saved_at(path) is None]  # what is left as a path, `compare` reads
-        empty = [path for path in files if path.is_dir()]
-        if empty:
-            expected = "a run folder, a folder of them, or a report's"
-            raise DataError([Problem(str(path), "contains no run", expected) for path in empty])
+        expected = "a run folder, a folder of them, or a report's"
+        DataError.refuse(Problem(str(path), "contains no run", expected) for path in files if path.is_dir())
         self._paths = paths
         self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]
         self.title = (
@@ -215,5 +212,4 @@ class ComparedInputs:
             )
         found = "is neither a run folder nor a table"
         expected = "--data FILE for scores, or --qrels FILE for TREC runs"
-        if unknown := [path for path in files if path.suffix not in TABLES]:
-            raise UsageError([Problem(str(path), found, expected) for path in unknown])
+        UsageError.refuse(Problem(str(path), found, expected) for path in files if path.suffix not in TABLES)

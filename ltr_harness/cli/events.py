@@ -4,7 +4,6 @@ import logging
 import sys
 import threading
 from datetime import UTC, datetime
-from types import TracebackType
 from typing import Annotated, Any, Final, Literal, Self, Union
 
 import click
@@ -20,9 +19,11 @@ from ltr_harness.wording import printable, without_commands
 SCHEMA_VERSION: Final = 1
 
 
-class _Event(BaseModel):
+class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, json_schema_serialization_defaults_required=True)
 
+
+class _Event(_Part):
     time: AwareDatetime = Field(
         default_factory=lambda: datetime.now(UTC), description="When it happened, UTC."
     )
@@ -44,10 +45,8 @@ class Said(_Event):
     text: str
 
 
-class PlannedRun(BaseModel):
+class PlannedRun(_Part):
     """One model on one fold with one seed."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     run: str = Field(description="Name of its folder; the same in all events about it.")
     model: str
@@ -56,10 +55,8 @@ class PlannedRun(BaseModel):
     state: Literal["done", "score again", "train"] = Field(description="The work to do.")
 
 
-class PlannedSearch(BaseModel):
+class PlannedSearch(_Part):
     """The search for a tuned model's options on one fold."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     search: str = Field(description="Name of its folder; the same in all events about it.")
     model: str
@@ -222,9 +219,7 @@ class EventStream:
         self.emit(Began(command=self._command, version=__version__))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         logging.getLogger("ltr_harness").handlers[:] = self._replaced
         if came_from_ctrl_c(error):
             self.exit_code = INTERRUPTED

@@ -180,10 +180,19 @@ def written(name: str) -> str:
     return _WRITTEN.get(name, f"--{name.replace('_', '-')}")
 
 
+_strict = click.option(
+    "--strict",
+    is_flag=True,
+    help="As --test bounded: for gates that decide money. It holds in every world, and its price is queries: "
+    "thousands, where the default needs hundreds.",
+)
+
+
 def method(*names: str) -> Callable[[F], F]:
-    """An option for each field of `Method`, in its order, or for some; `taken_method` puts their values together."""
+    """An option for each field of `Method`, in its order, and --strict, or for some fields; see `taken_method`."""
 
     def add(command: F) -> F:
+        command = command if names else _strict(command)
         for option in reversed(dataclasses.fields(Method)):
             if names and option.name not in names:
                 continue
@@ -210,14 +219,6 @@ no_ledger = click.option(
     "--no-ledger",
     is_flag=True,
     help="Do not count this comparison in looks.jsonl, which says how often these test queries decided.",
-)
-
-
-strict = click.option(
-    "--strict",
-    is_flag=True,
-    help="As --test bounded: for gates that decide money. It holds in every world, and its price is queries: "
-    "thousands, where the default needs hundreds.",
 )
 
 

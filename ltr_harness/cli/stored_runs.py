@@ -16,7 +16,6 @@ from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.record import MetricSummary, Record
-from ltr_harness.wording import none_if_undefined
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,14 +110,8 @@ def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: di
         at = {str(query): i for i, query in enumerate(evaluation.query_ids.tolist())}
         order = [at[str(query)] for query in frame["query_id"].tolist()]
         for name in evaluation.metrics:
-            one = evaluation[name]
-            values[name] = one.per_query[order]
-            summaries[name] = MetricSummary(
-                mean=none_if_undefined(one.mean),
-                n_queries=one.n_queries,
-                n_undefined=one.n_undefined,
-                higher_is_better=one.metric.higher_is_better,
-            )
+            values[name] = evaluation[name].per_query[order]
+            summaries[name] = MetricSummary.of(evaluation[name])
             added[name] = None
     # one order of metrics whatever was stored: runs of one model must have the same
     columns = {name: values[name] for name in sorted(values)}

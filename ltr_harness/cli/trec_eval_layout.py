@@ -184,9 +184,8 @@ def _measures(
     for name, printed in metrics.items():
         if name in COUNTS:
             summed = None
-            if (
-                complete and name == "num_rel"
-            ):  # with -c, trec_eval counts all that is relevant, whatever -l says
+            # with -c, trec_eval counts all that is relevant, whatever -l says
+            if complete and name == "num_rel":
                 summed = _count(name, scored, scored.judgments.labels > 0)
             yield Measure(name, _count(name, scored, is_relevant), "sum", summed)
         elif name == "11pt_avg" and levels is not None:

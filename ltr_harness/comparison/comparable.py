@@ -63,8 +63,7 @@ def differences(entrants: Sequence[Entrant], metrics: Iterable[str] | None = Non
 def require_comparable(entrants: Sequence[Entrant], metrics: Iterable[str] | None = None) -> None:
     """Raises NotComparableError with the whole list of `differences`, if there is one."""
     problems = differences(entrants, metrics)
-    if problems:
-        raise NotComparableError(problems)
+    NotComparableError.refuse(problems)
 
 
 def require_finite(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
@@ -79,8 +78,7 @@ def require_finite(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
                 found = f"{metric} of query {str(query)!r} is infinite{more}"
                 expected = "a finite number, or an empty field where the metric is undefined"
                 problems.append(Problem(entrant.name, found, expected))
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def require_bounds(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
@@ -95,8 +93,7 @@ def require_bounds(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
         for metric in metrics
         if not np.isfinite(value_bounds(entrants, metric)).all()
     ]
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def require_means(method: Method, where: str, *, units: bool = True) -> None:
@@ -108,8 +105,7 @@ def require_means(method: Method, where: str, *, units: bool = True) -> None:
         problems.append(Problem("margin", f"equivalence {where}", "no margin"))
     if method.unit is not None and not units:
         problems.append(Problem("unit", f"{method.unit!r} {where}", "no unit"))
-    if problems:
-        raise UsageError(problems)
+    UsageError.refuse(problems)
 
 
 def common_queries(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str]]:

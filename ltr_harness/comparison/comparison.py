@@ -391,12 +391,9 @@ def _headline(comparison: Comparison) -> Headline:
         ends = _ends(comparison, equivalent.ci_low, equivalent.ci_high, "+")
         text = f"{equivalent.model} is equivalent to {baseline}: {equivalent.difference:+z.4f}{ends}"
         return Headline("equivalent", text)
-    closest = pairs[0]
+    closest, lead = pairs[0], _lead_of(comparison, pairs[0])
     if len(pairs) == 1:
-        return Headline(
-            "worse", f"{closest.model} is worse than {baseline} by {_lead_of(comparison, closest)}"
-        )
-    lead = _lead_of(comparison, closest)
+        return Headline("worse", f"{closest.model} is worse than {baseline} by {lead}")
     return Headline("worse", f"All others are worse than {baseline}; the closest, {closest.model}, by {lead}")
 
 
@@ -425,7 +422,6 @@ def _ends(comparison: Comparison, low: float, high: float, sign: str) -> str:
 
 
 def _verdict_sentence(comparison: Comparison) -> str:
-    """See `Comparison.verdict`."""
     metric, baseline = comparison.primary, comparison.baseline
     leader = comparison.ranking[0]
     top = comparison.summary(leader)

@@ -179,8 +179,7 @@ def _check(comparisons: Mapping[str, Comparison]) -> None:
         if same_queries and np.array_equal(values[before], values[again], equal_nan=True):
             found = f"is {before} again: the same queries and values"
             problems.append(Problem(again, found, "each data set once"))
-    if problems:
-        raise NotComparableError(problems)
+    NotComparableError.refuse(problems)
     require_means(first.method, "over several data sets")
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.comparison.cautions import budget_notes
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import Entrant, text_ids
 from ltr_harness.errors import NotComparableError, Problem
 from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from ltr_harness.runs import Run
     from ltr_harness.runs.record import Record
 
 
@@ -143,22 +142,13 @@ def _means(rows: NDArray[np.float64], place: NDArray[np.int64], n: int) -> NDArr
         return np.asarray(sums / counts)
 
 
-class RunLike(Protocol):
-    """What is needed of a run: `ltr_harness.runs.Run`."""
-
-    @property
-    def record(self) -> Record: ...
-    @property
-    def per_query(self) -> pd.DataFrame: ...
-
-
-def entrants_from_runs(runs: Sequence[RunLike]) -> tuple[list[Entrant], list[str], list[str]]:
+def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], list[str]]:
     """The models behind the runs in order of appearance, the distinct primary metrics of the runs, and notes.
 
     Of the runs of one model in one experiment seeds become replicates and folds are pooled; the notes say what is
     missing or repeated, and runs that contradict each other are refused.
     """
-    by_model: dict[tuple[str, str], list[RunLike]] = defaultdict(list)
+    by_model: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         by_model[run.record.experiment, run.record.model].append(run)
     models = [model for _, model in by_model]
@@ -194,8 +184,7 @@ def entrants_from_runs(runs: Sequence[RunLike]) -> tuple[list[Entrant], list[str
             entrants.append(entrant)
     if not entrants and not problems:
         problems = [Problem("", "no model has a complete run", cure=note) for note in notes]
-    if problems:
-        raise NotComparableError(problems)
+    NotComparableError.refuse(problems)
     finished = {
         names[key]: [run.record for run in own if run.record.status == "complete"]
         for key, own in by_model.items()
@@ -233,9 +222,9 @@ class _Model:
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
-    def pool(self, runs: Sequence[RunLike]) -> Entrant | None:
+    def pool(self, runs: Sequence[Run]) -> Entrant | None:
         """One entrant, or None where nothing complete remains; notes and problems say why."""
-        complete: dict[int, dict[str, RunLike]] = defaultdict(dict)
+        complete: dict[int, dict[str, Run]] = defaultdict(dict)
         for run in runs:
             record = run.record
             if record.status == "failed":
@@ -244,8 +233,17 @@ class _Model:
                 )
                 continue
             known = complete[record.seed].setdefault(record.fold, run)
-            if known is not run:
-                self._same_place(known.record, record)
+            if known is run:
+                continue
+            first = known.record
+            if (first.identity, first.evaluation_identity) == (record.identity, record.evaluation_identity):
+                self.notes.append(f"{self.name}: {_where(record)} was given twice and counts once")
+            else:
+                self._refuse(
+                    f"two different runs of {_where(record)} (identities {first.identity} and {record.identity})",
+                    "one run for each fold and seed",
+                    "leave out the folder of the older one",
+                )
         self._check_one_configuration(runs)
         if self.problems:
             return None
@@ -269,17 +267,7 @@ class _Model:
             )
         return self._stack(replicates, deterministic)
 
-    def _same_place(self, known: Record, record: Record) -> None:
-        if (known.identity, known.evaluation_identity) == (record.identity, record.evaluation_identity):
-            self.notes.append(f"{self.name}: {_where(record)} was given twice and counts once")
-            return
-        self._refuse(
-            f"two different runs of {_where(record)} (identities {known.identity} and {record.identity})",
-            "one run for each fold and seed",
-            "leave out the folder of the older one",
-        )
-
-    def _check_one_configuration(self, runs: Sequence[RunLike]) -> None:
+    def _check_one_configuration(self, runs: Sequence[Run]) -> None:
         first, *others = [run.record for run in runs if run.record.status == "complete"] or [runs[0].record]
         for record in others:
             if configuration(record) != configuration(first):
@@ -302,7 +290,7 @@ class _Model:
     def _refuse(self, found: str, expected: str, cure: str = "") -> None:
         self.problems.append(Problem(self.name, found, expected, cure))
 
-    def _whole_replicates(self, complete: dict[int, dict[str, RunLike]]) -> dict[int, list[RunLike]]:
+    def _whole_replicates(self, complete: dict[int, dict[str, Run]]) -> dict[int, list[Run]]:
         whole = {}
         for seed in sorted(complete):
             lacking = [fold for fold in self.folds if fold not in complete[seed]]
@@ -314,10 +302,10 @@ class _Model:
                 whole[seed] = [complete[seed][fold] for fold in self.folds]
         return whole
 
-    def _stack(self, replicates: dict[int, list[RunLike]], deterministic: bool) -> Entrant | None:
+    def _stack(self, replicates: dict[int, list[Run]], deterministic: bool) -> Entrant | None:
         first = next(iter(replicates.values()))
         frames = [run.per_query for run in first]
-        ids = [_ids(frame) for frame in frames]
+        ids = [text_ids(frame["query_id"].to_numpy()) for frame in frames]
         if any(len(set(own.tolist())) != own.size for own in ids):
             self._refuse("a query occurs twice in its test data", "unique query ids")
             return None
@@ -334,9 +322,15 @@ class _Model:
                     for run, rows in zip(runs, order, strict=True)
                 ]
                 values[metric].append(np.concatenate(parts))
+        named = [
+            own
+            if fold == NO_FOLDS or not self.fold_names
+            else np.array([f"{self.fold_names.get(fold, fold)}/{query}" for query in own.tolist()])
+            for fold, own in zip(self.folds, ids, strict=True)
+        ]
         entrant = Entrant(
             name=self.name,
-            query_ids=np.concatenate([*map(self._labelled, self.folds, ids)]),
+            query_ids=np.concatenate(named),
             values={metric: np.stack(rows) for metric, rows in values.items()},
             replicates=tuple(map(str, replicates)),
             higher_is_better={metric: summaries[metric].higher_is_better for metric in metrics},
@@ -364,12 +358,12 @@ class _Model:
         return each_once(entrant)[0]
 
     def _order(
-        self, first: Sequence[RunLike], ids: Sequence[NDArray[np.str_]], seed: int, runs: Sequence[RunLike]
+        self, first: Sequence[Run], ids: Sequence[NDArray[np.str_]], seed: int, runs: Sequence[Run]
     ) -> list[NDArray[np.int64]] | None:
         """Per fold, the rows of this replicate in the first one's order of queries."""
         orders = []
         for reference, wanted, run in zip(first, ids, runs, strict=True):
-            own = _ids(run.per_query)
+            own = text_ids(run.per_query["query_id"].to_numpy())
             one, other = reference.record.data.get("test"), run.record.data.get("test")
             same_labels = not (one and other) or one.judgments_fingerprint == other.judgments_fingerprint
             if not same_labels or sorted(own.tolist()) != sorted(wanted.tolist()):
@@ -384,13 +378,8 @@ class _Model:
             orders.append(at[rank])
         return orders
 
-    def _labelled(self, fold: str, ids: NDArray[np.str_]) -> NDArray[np.str_]:
-        if fold == NO_FOLDS or not self.fold_names:
-            return ids
-        return np.array([f"{self.fold_names.get(fold, fold)}/{query}" for query in ids.tolist()])
 
-
-def _test_sets(runs: Sequence[RunLike]) -> dict[str, dict[str, TestSet]]:
+def _test_sets(runs: Sequence[Run]) -> dict[str, dict[str, TestSet]]:
     """Experiment to fold to its test queries, as the first finished run of each has them."""
     sets: dict[str, dict[str, TestSet]] = defaultdict(dict)
     for run in runs:
@@ -401,17 +390,15 @@ def _test_sets(runs: Sequence[RunLike]) -> dict[str, dict[str, TestSet]]:
         facts = {name: frame[name].to_numpy() for name in _facts(run) if not Headroom.is_column(name)}
         digest = record.data["test"].judgments_fingerprint if "test" in record.data else ""
         repeated = any(finding.lint == REPEATED for finding in record.findings)
-        sets[record.experiment][record.fold] = TestSet(digest, facts_by_id(_ids(frame), facts), repeated)
+        sets[record.experiment][record.fold] = TestSet(
+            digest, facts_by_id(text_ids(frame["query_id"].to_numpy()), facts), repeated
+        )
     return {experiment: {fold: tests[fold] for fold in sorted(tests)} for experiment, tests in sets.items()}
 
 
-def _facts(run: RunLike) -> list[str]:
+def _facts(run: Run) -> list[str]:
     """Columns that are about the query and not about the model."""
     return [name for name in map(str, run.per_query) if name != "query_id" and name not in run.record.metrics]
-
-
-def _ids(frame: Any) -> NDArray[np.str_]:
-    return np.array([str(query) for query in frame["query_id"].tolist()])
 
 
 def _where(record: Record) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.errors import UsageError, all_of
@@ -17,10 +18,10 @@ from ltr_harness.wording import html_table, plain_number, text_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr_harness.readers.trec import Qrels, TrecRun
+    from ltr_harness.readers.trec import TrecRun
 
 
-class EvaluatedRuns(Mapping[str, Evaluation]):
+class EvaluatedRuns(dict[str, Evaluation]):
     """The result of `evaluate_runs`: each run's `Evaluation` by its name; `compare` takes it as it is.
 
     Attributes:
@@ -31,18 +32,9 @@ class EvaluatedRuns(Mapping[str, Evaluation]):
     def __init__(
         self, evaluations: Mapping[str, Evaluation], recognised: Sequence[str], notes: Sequence[str]
     ) -> None:
-        self._evaluations = dict(evaluations)
+        super().__init__(evaluations)
         self.recognised = tuple(recognised)
         self.notes = tuple(notes)
-
-    def __getitem__(self, name: str) -> Evaluation:
-        return self._evaluations[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._evaluations)
-
-    def __len__(self) -> int:
-        return len(self._evaluations)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -63,15 +55,15 @@ class EvaluatedRuns(Mapping[str, Evaluation]):
         ]
         return ["run", *self.metrics, "queries"], rows
 
+    @property
+    def _said(self) -> list[str]:
+        return [*self.recognised, *(f"note: {note}" for note in self.notes)]
+
     def __repr__(self) -> str:
-        said = [*self.recognised, *(f"note: {note}" for note in self.notes)]
-        return "\n".join([*text_table(*self._table(), left=[0]), *said])
+        return "\n".join([*text_table(*self._table(), left=[0]), *self._said])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        said = [*self.recognised, *(f"note: {note}" for note in self.notes)]
-        return html_table(*self._table()) + f"<p>{'<br>'.join(map(escape, said))}</p>"
+        return html_table(*self._table()) + f"<p>{'<br>'.join(map(escape, self._said))}</p>"
 
 
 def evaluate_runs(
@@ -123,8 +115,11 @@ def evaluate_runs(
     asked = [parse_metric(metric) for metric in given]
     judged = qrels_of(qrels)
     rankings = _named_runs(runs)
-    scaled, notes = _on_scale(asked, judged, max_grade)
-    notes += judged.notes
+    grade = max_grade if max_grade is not None else max(float(judged.grades.max()), 1.0)
+    scaled, notes = [metric.on_scale(grade) for metric in asked], list(judged.notes)
+    if max_grade is None and scaled != asked:
+        top = f"max_grade is {plain_number(grade)}, the largest grade of {judged.path}; max_grade=… sets it"
+        notes = [top, *notes]
     notes += [
         f"{with_tool(text)} is {metric}"
         for text, metric in zip(given, scaled, strict=True)
@@ -161,17 +156,6 @@ def _named_runs(runs: Any) -> dict[str, TrecRun]:
         labels if given else next(chosen for chosen in (own, stems, labels) if len(set(chosen)) == len(read))
     )
     return dict(zip(names, read, strict=True))
-
-
-def _on_scale(
-    metrics: Sequence[Metric], qrels: Qrels, max_grade: float | None
-) -> tuple[list[Metric], list[str]]:
-    grade = max_grade if max_grade is not None else max(float(qrels.grades.max()), 1.0)
-    scaled = [metric.on_scale(grade) for metric in metrics]
-    if max_grade is not None or scaled == list(metrics):
-        return scaled, []
-    note = f"max_grade is {plain_number(grade)}, the largest grade of {qrels.path}; max_grade=… sets it"
-    return scaled, [note]
 
 
 def _over(evaluation: Evaluation) -> str:

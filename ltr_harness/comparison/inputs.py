@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.comparison.comparable import FOREIGN
-from ltr_harness.comparison.entrants import RunLike, distinct_replicates, entrants_from_runs, merged
+from ltr_harness.comparison.entrants import distinct_replicates, entrants_from_runs, merged
 from ltr_harness.comparison.evaluated_runs import EvaluatedRuns
 from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
@@ -18,6 +18,7 @@ from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
     from ltr_harness.evaluation import Evaluation
+    from ltr_harness.runs import Run
 
 _ACCEPTED = (
     "runs, run folders, evaluations, tables of per-query values (pandas, Polars, Arrow), other comparisons, "
@@ -33,7 +34,7 @@ class Gathered:
     primaries: list[str] = field(default_factory=list)  # that runs and saved comparisons declare, each once
     baseline: str | None = None  # of the first saved comparison, if there is one
     notes: list[str] = field(default_factory=list)  # what was left out or merged on the way
-    runs: list[RunLike] = field(default_factory=list)  # those among the inputs, whole or of experiments
+    runs: list[Run] = field(default_factory=list)  # those among the inputs, whole or of experiments
 
 
 def gather(

@@ -108,8 +108,7 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
         if np.any(whose[session.codes] != user.codes) or np.any(whose < 0):
             found = f"has sessions of several users, or of none, in {USER}"
             problems.append(Problem(opened.name, found, "one each"))
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     side = np.where(team.codes == 1, 1.0, np.where(team.codes == 0, -1.0, 0.0))
     votes = np.sign(np.bincount(session.codes, side * clicks))
     return _counted(votes, whose, (str(team.categories[0]), str(team.categories[1])), confidence)

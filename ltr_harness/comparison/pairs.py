@@ -42,8 +42,20 @@ def _bounds_of(metric: str) -> tuple[float, float]:
         return -math.inf, math.inf
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Origin:
+    """What else is known of a model's values; saved comparisons keep it."""
+
+    deterministic: bool = False  # the seed cannot matter, so one replicate stands for all
+    # fold to digest; empty when unknown
+    judgments_fingerprint: Mapping[str, str] = field(default_factory=dict)
+    # likewise, of the relevant documents alone; "" where candidates are not declared
+    truth_fingerprint: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""  # where it came from, for messages
+
+
 @dataclass(frozen=True, eq=False)
-class Entrant:
+class Entrant(Origin):
     """One model as a comparison sees it: per-query values of every replicate, folds already pooled."""
 
     name: str
@@ -52,16 +64,10 @@ class Entrant:
     values: Mapping[str, Floats]  # canonical metric name to (n_replicates, n_queries); NaN where undefined
     replicates: tuple[str, ...]  # (n_replicates,) what tells the rows apart, such as seeds "1", "2"
     higher_is_better: Mapping[str, bool]  # canonical metric name to direction
-    deterministic: bool = False  # the seed cannot matter, so one replicate stands for all
     # another seed would have given another model; False where nothing is known of its training
     seeded: bool = False
-    # fold to digest; empty when unknown
-    judgments_fingerprint: Mapping[str, str] = field(default_factory=dict)
-    # likewise, of the relevant documents alone; "" where candidates are not declared
-    truth_fingerprint: Mapping[str, str] = field(default_factory=dict)
     # (n_queries,) each, for slices
     query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    source: str = ""  # where it came from, for messages
 
     @classmethod
     def of(

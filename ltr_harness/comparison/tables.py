@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
-from ltr_harness.comparison.pairs import Entrant, text_ids
+from ltr_harness.comparison.pairs import Entrant, Origin, text_ids
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
@@ -218,16 +218,13 @@ class _Versioned(BaseModel):
     version: Any = None
 
 
-class _SavedEntrant(BaseModel):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _SavedEntrant(Origin):
     name: str
     n_queries: Annotated[int, Field(ge=1)]
     replicates: Annotated[list[str], Field(min_length=1)]
-    deterministic: bool
     seeded: bool | None = None  # comparisons of before this was kept
-    judgments_fingerprint: dict[str, str]
-    truth_fingerprint: dict[str, str] = {}  # likewise
     attributes: list[tuple[str, str]]  # name, column
-    source: str
 
 
 class _About(BaseModel):

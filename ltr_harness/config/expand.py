@@ -51,8 +51,7 @@ def merged_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str]
             tree = _overridden(tree, override)
         except ConfigError as error:
             problems += error.problems
-    if problems:
-        raise ConfigError(problems)
+    ConfigError.refuse(problems)
     return tree
 
 
@@ -79,8 +78,7 @@ def _with_bases(
         if isinstance(source, Mapping):
             odd: list[Problem] = []
             tree = from_plain(source, nothing.place, odd)
-            if odd:
-                raise ConfigError(odd)
+            ConfigError.refuse(odd)
         else:
             path = Path(source).expanduser()
             tree = read_yaml(path, name)

@@ -6,7 +6,7 @@ The descriptions are what editors show through ``configs/schema.json``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_type_hints
@@ -24,9 +24,10 @@ from pydantic import (
     model_validator,
 )
 
+from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.search import Section, Seed, TuneConfig, several
-from ltr_harness.errors import Problem, RankerError, UsageError
+from ltr_harness.errors import Problem, RankerError
 from ltr_harness.logs.settings import TimeZone
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
@@ -142,15 +143,7 @@ class References(RootModel[tuple[Reference, ...]]):
     """Published figures of the models, which the report sets beside what is measured here."""
 
 
-def _known_section(name: str) -> str:
-    """Refuses what is no section of the report, with the nearest name and all there are."""
-    if name not in (names := section_catalog.names()):
-        raise UsageError(f"unknown report section {name!r}; {did_you_mean(name, names)}")
-    return name
-
-
-SectionName = Annotated[str, AfterValidator(_known_section)]
-
+SectionName = Annotated[str, AfterValidator(lambda name: section_catalog.known(name))]
 
 MOST_FOLDS = 1000
 
@@ -334,6 +327,24 @@ class MetricsConfig(Section):
         )
 
 
+def _with_options(source: type[Any]) -> Callable[[type[Kind]], type[Kind]]:
+    """The section with one key for each further field of a dataclass, which declares kind, default and description."""
+
+    def extended(section: type[Kind]) -> type[Kind]:
+        kinds = get_type_hints(source)
+        options: dict[str, Any] = {
+            option.name: (kinds[option.name], option)
+            for option in dataclasses.fields(source)
+            if option.name not in section.model_fields
+        }
+        return create_model(
+            section.__name__, __base__=section, __doc__=section.__doc__, __module__=__name__, **options
+        )
+
+    return extended
+
+
+@_with_options(StoppingRule)
 class StoppingConfig(Section):
     """One rule for every library: stop when the metric has not improved for `patience` rounds."""
 
@@ -341,14 +352,6 @@ class StoppingConfig(Section):
     """What decides, such as ndcg@10."""
     on: Annotated[Literal["valid"], BeforeValidator(_only_valid)] = "valid"
     """Always validation data; test data is refused."""
-    patience: int = Field(default=50, ge=1)
-    """Rounds without improvement before training stops."""
-    min_delta: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """An improvement is more than this."""
-    every: int = Field(default=1, ge=1)
-    """Evaluate each n-th round only."""
-    max_rounds: int = Field(default=2000, ge=1)
-    """Train at most this many rounds."""
 
 
 class ModelOptions(Section):
@@ -377,18 +380,7 @@ class ModelConfig(ModelOptions):
         return self.model_copy(update={"ranker": self.ranker.on_scale(max_grade)})
 
 
-def _with_options(section: type[Kind]) -> type[Kind]:
-    """The section with one key for each field of `Method`, which declares kind, default, bounds and description."""
-    kinds = get_type_hints(Method)
-    options: dict[str, Any] = {
-        option.name: (kinds[option.name], option) for option in dataclasses.fields(Method)
-    }
-    return create_model(
-        section.__name__, __base__=section, __doc__=section.__doc__, __module__=__name__, **options
-    )
-
-
-@_with_options
+@_with_options(Method)
 class CompareConfig(Section):
     """How models are set against each other."""
 
@@ -482,8 +474,7 @@ def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
             fields[field] = {**others, name: value}
         else:
             fields[field] = value
-    if problems:
-        raise RankerError(problems)
+    RankerError.refuse(problems)
     try:
         ranker = type(config.ranker).model_validate(fields)
     except ValidationError as error:

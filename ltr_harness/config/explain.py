@@ -10,11 +10,10 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.config.tree import Node, Place, shown
+from ltr_harness.config.tree import KeyPath, Node, Place, dotted, shown
 from ltr_harness.errors import HarnessError, Problem
 from ltr_harness.wording import plural
 
-KeyPath = tuple[str | int, ...]
 Schema = dict[str, Any]
 _LISTED = 100
 
@@ -63,7 +62,7 @@ def _one(
             cure = "add `test: test.csv` or `test: {holdout: 0.2}`; or `files:` and `folds: 5` in place of splits"
             return Problem(place, f"{owner} has no 'test'", cure=cure)
         return Problem(place, f"{owner} has no {steps[-1]!r}", expected)
-    if detail["type"] == "extra_forbidden" and parent is not None:
+    if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument") and parent is not None:
         key = str(steps[-1])
         place = parent.key_places[key]
         known = {key for option in _schemas_at(schema, steps[:-1]) for key in option.get("properties", ())}
@@ -132,11 +131,6 @@ def unknown_key(place: Place, key: str, path: KeyPath, known: Iterable[str]) -> 
     if "params" in known and not cure.startswith("did you mean"):
         cure = f"parameters of the library go under params ({cure})"
     return Problem(place, f"unknown key {key!r} in {dotted(path) or 'the experiment'}", cure=cure)
-
-
-def dotted(path: KeyPath) -> str:
-    """A path as ``--set`` takes it."""
-    return ".".join(str(step) for step in path)
 
 
 def _steps(node: Node, location: Sequence[str | int]) -> KeyPath:

@@ -33,9 +33,9 @@ from ltr_harness.config.experiment import (
     TimeFoldsConfig,
     checked_name,
 )
-from ltr_harness.config.explain import KeyPath, dotted, explained
+from ltr_harness.config.explain import explained
 from ltr_harness.config.search import SweepConfig, TuneConfig
-from ltr_harness.config.tree import Node, Place, from_plain, plain_scalar, shown
+from ltr_harness.config.tree import KeyPath, Node, Place, dotted, from_plain, plain_scalar, shown
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.files import stored_file
 from ltr_harness.stats.method import successors

@@ -18,9 +18,8 @@ from ltr_harness.config.experiment import (
     TimeFoldsConfig,
     model_at,
 )
-from ltr_harness.config.explain import KeyPath
 from ltr_harness.config.search import BUILT_IN, Range, Space, TuneConfig
-from ltr_harness.config.tree import Node
+from ltr_harness.config.tree import KeyPath, Node
 from ltr_harness.errors import MetricError, RankerError
 from ltr_harness.metrics import Metric
 from ltr_harness.relevance.rule import Relevance

@@ -23,6 +23,7 @@ from ltr_harness.errors import ConfigError, Problem
 from ltr_harness.wording import count_of, printable
 
 Scalar = str | int | float | bool | None
+KeyPath = tuple[str | int, ...]
 
 
 class Place(str):
@@ -60,7 +61,7 @@ class Node:
             return [node.plain() for node in self.value]
         return self.value
 
-    def at(self, path: tuple[str | int, ...]) -> Node | None:
+    def at(self, path: KeyPath) -> Node | None:
         """The node below this one, or None."""
         node: Node | None = self
         for step in path:
@@ -104,6 +105,11 @@ class Node:
     def without(self, *keys: str) -> Node:
         """This mapping without the given keys."""
         return self.only(self.mapping.keys() - set(keys))
+
+
+def dotted(path: KeyPath) -> str:
+    """A path as ``--set`` takes it."""
+    return ".".join(str(step) for step in path)
 
 
 def shown(node: Node) -> str:

@@ -29,11 +29,11 @@ def findings_of(
     reader: FoldReader, metrics: Iterable[Metric], accept: Collection[str] = (), primary: Metric | None = None
 ) -> Findings:
     """Fold to its findings, the worst first; UsageError where there is no such lint to accept."""
-    unknown = [name for name in accept if name not in LINTS]
-    if unknown:
-        raise UsageError(
-            [Problem(f"--accept {name}", "no such lint", cure=did_you_mean(name, LINTS)) for name in unknown]
-        )
+    UsageError.refuse(
+        Problem(f"--accept {name}", "no such lint", cure=did_you_mean(name, LINTS))
+        for name in accept
+        if name not in LINTS
+    )
     repeated = _repeated(reader)
     exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
     return {
@@ -66,8 +66,7 @@ def refuse_errors(findings: Findings) -> None:
             problems.append(
                 Problem(one.place, one.found, cure=f"{one.cure}; to train all the same, {accept}")
             )
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def each_once(findings: Findings) -> list[Finding]:
@@ -107,8 +106,7 @@ def check(job: Job, accept: Collection[str] = ()) -> Job:
         *_model_problems(job),
         *_unit_problems(job),
     ]
-    if problems:
-        raise UsageError(list(dict.fromkeys(problems)))
+    UsageError.refuse(dict.fromkeys(problems))
     return replace(job, findings=findings_of(job.reader, job.metrics, accept, job.primary))
 
 

@@ -16,7 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from multiprocessing import resource_tracker
@@ -29,11 +29,11 @@ import numpy as np
 from ltr_harness.cores import available_cores
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import MAIN_GUARD, DataError, Problem, TrainingError, UsageError, optional_module
-from ltr_harness.experiment.execute import execute
+from ltr_harness.experiment.execute import execute, run_here
 from ltr_harness.experiment.folds import Fold
 from ltr_harness.experiment.job import Cluster, Job, Task, changed_files
 from ltr_harness.experiment.pool import isolated, worker_context
-from ltr_harness.experiment.workers import Rounds, WorkerPool, batched, dispatch, run_here
+from ltr_harness.experiment.workers import Rounds, WorkerPool, batched, dispatch
 from ltr_harness.rankers.ranker import Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import receive
@@ -54,16 +54,6 @@ _LOCAL = {
     "distributed.admin.system-monitor.interval": "5s",
 }
 """Dask's settings of a local cluster. By default two idle workers take a tenth of a core, to watch themselves."""
-
-
-def chosen_cluster(workers: int | str | None, dask: str | None) -> AbstractContextManager[Cluster | None]:
-    """The cluster that ``dask:N`` workers or a scheduler's address asks for; UsageError where both do."""
-    n_local = local_size(workers) if isinstance(workers, str) else None
-    if dask is not None and isinstance(workers, str):
-        raise UsageError(f"both --dask {dask} and --workers {workers} are given; expected one of the two")
-    if dask is not None:
-        return cluster_at(dask)
-    return nullcontext() if n_local is None else local_cluster(n_local)
 
 
 def local_size(workers: str) -> int:
@@ -292,8 +282,7 @@ class DaskWorkerPool(WorkerPool):
             if versions.get(name) != version
         ]
         problems += [Problem(worker, text, cure="share its folder") for text in wrong]
-        if problems:
-            raise UsageError(problems)
+        UsageError.refuse(problems)
         self._sees_data[worker] = sees_data
 
     def _data_on(self, worker: str, name: str) -> Any:

@@ -1,11 +1,13 @@
 """Training of a task, whose run folder is written whole, and of a search's trial, judged on validation data."""
 
+from __future__ import annotations
+
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,9 @@ from ltr_harness.runs.insight import of_training
 from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, Record, Trial
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, MISSED, PER_QUERY, TEST_SCORES, Run, load_run
 from ltr_harness.splits import folds
-from ltr_harness.wording import none_if_undefined
+
+if TYPE_CHECKING:
+    from ltr_harness.experiment.progress import Progress
 
 
 def per_query_columns(
@@ -147,6 +151,13 @@ def execute(
             record |= _written(fitted, evaluation, seconds, folder, task, job, fold)
         finish(folder, task.folder, Record(**record))
     return load_run(task.folder)
+
+
+def run_here(tasks: Sequence[Task], job: Job, progress: Progress) -> Iterator[tuple[Task, Run]]:
+    """One after the other, in this process."""
+    for task in tasks:
+        progress.started(task)
+        yield task, execute(task, job, job.reader.read(task.fold), partial(progress.round, task))
 
 
 def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dict[str, Any]:
@@ -288,15 +299,7 @@ def message_of(problem: Exception) -> str:
 
 
 def _summaries(evaluation: Evaluation) -> dict[str, MetricSummary]:
-    return {
-        name: MetricSummary(
-            mean=none_if_undefined(evaluation[name].mean),
-            n_queries=evaluation[name].n_queries,
-            n_undefined=evaluation[name].n_undefined,
-            higher_is_better=evaluation[name].metric.higher_is_better,
-        )
-        for name in evaluation.metrics
-    }
+    return {name: MetricSummary.of(evaluation[name]) for name in evaluation.metrics}
 
 
 def _log(task: Task, job: Job, fitted: FittedModel, evaluation: Evaluation | None) -> str:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
@@ -17,13 +17,14 @@ from ltr_harness.config.load import settings
 from ltr_harness.cores import let_idle_threads_sleep, sensible_workers, threads_of
 from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
 from ltr_harness.experiment.check import check, refuse_errors
-from ltr_harness.experiment.cluster import chosen_cluster, run_on_cluster
+from ltr_harness.experiment.cluster import cluster_at, local_cluster, local_size, run_on_cluster
+from ltr_harness.experiment.execute import run_here
 from ltr_harness.experiment.folds import FoldReader, largest_label, with_files
 from ltr_harness.experiment.job import Cluster, Job, list_tasks, other_files
 from ltr_harness.experiment.pool import refuse_in_worker, wait_for_shutdowns
 from ltr_harness.experiment.progress import Progress, interactive_progress
 from ltr_harness.experiment.search import require_optuna, tune
-from ltr_harness.experiment.workers import run_here, run_in_workers
+from ltr_harness.experiment.workers import run_in_workers
 from ltr_harness.files import sweep_unfinished, write_stored
 from ltr_harness.rankers.boosted import DataParallelRanker
 from ltr_harness.readers.judgments import judgment_files
@@ -61,6 +62,16 @@ class ExperimentResult:
 
     def _repr_html_(self) -> str:
         return self.comparison._repr_html_() if self.comparison else "<p>no model finished</p>"
+
+
+def chosen_cluster(workers: int | str | None, dask: str | None) -> AbstractContextManager[Cluster | None]:
+    """The cluster that ``dask:N`` workers or a scheduler's address asks for; UsageError where both do."""
+    n_local = local_size(workers) if isinstance(workers, str) else None
+    if dask is not None and isinstance(workers, str):
+        raise UsageError(f"both --dask {dask} and --workers {workers} are given; expected one of the two")
+    if dask is not None:
+        return cluster_at(dask)
+    return nullcontext() if n_local is None else local_cluster(n_local)
 
 
 def read(
@@ -137,8 +148,7 @@ def _refuse_missing(
             origins = {setting.path: setting.origin for setting in settings(source, overrides)}
             place = origins.get(key, "")
             problems += [replace(one, place=f"{place}: {one.place}".lstrip(": ")) for one in error.problems]
-    if problems:
-        raise DataError(list(dict.fromkeys(problems)))
+    DataError.refuse(dict.fromkeys(problems))
 
 
 def prepare(job: Job, accept: Collection[str] = ()) -> Job:
@@ -197,10 +207,10 @@ def run_experiment(
         job = read(config, overrides=overrides, runs=runs, force=force, workers=n_workers, cluster=cluster)
         apart = workers is None and not in_time
         result = run_prepared(prepare(job, accept), fail_fast=fail_fast, progress=listener, apart=apart)
-    if result.failures and on_failure == "raise":
+    if on_failure == "raise":
         failed = [run.record for run in result.failures]
-        raise TrainingError(
-            [Problem(f"{one.model}, {one.fold}, seed {one.seed}", str(one.error)) for one in failed]
+        TrainingError.refuse(
+            Problem(f"{one.model}, {one.fold}, seed {one.seed}", str(one.error)) for one in failed
         )
     return result
 
@@ -208,16 +218,14 @@ def run_experiment(
 def run_prepared(
     job: Job, *, fail_fast: bool = False, progress: Progress | None = None, apart: bool = False
 ) -> ExperimentResult:
-    """The part of `run_experiment` that trains."""
+    """The part of `run_experiment` that trains; without a report where no rows are left to test on."""
     progress = progress or Progress()
     cure = "add --dask ADDRESS or --workers dask:N"
-    problems = [
+    UsageError.refuse(
         Problem(f"models.{name}.data_parallel", "needs a Dask cluster", cure=cure)
         for name, model in job.experiment.models.items()
         if job.cluster is None and getattr(model.ranker, "data_parallel", False)
-    ]
-    if problems:
-        raise UsageError(problems)
+    )
     refuse_errors(job.findings)
     job.folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(job.folder)
@@ -230,7 +238,8 @@ def run_prepared(
         progress.planned(job)
     write_plan(job.folder, [task.folder.name for task in job.tasks])
     todo = [task for task in job.tasks if task.state != "done"]
-    if todo:
+    tested = all("test" in fold.splits for fold in job.folds)
+    if todo and tested:
         threading.Thread(target=warm_up, args=(job.experiment.report.formats,)).start()
     workers = min(job.workers, len(todo))
     if job.cluster is not None:
@@ -245,7 +254,7 @@ def run_prepared(
             raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
     progress.reporting()
     finished = [load_run(task.folder) for task in job.tasks]
-    data = experiment_data(outline, finished)
+    data = experiment_data(outline, finished) if tested else None
     path = None
     if data is not None:
         progress.compared(data)
@@ -308,20 +317,4 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
 def train_on_all(config: Mapping[str, Any], runs: Path) -> ExperimentResult:
     """Train an experiment's models on all rows that its folds divide; none is left to evaluate them on."""
     job = read(config, runs=runs)
-    job = list_tasks(replace(job, reader=FoldReader(job.experiment.data, undivided=True)))
-    job.folder.mkdir(parents=True, exist_ok=True)
-    outline = outline_of(job.experiment)
-    write_stored(job.folder / "experiment.yaml", outline.text.encode("utf-8", "backslashreplace"))
-    write_plan(job.folder, [task.folder.name for task in job.tasks])
-    todo = [task for task in job.tasks if task.state != "done"]
-    for _ in run_here(todo, job, Progress()):
-        pass
-    finished = [load_run(task.folder) for task in job.tasks]
-    return ExperimentResult(
-        runs=tuple(run for run in finished if run.record.status == "complete"),
-        failures=tuple(run for run in finished if run.record.status == "failed"),
-        report=None,
-        report_path=None,
-        folder=job.folder,
-        reused=len(finished) - len(todo),
-    )
+    return run_prepared(list_tasks(replace(job, reader=FoldReader(job.experiment.data, undivided=True))))

@@ -281,12 +281,10 @@ class Job:
     @classmethod
     def received(cls, sent: Mapping[str, Any]) -> Job:
         """The job in another process, which reads the data itself; refused where a file has changed since."""
-        problems = [
+        UsageError.refuse(  # what it would train is not what was listed
             Problem(path, "has changed since the command began", cure="run it again")
             for path in changed_files(sent["files"])
-        ]
-        if problems:  # what it would train is not what was listed
-            raise UsageError(problems)
+        )
         experiment = load_experiment(sent["experiment"], check_rankers=False)
         return cls(**{**sent, "experiment": experiment, "reader": FoldReader(experiment.data)})
 

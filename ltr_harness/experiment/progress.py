@@ -6,7 +6,6 @@ import statistics
 import time
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -211,9 +210,7 @@ class TerminalProgress(Progress):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._stop_live()
 
     @property
@@ -309,8 +306,7 @@ class TerminalProgress(Progress):
         rounds = (
             "" if record.best_round is None else f"round {record.best_round} of {record.rounds_trained}, "
         )
-        summary = record.metrics[record.primary]
-        mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
+        mean = record.metrics[record.primary].mean_text
         self.say(f"{head}{rounds}test {record.primary} {mean} ({seconds:.1f} s)")
 
     def reporting(self) -> None:

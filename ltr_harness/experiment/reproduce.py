@@ -118,10 +118,10 @@ def reproduce(
     )
 
 
-def fold_of(run: Run, data_root: Path | None = None) -> Fold:
+def fold_of(run: Run) -> Fold:
     """The data of a stored run, read again; UsageError where they are not those that it was tested on."""
     run.refuse_without_test()
-    fold = _fold(data_of(run, data_root), run.record)
+    fold = _fold(data_of(run, None), run.record)
     if fold.facts["test"].fingerprint != run.record.data["test"].fingerprint:
         raise UsageError(f"{run.path}: the test data are not those that this run was tested on")
     return fold

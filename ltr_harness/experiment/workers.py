@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from functools import partial
 from queue import Empty
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -158,13 +157,6 @@ def batched(task: Task, send: Callable[[Rounds], None]) -> OnRound:
 
 
 Messages: TypeAlias = "multiprocessing.Queue[Rounds]"
-
-
-def run_here(tasks: Sequence[Task], job: Job, progress: Progress) -> Iterator[tuple[Task, Run]]:
-    """One after the other, in this process."""
-    for task in tasks:
-        progress.started(task)
-        yield task, execute(task, job, job.reader.read(task.fold), partial(progress.round, task))
 
 
 def run_in_workers(

@@ -2,11 +2,9 @@
 
 import json
 import math
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
@@ -368,11 +366,10 @@ def _xgboost_tree(tree: Mapping[str, Any], weight: float, base: np.float32) -> T
 
 
 def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
+    from ltr_harness.rankers.catboost import as_json
+
     _refuse_classes(len(booster.classes_))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.json"
-        booster.save_model(str(path), format="json")
-        content = json.loads(path.read_text(encoding="utf-8"))
+    content = as_json(booster)
     about = content["features_info"]
     numeric = about.get("float_features") or []
     if coded := [names[one["flat_feature_index"]] for one in about.get("categorical_features") or ()]:

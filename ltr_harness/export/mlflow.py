@@ -212,8 +212,7 @@ def _refuse_links(paths: Iterable[Path]) -> None:
             problems.append(Problem(str(path), found, "a file of the run"))
         elif path.exists() and not path.is_file() and not path.is_dir():
             problems.append(Problem(str(path), "is a pipe or a device", "a file of the run"))
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def legal_names(names: Iterable[str]) -> dict[str, str]:
@@ -428,9 +427,5 @@ def _note(record: Record) -> str:
     """What MLflow shows beside the numbers: over how many queries each mean is, and what the reader must know."""
     if record.error is not None:
         return f"failed: {record.error}"
-    means = [
-        f"- {name}: {'undefined' if one.mean is None else f'{one.mean:.4f}'} over "
-        f"{one.n_queries - one.n_undefined:,} of {count_of(one.n_queries, 'query')}"
-        for name, one in record.metrics.items()
-    ]
+    means = [f"- {name}: {one.mean_text} over {one.counted}" for name, one in record.metrics.items()]
     return "\n".join([*means, *(f"- {note}" for note in record.notes)])[:5000]

@@ -115,11 +115,8 @@ class Content:
     with probability 2**-64 or so.
     """
 
-    low: NDArray[np.float32]  # low to n_zero: (n_features,); NaN where a feature is missing everywhere
-    high: NDArray[np.float32]
-    mean: NDArray[np.float64]  # of values that are not missing
-    n_missing: NDArray[np.int64]
-    n_zero: NDArray[np.int64]
+    # low, high and mean of values that are not missing, NaN where all are; n_missing and n_zero; (n_features,) each
+    numbers: Mapping[str, NDArray[Any]]
     rows: NDArray[np.uint64]  # (n_rows,), a hash of each row
     # (n_rows,), rows whose values are all zero or missing: they tell nothing of their document
     blank: NDArray[np.bool_]
@@ -143,14 +140,14 @@ class Content:
         absent = n_missing == n_rows
         low[absent] = high[absent] = np.nan
         mean = np.divide(total, n_rows - n_missing, out=np.full(n_features, np.nan), where=~absent)
-        return cls(low, high, mean, n_missing, n_zero, _upper_halves(*rows), blank, _upper_halves(*columns))
+        numbers = {"low": low, "high": high, "mean": mean, "n_missing": n_missing, "n_zero": n_zero}
+        return cls(numbers, _upper_halves(*rows), blank, _upper_halves(*columns))
 
     @cached_property
     def constant(self) -> NDArray[np.bool_]:
         """Features with one value in all rows, or none."""
-        n_rows = len(self.rows)
-        one_value = (self.low == self.high) & (self.n_missing == 0)
-        return np.asarray(one_value | (self.n_missing == n_rows))
+        low, high, _, n_missing, _ = self.numbers.values()
+        return np.asarray(((low == high) & (n_missing == 0)) | (n_missing == len(self.rows)))
 
     @cached_property
     def duplicate_of(self) -> NDArray[np.int64]:
@@ -278,7 +275,6 @@ class SplitCard:
     """One split."""
 
     name: str
-    source: str
     n_queries: int
     n_rows: int
     feature_names: tuple[str, ...]
@@ -300,7 +296,6 @@ class SplitCard:
     agreement: tuple[Agreement, ...]
     n_sampled: int  # queries that `random_ndcg` and the features' NDCG are computed on
     features: tuple[FeatureFacts, ...]
-    notes: tuple[str, ...]
     content: Content  # ranges and hashes
     dataset: RankingDataset
 
@@ -313,6 +308,22 @@ class SplitCard:
         """Whether queries have names; numbers from 0 are only a count."""
         ids = self.dataset.groups.ids
         return not (ids.dtype.kind in "iu" and np.array_equal(ids, np.arange(len(ids))))
+
+    def facts(self) -> dict[str, Any]:
+        """Everything as plain values, for JSON; NaN is None."""
+        optional = ("candidates", "agreement")
+        left_out = ("content", "dataset", "features", "feature_names")
+        facts = {key: value for key, value in vars(self).items() if key not in left_out}
+        return {
+            "name": self.name,
+            "source": self.dataset.source,
+            **{key: value for key, value in facts.items() if key not in optional},
+            "grades": {f"{grade:g}": n for grade, n in self.grades.items()},
+            "random_ndcg": json_value(self.random_ndcg),
+            "notes": self.dataset.notes,
+            "features": json_value(self.features),
+            **{some: json_value(facts[some]) for some in optional if facts[some]},
+        }
 
 
 def split_card(name: str, dataset: RankingDataset) -> SplitCard:
@@ -329,11 +340,10 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     n_alike, n_several_rows = n_alike_queries(content, content.elsewhere(query), groups) if names else (0, 0)
     sample = _sampled(dataset)
     ndcg, descending, random = _single_features(sample)
-    numbers = (content.low, content.high, content.mean, content.n_missing, content.n_zero, ndcg, descending)
     firsts = enumerate(content.duplicate_of.tolist())
     facts = zip(
         names,
-        *(part.tolist() for part in numbers),
+        *(part.tolist() for part in (*content.numbers.values(), ndcg, descending)),
         *zip(*_outcomes(sample), strict=True),
         content.constant.tolist(),
         [names[first] if first != j else "" for j, first in firsts],
@@ -341,7 +351,6 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     )
     return SplitCard(
         name=name,
-        source=dataset.source,
         n_queries=dataset.n_queries,
         n_rows=dataset.n_rows,
         feature_names=names,
@@ -361,7 +370,6 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         agreement=agreement(dataset),
         n_sampled=sample.n_queries,
         features=tuple(FeatureFacts(*of_one) for of_one in facts),
-        notes=dataset.notes,
         content=content,
         dataset=dataset,
     )
@@ -469,7 +477,7 @@ class DataCard:
     def facts(self) -> dict[str, Any]:
         """Everything as plain values, for JSON; NaN is None."""
         return {
-            "splits": [_split_facts(split) for split in self.splits],
+            "splits": [split.facts() for split in self.splits],
             "overlaps": [vars(overlap) | {"queries": list(overlap.queries)} for overlap in self.overlaps],
         }
 
@@ -507,16 +515,3 @@ def _overlap(a: SplitCard, b: SplitCard) -> Overlap:
 def _rows(card: SplitCard, query: int) -> set[int]:
     start, end = card.dataset.groups.boundaries[query : query + 2]
     return set(card.content.rows[start:end][~card.content.blank[start:end]].tolist())
-
-
-def _split_facts(split: SplitCard) -> dict[str, Any]:
-    left_out = ("content", "dataset", "features", "feature_names")
-    facts = {key: value for key, value in vars(split).items() if key not in left_out}
-    facts["grades"] = {f"{grade:g}": n for grade, n in split.grades.items()}
-    facts["random_ndcg"] = json_value(split.random_ndcg)
-    facts["features"] = json_value(split.features)
-    for some in ("candidates", "agreement"):
-        facts[some] = json_value(facts[some])
-        if not facts[some]:
-            del facts[some]
-    return facts

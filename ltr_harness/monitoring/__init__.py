@@ -8,17 +8,19 @@ config, load                        what the configuration file may say, and how
 reading                             a log, batch by batch or on a cluster, to queries with their metrics
 queries                             the table of queries, and its form on disk
 calendar, periods                   windows of time; production beside its baseline, and the test
-windows, history, change, slices,   the topics: when, how much, where and why; earlier runs' windows
-inputs, labels, presentation
+windows, change, slices, inputs,    the topics: when, how much, where and why
+labels
 arms, parity, summaries             what needs no baseline
 result                              what each topic found, and all of it together, as JSON
-verdict, page, stored               exit code 4 and three sentences, the report, the folder
+verdict, page, stored               exit code 4 and three sentences, the report, the folder and history
 stages                              all of it in order
 synthetic                           logs with a planted truth
 ==================================  ====================================================================
 """
 
 from typing import TYPE_CHECKING, Any
+
+from ltr_harness.catalog import load_target
 
 if TYPE_CHECKING:
     from ltr_harness.monitoring.config import MonitorConfig as MonitorConfig
@@ -36,6 +38,4 @@ __all__ = ["MonitorConfig", "MonitorResult", "monitor"]
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'ltr_harness.monitoring' has no attribute {name!r}")
-    import importlib
-
-    return getattr(importlib.import_module(_WHERE[name]), name)
+    return load_target(f"{_WHERE[name]}:{name}")

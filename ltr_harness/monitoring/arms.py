@@ -205,8 +205,7 @@ def _names(category: pd.Categorical, arms: Arms) -> list[str]:
             for name in names
             if name not in arms.shares
         ]
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     return [arms.control, *(name for name in names if name != arms.control)]
 
 

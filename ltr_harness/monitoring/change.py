@@ -162,7 +162,10 @@ def section(result: MonitorResult) -> list[Block]:
     if not (result.splits or result.keyed):
         return []
     blocks: list[Block] = [Heading("Within or mix", matters=result.verdict.cause == "mix")]
-    percent = f"[{result.interval_name}]"
+    interval = f"[{result.interval_name}]"
+    within = Column(f"Within {interval}", "difference", hint="From changes inside the segments.")
+    mix = Column(f"Mix {interval}", "difference", hint="From changed shares of the segments.")
+    adjusted = Column("Adjusted", "metric", hint="Production's mean with the baseline's shares.")
     if result.splits:
         unmatched = "From values that only one period has, so that there is nothing to compare."
         blocks.append(
@@ -171,16 +174,10 @@ def section(result: MonitorResult) -> list[Block]:
                 "The change, divided by each segment column: total = within + mix + unmatched.",
                 result.splits,
                 (Column("Segment column", "code"), "column"),
-                (
-                    Column(f"Within {percent}", "difference", hint="From changes inside the segments."),
-                    "within",
-                ),
-                (Column(f"Mix {percent}", "difference", hint="From changed shares of the segments."), "mix"),
-                (Column(f"Unmatched {percent}", "difference", hint=unmatched), "unmatched"),
-                (
-                    Column("Adjusted", "metric", hint="Production's mean with the baseline's shares."),
-                    "adjusted",
-                ),
+                (within, "within"),
+                (mix, "mix"),
+                (Column(f"Unmatched {interval}", "difference", hint=unmatched), "unmatched"),
+                (adjusted, "adjusted"),
             )
         )
     for number, split in enumerate(result.splits, start=1):

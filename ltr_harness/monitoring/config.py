@@ -158,12 +158,8 @@ class Drift(Part):
     )
 
 
-def _arm(value: Any) -> Any:
-    """An arm's name as the log's column says it, where YAML makes a number or a truth value of it."""
-    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else value
-
-
-ArmName = Annotated[Name, BeforeValidator(_arm)]
+ArmName = Annotated[Name, BeforeValidator(lambda arm: str(arm).lower() if isinstance(arm, int) else arm)]
+"""As the log's column says it, where YAML makes a number or a truth value of it."""
 
 
 class Arms(Part):
@@ -246,14 +242,8 @@ class MonitorConfig(Part):
     )
     columns: Columns
     relevance: Relevance = Relevance()
-    metrics: Annotated[
-        tuple[MetricField, ...],
-        BeforeValidator(_some),
-        Field(min_length=1),
-    ] = (
-        parse_metric("ndcg@10"),
-        parse_metric("ndcg@3"),
-        parse_metric("mrr@10"),
+    metrics: Annotated[tuple[MetricField, ...], BeforeValidator(_some), Field(min_length=1)] = tuple(
+        map(parse_metric, ("ndcg@10", "ndcg@3", "mrr@10"))
     )
     empty: Literal["skip", "zero", "one"] = Field(
         default="skip",

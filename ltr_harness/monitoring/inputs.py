@@ -5,7 +5,6 @@ have. Queries are tested, never rows: items of one query are alike, and a test o
 Means of many items vary little, so shifts are in standard deviations of the *items*.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -265,17 +264,22 @@ def _moved(column: ComparedColumn, shares: tuple[float, float], periods: Periods
 def section(result: MonitorResult) -> list[Block]:
     if not result.drift:
         return []
-    gain = any(not math.isnan(f.gain) for f in result.drift)
     missing = any(f.missing_before or f.missing_now for f in result.drift)
     broken = {f.column: f for f in result.drift if f.broken}
     drifted = sum(f.drifted for f in result.drift)
     finding = f"{len(broken)} broken, " * bool(broken) + f"{drifted} of {len(result.drift)} drifted"
     mix = "Mix term: the part of the change due to other shares of the feature's bins."
     unmatched = "The part where only one period has values, or where the input broke: not a mix."
+
+    def state(f: FeatureDrift) -> Badge:
+        broken_or_drifted = "broken" if f.broken else "drifted" if f.drifted else ""
+        return Badge(broken_or_drifted, "bad") if broken_or_drifted else Badge("stable", "good")
+
     limit = "The floor, or the value that chance reaches at this many queries."
     in_sd = "Of the baseline; of items, where items of a query differ."
     carried = "Mean distance that the values moved."
     distance = "Kolmogorov-Smirnov distance of numbers, Jensen-Shannon divergence of segments."
+    weighted = "Drift weighted by importance; not an order of causes."
     of_gain = "The feature's share of the gain of all splits of the model."
     return [
         Heading("Features", finding=finding, matters=bool(broken) or result.verdict.cause == "covariate"),
@@ -294,26 +298,14 @@ def section(result: MonitorResult) -> list[Block]:
             (Column("Unmatched", "difference", hint=unmatched), "unmatched"),
             (Column("PSI", "number"), "psi"),
             (Column("PSI limit", "number", hint=limit), "psi_threshold"),
-            (
-                Column("Drift"),
-                lambda f: (
-                    Badge("broken" if f.broken else "drifted", "bad")
-                    if f.broken or f.drifted
-                    else Badge("stable", "good")
-                ),
-            ),
+            (Column("Drift"), state),
             (Column("Shift in sd", "number", hint=in_sd), "shift"),
             (Column("Wasserstein in sd", "number", hint=carried), "carried"),
             (Column("KS or JS", "number", hint=distance), "distance"),
             (Column("KS p", "p", hint="With many queries everything is significant; PSI is the size."), "p"),
             (Column("Missing before", "percent"), "missing_before") if missing else None,
             (Column("Missing now", "percent"), "missing_now") if missing else None,
-            (Column("Gain", "percent", hint=of_gain), "gain") if gain else None,
-            (
-                Column("PSI x gain", "number", hint="Drift weighted by importance; not an order of causes."),
-                lambda f: f.psi * f.gain,
-            )
-            if gain
-            else None,
+            (Column("Gain", "percent", hint=of_gain), "gain"),
+            (Column("PSI x gain", "number", hint=weighted), lambda f: f.psi * f.gain),
         ),
     ]

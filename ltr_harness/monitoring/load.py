@@ -153,8 +153,7 @@ def load_monitor_config(
         raise ConfigError([*problems, *wrong]) from None
     if not problems:  # without its rule, a configuration lacks more than it says
         problems += _rules(config, tree)
-    if problems:
-        raise ConfigError(problems)
+    ConfigError.refuse(problems)
     config._outdated = outdated
     return config
 
@@ -198,7 +197,6 @@ def _rules(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
 
 
 def _about_grades(config: MonitorConfig, place: str) -> Iterator[Problem]:
-    """Grades that a gain cannot take."""
     rule = config.relevance
     exponential = [str(m) for m in config.resolved_metrics if needs_whole_grades(m)]
     if not exponential:
@@ -229,7 +227,6 @@ def _about_grades(config: MonitorConfig, place: str) -> Iterator[Problem]:
 
 
 def _about_estimates(config: MonitorConfig, place: str) -> Iterator[Problem]:
-    """What labels that estimate relevance need."""
     rule = config.relevance
     if rule.chosen == "doubly_robust":
         found = "relevance.mode doubly_robust: a log has no features to predict relevance from"
@@ -251,7 +248,6 @@ def _about_estimates(config: MonitorConfig, place: str) -> Iterator[Problem]:
 
 
 def _about_metrics(config: MonitorConfig, place: str, of_relevance: str) -> Iterator[Problem]:
-    """Metrics that the rule of relevance has no numbers for, or that cannot raise alerts."""
     for metric in config.resolved_metrics:
         if metric.on_scale(1) != metric:
             found = f"metrics: {metric} needs the top of the scale of grades"
@@ -266,7 +262,6 @@ def _about_metrics(config: MonitorConfig, place: str, of_relevance: str) -> Iter
 
 
 def _about_events(config: MonitorConfig, place: str) -> Iterator[Problem]:
-    """What joins an event log, and what dwell times are looked up by."""
     columns, log, dwell = config.columns, config.relevance.event_log, config.relevance.dwell
     if log is not None:
         if columns.item_id is None:
@@ -283,7 +278,6 @@ def _about_events(config: MonitorConfig, place: str) -> Iterator[Problem]:
 
 
 def _about_ubi(config: MonitorConfig, place: str) -> Iterator[Problem]:
-    """What its documents hold: events, and objects by their ids."""
     rule, item = config.relevance, config.columns.item_id
     if config.ubi is None:
         return
@@ -329,7 +323,3 @@ def json_schema() -> dict[str, Any]:
     schema["properties"]["extends"] = {"type": "string", "description": "A file this one builds on."}
     schema["title"] = "ltr-harness monitor"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-if __name__ == "__main__":
-    print(json.dumps(json_schema(), indent=2, ensure_ascii=False))

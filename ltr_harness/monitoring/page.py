@@ -1,35 +1,17 @@
 """From a monitoring result to the same pages that compare models: same blocks, same renderers, same charts."""
 
 import json
-from collections.abc import Collection
+import math
 from pathlib import Path
 
 from ltr_harness.catalog import Catalog
-from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.monitoring.headline import banner
+from ltr_harness.monitoring.arms import sentence
 from ltr_harness.monitoring.result import MonitorResult, drawn, table_of
 from ltr_harness.monitoring.windows import timeline
-from ltr_harness.report import write_report
-from ltr_harness.report.blocks import (
-    Badge,
-    Block,
-    Bullets,
-    Code,
-    Column,
-    Definitions,
-    Details,
-    Group,
-    Heading,
-    Paragraph,
-    Report,
-    Section,
-    Table,
-    Text,
-    axis_of,
-    code,
-    strong,
-)
-from ltr_harness.report.sections.definitions import metric_text
+from ltr_harness.report import blocks, write_report
+from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Text
+from ltr_harness.report.sections.definitions import metric_items
+from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import count_of
 
 MONITOR_SECTIONS = {
@@ -42,7 +24,7 @@ MONITOR_SECTIONS = {
     "mix": "ltr_harness.monitoring.change:section",
     "drift": "ltr_harness.monitoring.inputs:section",
     "parity": "ltr_harness.monitoring.parity:section",
-    "presentation": "ltr_harness.monitoring.presentation:section",
+    "presentation": "ltr_harness.monitoring.labels:presentation_section",
     "worst": "ltr_harness.monitoring.summaries:worst_section",
     "labels": "ltr_harness.monitoring.labels:section",
     "conventions": "ltr_harness.monitoring.page:conventions_section",
@@ -50,96 +32,160 @@ MONITOR_SECTIONS = {
     "definitions": "ltr_harness.monitoring.page:definitions_section",
 }
 GROUPS = {
-    Group("What changed", "By how much, and when?"): ("metrics", "windows", "arms", "online"),
-    Group("Where and why", "On which queries, and does something other than the ranking explain it?"): (
+    blocks.Group("What changed", "By how much, and when?"): ("metrics", "windows", "arms", "online"),
+    blocks.Group("Where and why", "On which queries, and does something other than the ranking explain it?"): (
         "slices", "mix", "drift", "parity", "presentation", "worst",
     ),
-    Group("Can I trust it?", "Are labels and log fit to be judged, and by which rules was it done?"): (
+    blocks.Group("Can I trust it?", "Are labels and log fit to be judged, and by which rules was it done?"): (
         "labels", "conventions", "log", "definitions",
     ),
 }  # fmt: skip
 """Sections of other packages stand in the last."""
 catalog = Catalog("monitor section", MONITOR_SECTIONS, "ltr_harness.monitor_sections")
 
-FORMATS = ("html", "md", "json", "svg")
 
-
-def build_monitor_report(result: MonitorResult) -> Report:
+def build_monitor_report(result: MonitorResult) -> blocks.Report:
     """Every section's answer; silent ones are left out, and those of a part that the result has not."""
     names = [*MONITOR_SECTIONS, *(name for name in catalog.names() if name not in MONITOR_SECTIONS)]
     names = [name for name in names if getattr(result, name, ()) is not None]
     groups = {"verdict": None} | {name: group for group, inside in GROUPS.items() for name in inside}
     sections = (
-        Section(name, tuple(catalog.load(name)(result)), groups.get(name, [*GROUPS][-1])) for name in names
+        blocks.Section(name, tuple(catalog.load(name)(result)), groups.get(name, [*GROUPS][-1]))
+        for name in names
     )
     facts: tuple[Text, ...] = (
-        (code(result.primary),),
+        (blocks.code(result.primary),),
         count_of(result.n_queries, "query"),
         count_of(result.n_rows, "row"),
         f"against {result.baseline_kind}" if result.baseline_kind else "no baseline",
     )
     kept = tuple(section for section in sections if section.blocks)
-    return Report(result.name, facts, kept, result.to_json)
+    return blocks.Report(result.name, facts, kept, result.to_json)
 
 
-def write_monitor_report(
-    result: MonitorResult, folder: str | Path, formats: Collection[str] = FORMATS
-) -> Path:
+def write_monitor_report(result: MonitorResult, folder: str | Path) -> Path:
     """``report.html``, ``report.md`` with its ``charts/`` and ``report.json``; equal inputs give equal bytes."""
-    return write_report(build_monitor_report(result), folder, formats)
+    return write_report(build_monitor_report(result), folder, ("html", "md", "json", "svg"))
 
 
 _SHOWN = 8
+WORDS = 20
+
+_CAUSES = {
+    "labels": "Label outage",
+    "immature": "Labels are still arriving",
+    "presentation": "The page changed",
+    "serving": "Served scores differ from the model's",
+    "input": "An input broke",
+    "contract": "The log has new defects",
+    "mix": "The mix of queries changed",
+    "covariate": "The queries changed",
+}
+"""What a headline begins with, by the cause in the verdict; the others are the ranking's own."""
 
 
 def verdict_section(result: MonitorResult) -> list[Block]:
     """The answer, its picture, and what raised an alert."""
     verdict = result.verdict
-    blocks: list[Block] = [banner(result)]
+    shown: list[Block] = [banner(result)]
     if len(result.windows) > 1:
-        blocks.append(timeline(result))
+        shown.append(timeline(result))
     if result.alerts:
-        blocks.append(_alerts(result))
+        shown.append(_alerts(result))
     if verdict.where:
-        blocks.append(Paragraph(verdict.where))
+        shown.append(Paragraph(verdict.where))
     if verdict.untold:
-        blocks.append(Paragraph(verdict.untold, "note"))
-    return blocks + [Paragraph(f"Notice: {notice}.", "note") for notice in result.notices]
+        shown.append(Paragraph(verdict.untold, "note"))
+    return shown + [Paragraph(f"Notice: {notice}.", "note") for notice in result.notices]
+
+
+def banner(result: MonitorResult) -> blocks.Banner:
+    """Alerts and their number, or healthy; neither where there is no baseline."""
+    status = Badge("healthy", "good") if result.changes else Badge("no baseline", "neutral")
+    if result.alerts:
+        status = Badge(count_of(len(result.alerts), "alert"), "bad")
+    cause = _CAUSES.get(result.verdict.cause)
+    text = f"{cause}: {_moved(result)}" if cause else _moved(result)
+    where = f", worst in {result.slices[0].predicate}" if result.n_alerts("slice") else ""
+    return blocks.Banner(status, text + where if len((text + where).split()) <= WORDS else text)
+
+
+def _moved(result: MonitorResult) -> str:
+    """What the primary metric did; IPS-DCG in its place where clicks alone cannot tell."""
+    if not result.changes:
+        if (arms := result.arms) is not None:
+            if arms.withheld or not arms.differences:
+                return f"No verdict on the arms of {arms.column}"
+            first = (arms.worse or arms.differences)[0]
+            return sentence([first], arms.control, arms.family).partition(" [")[0].rstrip(".")
+        queries = count_of(sum(window.n_defined for window in result.windows), "query")
+        return f"{result.primary} has a mean of {result.mean(result.primary):.4f} over {queries}"
+    change, seen = result.changes[0], result.presentation
+    if seen is not None and seen.ips is not None and (seen.changed or seen.ips.direction == "fell"):
+        return f"IPS-DCG {_difference(seen.ips, result)}"
+    moved = [window.label for window in result.windows if window.moved]
+    if moved and not change.alert:
+        windows = count_of(len(result.windows), "window")
+        return f"{result.primary} moved in {len(moved)} of {windows}, first {moved[0]}"
+    text = f"{result.primary} {_difference(change.difference, result)}"
+    if change.below_min_drop:
+        return f"{text}, less than min_drop {result.min_drop:g}"
+    worse = change.difference.direction == ("fell" if result.higher_is_better else "rose")
+    return f"{text}, not significant after correction" if worse and not change.alert else text
+
+
+def _difference(change: Estimate, result: MonitorResult) -> str:
+    """What moved, by how much in that direction; the interval in brackets where it has ends."""
+    by, low, high, sign = f"{change.direction} by", change.low, change.high, ""
+    if not change.direction:
+        by, sign = "did not measurably change:", "+"
+    elif change.direction == "fell":
+        low, high = -high, -low
+    value = abs(change.value) if change.direction else change.value
+    ends = f" ({100 * result.confidence:g} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
+    return f"{by} {value:{sign}z.4f}{ends if math.isfinite(low + high) else ''}"
 
 
 def metrics_section(result: MonitorResult) -> list[Block]:
     """Every metric, over all of production."""
     if not result.changes:
-        return [Heading("Metrics", matters=True), _means(result)]
+        n = sum(w.n_defined for w in result.windows)
+        means = table_of(
+            "means",
+            "Production; no baseline was given.",
+            result.metrics,
+            (Column("Metric", "code"), str),
+            (Column("Mean", "metric"), result.mean),
+            (Column("Queries", "count"), lambda _: n),
+            sortable=False,
+        )
+        return [Heading("Metrics", matters=True), means]
     changed = sum(bool(change.difference.direction) for change in result.changes)
     finding = f"{changed} of {len(result.changes)} changed"
     return [Heading("Metrics", finding=finding, matters=result.changes[0].alert), _changes(result)]
 
 
-def _alerts(result: MonitorResult) -> Bullets:
+def _alerts(result: MonitorResult) -> blocks.Bullets:
     """One line each, but for windows: they are red in the chart below, and here only counted."""
     windows = [alert for alert in result.alerts if alert.window]
     counted = windows if len(windows) > 1 else []
     shown = [alert for alert in result.alerts if alert not in counted]
-    lines: list[Text] = [(strong(alert.kind), f" {alert.text}") for alert in shown[:_SHOWN]]
+    lines: list[Text] = [(blocks.strong(alert.kind), f" {alert.text}") for alert in shown[:_SHOWN]]
     if len(shown) > _SHOWN:
         lines.append(f"… and {count_of(len(shown) - _SHOWN, 'more alert')}, in the sections below")
     if counted:
         where = f"{len(counted)} of {count_of(len(result.windows), 'window')}"
-        lines.append((strong("change"), f" in {where}, from {counted[0].window} to {counted[-1].window}"))
-    return Bullets(tuple(lines))
+        lines.append(
+            (blocks.strong("change"), f" in {where}, from {counted[0].window} to {counted[-1].window}")
+        )
+    return blocks.Bullets(tuple(lines))
 
 
 def _changes(result: MonitorResult) -> Table:
     first = result.changes[0]
-    word = (
-        result.raised
-        if first.alert
-        else Badge("too small to matter", "neutral")
-        if first.below_min_drop
-        else Badge("no alert", "good")
-    )
-    axis = axis_of(end for c in result.changes for end in (c.difference.low, c.difference.high))
+    quiet = Badge("too small to matter", "neutral") if first.below_min_drop else Badge("no alert", "good")
+    word = result.raised if first.alert else quiet
+    axis = blocks.axis_of(end for c in result.changes for end in (c.difference.low, c.difference.high))
     difference = Column(f"Difference [{result.interval_name}]", "difference", axis=axis)
     uncorrected = "One test, uncorrected; of the primary metric's, the corrected one decides."
     return table_of(
@@ -158,19 +204,6 @@ def _changes(result: MonitorResult) -> Table:
         if len({c.production.n for c in result.changes}) > 1
         else None,
         notes=(f"{first.method}. {result.family}.",),
-        sortable=False,
-    )
-
-
-def _means(result: MonitorResult) -> Table:
-    n = sum(w.n_defined for w in result.windows)
-    return table_of(
-        "means",
-        "Production; no baseline was given.",
-        result.metrics,
-        (Column("Metric", "code"), str),
-        (Column("Mean", "metric"), result.mean),
-        (Column("Queries", "count"), lambda _: n),
         sortable=False,
     )
 
@@ -205,14 +238,10 @@ _SEASONS = {
 
 
 def definitions_section(result: MonitorResult) -> list[Block]:
-    cutoffs: dict[str, list[int | None]] = {}
-    for metric in result.metrics:
-        base, _, _, k = MetricName.of(metric)
-        cutoffs.setdefault(base, []).append(k)
     matters = f"a {result.alternative} of at least {result.min_drop:g}"
     items: list[tuple[str, tuple[Text, ...]]] = [
         ("relevance", (f"{result.relevance}.",)),
-        *((base, metric_text(base, ks)) for base, ks in cutoffs.items()),
+        *metric_items(result.metrics),
         ("alert", (f"Corrected p at most {result.alpha:g} and {matters}. {result.family}.",)),
         (
             "interval",
@@ -224,10 +253,10 @@ def definitions_section(result: MonitorResult) -> list[Block]:
     if result.baseline_sha256:
         digests.append(("baseline", result.baseline_sha256))
     same = "The same queries under the same configuration give this page byte for byte, whatever the order of rows, "
-    resolved = Code(json.dumps(result.config, indent=1, ensure_ascii=False), "json")
+    resolved = blocks.Code(json.dumps(result.config, indent=1, ensure_ascii=False), "json")
     return [
         Heading("Definitions"),
-        Definitions(tuple(items)),
+        blocks.Definitions(tuple(items)),
         Paragraph(f"{same}columns or batches."),
         Table(
             "digests",
@@ -236,5 +265,5 @@ def definitions_section(result: MonitorResult) -> list[Block]:
             tuple(digests),
             sortable=False,
         ),
-        Details("Resolved configuration", (resolved,)),
+        blocks.Details("Resolved configuration", (resolved,)),
     ]

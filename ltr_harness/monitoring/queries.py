@@ -126,7 +126,13 @@ def concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
 
     table = parts[0]
     if len(parts) > 1:
-        table = _frame({n: _joined([part.pop(n) for part in parts]) for n in table.columns})
+        columns = {}
+        for name in table.columns:
+            own = [part.pop(name) for part in parts]
+            is_category = isinstance(own[0].dtype, pd.CategoricalDtype)
+            joined = union_categoricals(own, sort_categories=True) if is_category else None
+            columns[name] = pd.concat(own, ignore_index=True) if joined is None else pd.Series(joined)
+        table = _frame(columns)
         order = pc.sort_indices(_arrow(table["query_id"])).to_numpy()
         table = queries_of(table, order.astype(np.int64))
     parts.clear()
@@ -160,9 +166,6 @@ def digest(table: pd.DataFrame) -> str:
         ),
         column_of(table, "ips"),
     )
-
-
-# ---- on disk --------------------------------------------------------------------------------------------
 
 
 def to_arrow(table: pd.DataFrame) -> Any:
@@ -207,13 +210,6 @@ def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
                 raise ValueError(f"its column {name} has an empty place")
             columns[f"metric:{name}" if name in metrics else name] = values.to_numpy(zero_copy_only=False)
     return _frame(columns)
-
-
-def _joined(columns: list[pd.Series[Any]]) -> pd.Series[Any]:
-    """One column of several tables, end to end."""
-    if isinstance(columns[0].dtype, pd.CategoricalDtype):
-        return pd.Series(union_categoricals(columns, sort_categories=True))
-    return pd.concat(columns, ignore_index=True)
 
 
 def _letters(texts: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:

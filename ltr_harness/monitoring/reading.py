@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr_harness.errors import MAIN_GUARD, DataError, MissingExtraError, Problem, UsageError, install_line
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics
@@ -296,6 +295,9 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
     )
     best = judgments.pool.groups.max(judgments.pool.labels)
     values = bind(config.resolved_metrics, judgments, THREADS).per_query(scores)
+    by_rank, top = np.full((rows.sizes.size, config.depth), np.nan, np.float32), ranks <= config.depth
+    query = np.repeat(np.arange(rows.sizes.size), judgments.groups.sizes)
+    by_rank[query[top], ranks[top] - 1] = judgments.labels[top]
     totals = {name: np.add.reduceat(count, start, dtype=np.int64) for name, count in counts.items()}
     return QueryColumns(
         query_id=rows.queries,
@@ -303,7 +305,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         n_items=rows.sizes.astype(np.int32),
         has_relevant=best > 0,
         event={name: np.minimum(n, np.iinfo(np.int32).max).astype(np.int32) for name, n in totals.items()},
-        grade=_by_rank(judgments.labels, ranks, judgments.groups.boundaries, config.depth),
+        grade=by_rank,
         time=time,
         cluster=per_query(rows, columns.cluster_id, contract) if columns.cluster_id else None,
         pair_key=per_query(rows, columns.pair_key, contract) if columns.pair_key else None,
@@ -476,11 +478,3 @@ def _mean(rows: LogRows, name: str) -> Floats:
             known, start, dtype=float
         )
     return means
-
-
-def _by_rank(grades: Floats, ranks: Ints, boundaries: Ints, depth: int) -> NDArray[np.float32]:
-    by_rank = np.full((boundaries.size - 1, depth), np.nan, dtype=np.float32)
-    shown = ranks <= depth
-    query = np.repeat(np.arange(boundaries.size - 1), np.diff(boundaries))
-    by_rank[query[shown], ranks[shown] - 1] = grades[shown]
-    return by_rank

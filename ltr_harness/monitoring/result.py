@@ -23,17 +23,11 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True)
-class NumberedWindow:
-    """A window's name and its place in the calendar."""
-
-    label: str  # its first day, or hour
-    number: int
-
-
-@dataclass(frozen=True)
-class Window(NumberedWindow):
+class Window:
     """One window of production."""
 
+    label: str  # its first day, or hour
+    number: int  # its place in the calendar
     start_ns: int
     end_ns: int
     hours: float  # its length

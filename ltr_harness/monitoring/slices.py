@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import zlib
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,17 +38,11 @@ class _Column:
     predicates: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
+class _Side(NamedTuple):
     """Oriented values (higher is better) of one period, centred for exact sums."""
 
     values: Floats
     centre: float
-
-    @classmethod
-    def of(cls, values: Floats, sign: float) -> _Side:
-        centre = float(values.mean()) if values.size else 0.0
-        return cls(sign * (values - centre), sign * centre)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,17 +65,17 @@ class _Search:
         return np.arange(len(self.periods.now)), np.arange(len(self.periods.before))
 
 
-def slices(periods: Periods, before_exists: bool = True) -> tuple[list[Slice], int]:
+def slices(periods: Periods) -> tuple[list[Slice], int]:
     """The segments behind a drop, in order of impact, and how many candidates were looked at.
 
     Candidates are values of one column, or of two. Bonferroni over all of them; the smallest p is taken and its queries
     set aside, as its parents and children would be found with it, until nothing is significant.
     """
-    config = periods.config
-    columns = _columns(periods, config, before_exists)
+    config, with_before = periods.config, len(periods.before) > 0
+    columns = _columns(periods, config, with_before)
     if not columns:
         return [], 0
-    search = _Search(periods, columns, _design_effect(periods, before_exists), before_exists)
+    search = _Search(periods, columns, _design_effect(periods, with_before), with_before)
     now, before = search.everything()
     halves = None
     if config.slices.confirm_split:
@@ -116,9 +111,10 @@ class _Candidates:
         periods, sign = search.periods, search.periods.sign
         self._search, self._now, self._before = search, now, before
         ours, theirs = periods.values[0][now], periods.values[1][before]
-        self._sides = [_Side.of(ours, sign), _Side.of(theirs, sign)]
-        if search.paired:
-            self._sides.append(_Side.of(ours - theirs, sign))
+        self._sides = []
+        for values in (ours, theirs, ours - theirs) if search.paired else (ours, theirs):
+            centre = float(values.mean()) if values.size else 0.0
+            self._sides.append(_Side(sign * (values - centre), sign * centre))
         keys, inside = self._cells_with_enough()
         totals = [_sums(np.zeros(side.values.size, np.int64), side.values, 1) for side in self._sides]
         rest = np.stack(totals) - inside
@@ -154,7 +150,6 @@ class _Candidates:
         return keys, np.concatenate(parts, axis=2)
 
     def _test(self) -> None:
-        """Excess, error and p of every candidate."""
         with_before, effect = self._search.with_before, self._search.effect
         mean_in, var_in = _moments(self.inside)
         mean_rest, var_rest = _moments(self.rest)
@@ -301,16 +296,14 @@ def _columns(periods: Periods, config: MonitorConfig, with_before: bool) -> list
             if name.endswith(":missing"):
                 continue
             edges = bin_edges(theirs if with_before else ours, config.slices.numeric_bins)
-            columns.append(_Column(binned(ours, edges), binned(theirs, edges), _bin_names(name, edges)))
+            shown = [f"{edge:.4g}" for edge in edges]
+            names = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(shown)]
+            names = (
+                [f"{name} < {shown[0]}", *names, f"{name} >= {shown[-1]}"] if shown else [f"{name} present"]
+            )
+            predicates = (*names, f"{name} missing")
+            columns.append(_Column(binned(ours, edges), binned(theirs, edges), predicates))
     return columns
-
-
-def _bin_names(name: str, edges: Floats) -> tuple[str, ...]:
-    if edges.size == 0:
-        return (f"{name} present", f"{name} missing")
-    shown = [f"{edge:.4g}" for edge in edges]
-    middle = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(shown)]
-    return (f"{name} < {shown[0]}", *middle, f"{name} >= {shown[-1]}", f"{name} missing")
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -324,9 +317,9 @@ def section(result: MonitorResult) -> list[Block]:
         return [Heading("Slices", finding=finding), Paragraph(text)]
     alerts = result.n_alerts("slice")
     finding = f"{alerts} of {result.n_slice_candidates:,} with an alert"
-    confirmed = any(s.confirmed for s in result.slices)
     hint = "Change beyond the rest's." if against else "Mean against the rest's."
     axis = axis_of(end for s in result.slices for end in (s.excess.low, s.excess.high))
+    excess = Column(f"Excess [{result.interval_name}]", "difference", hint=hint, axis=axis)
     other_half = "The excess on the queries that did not choose it."
     note = (
         f"Chosen by evidence among {count_of(result.n_slice_candidates, 'candidate')}, each found after setting "
@@ -338,20 +331,15 @@ def section(result: MonitorResult) -> list[Block]:
         f"Segments whose {result.primary} {'fell beyond' if against else 'is below'} the rest's.",
         result.slices,
         (Column("Slice", "code"), "predicate"),
-        (
-            Column(f"Excess [{result.interval_name}]", "difference", hint=hint, axis=axis),
-            lambda s: drawn(s.excess, alert=alerts > 0 and s.excess.direction != ""),
-        ),
+        (excess, lambda s: drawn(s.excess, alert=alerts > 0 and s.excess.direction != "")),
         (Column("Queries", "count"), "n_now"),
         (Column("Share", "percent"), "share"),
-        (Column("Before", "metric"), "before") if against else None,
+        (Column("Before", "metric"), "before"),
         (Column("Now", "metric"), "now"),
-        (Column("Rest", "difference", hint="How the other queries changed."), "rest_change")
-        if against
-        else None,
+        (Column("Rest", "difference", hint="How the other queries changed."), "rest_change"),
         (Column("Impact", "difference", hint="Share times excess: points of the overall metric."), "impact"),
         (Column("q", "p", hint="Bonferroni over all candidates of its round."), "q"),
-        (Column("Other half", "difference", hint=other_half), "confirmed") if confirmed else None,
+        (Column("Other half", "difference", hint=other_half), "confirmed"),
         notes=(note,),
     )
     return [Heading("Slices", finding=finding, matters=bool(alerts)), worst]

@@ -11,28 +11,26 @@ import pandas as pd
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.metrics import METRICS
-from ltr_harness.monitoring import arms, change, inputs, labels, parity, slices, summaries, windows
+from ltr_harness.monitoring import (
+    arms,
+    change,
+    inputs,
+    labels,
+    parity,
+    queries,
+    slices,
+    stored,
+    summaries,
+    windows,
+)
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
-from ltr_harness.monitoring.history import PastWindow, append_history, history_key, read_history
 from ltr_harness.monitoring.load import load_monitor_config
-from ltr_harness.monitoring.parity import feature_columns
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.presentation import presentation
-from ltr_harness.monitoring.queries import (
-    Ints,
-    column_of,
-    columns_of,
-    digest,
-    places_of,
-    primary_of,
-    queries_of,
-    with_value,
-    without_pages,
-)
+from ltr_harness.monitoring.queries import Ints, column_of, primary_of
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import Found, MonitorResult, Watched
-from ltr_harness.monitoring.stored import is_result, is_run, stored_result, stored_run
+from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.monitoring.verdict import Evidence, alerts_of, verdict_of
 from ltr_harness.relevance.grades import describe
 from ltr_harness.relevance.propensities import estimated
@@ -77,7 +75,7 @@ def watch(
     if settings.drift.model is not None:
         inputs.gain_shares(Path(settings.drift.model))  # refused before logs are read, which may take long
     if settings.parity is not None:
-        feature_columns(settings.parity)  # likewise
+        parity.feature_columns(settings.parity)  # likewise
     if settings.propensity is not None:
         settings = settings.model_copy(update={"propensity": estimated(settings.propensity)})
     if (rule := settings.relevance).propensity is not None:
@@ -97,10 +95,10 @@ def _baseline(
 ) -> tuple[pd.DataFrame, str, tuple[LogFinding, ...]]:
     if isinstance(source, str | Path):
         path = Path(source).expanduser()
-        if is_result(path):
-            return stored_result(path, config), "an earlier result of monitor", ()
-        if is_run(path):
-            return stored_run(path, config), "a run of this harness", ()
+        if stored.is_result(path):
+            return stored.stored_result(path, config), "an earlier result of monitor", ()
+        if stored.is_run(path):
+            return stored.stored_run(path, config), "a run of this harness", ()
     plain = config.model_copy(update={"arms": None, "parity": None})  # they are production's
     table, findings, _ = read_log(source, plain, "baseline", dask)
     return table, "a log", findings
@@ -122,8 +120,8 @@ def analysed(
         season = f"windows.season {config.windows.season}"
         raise UsageError(f"{season} needs a baseline with timestamps; set season: none")
     whole_cut = cut(time, len(production), config)
-    key = history_key(config)
-    past = [] if history is None else read_history(history, key)
+    key = stored.history_key(config)
+    past = [] if history is None else stored.read_history(history, key)
     past = [w for w in past if w.number < whole_cut.number[0]]
     lost = labels.orphans_by_window(orphans, whole_cut, config)
     found = Evidence(
@@ -150,15 +148,15 @@ def analysed(
     )
     result = _result(production, baseline, baseline_kind, found)
     if history is not None and time is not None:
-        append_history(history, key, found.windows, whole_cut.until)
+        stored.append_history(history, key, found.windows, whole_cut.until)
     return Watched(result, config, production, baseline)
 
 
 def _alone(found: Evidence, production: pd.DataFrame, counted: Ints) -> Evidence:
     """Without a baseline: slices against the rest, nothing else to test; `counted` (n_counted,)."""
-    now = queries_of(production, counted)
+    now = queries.queries_of(production, counted)
     worst_slices, candidates = (
-        slices.slices(Periods(now, now.iloc[:0], found.config), before_exists=False) if len(now) else ([], 0)
+        slices.slices(Periods(now, now.iloc[:0], found.config)) if len(now) else ([], 0)
     )
     return replace(
         found,
@@ -180,8 +178,10 @@ def _compared(
 ) -> Evidence:
     """Production's (n_counted,) queries against its baseline."""
     config = found.config
-    now, before = queries_of(without_pages(production), counted), with_value(without_pages(baseline))
-    places = places_of(production["query_id"], baseline["query_id"])  # once: of millions that takes a while
+    now = queries.queries_of(queries.without_pages(production), counted)
+    before = queries.with_value(queries.without_pages(baseline))
+    # once: of millions that takes a while
+    places = queries.places_of(production["query_id"], baseline["query_id"])
     has_value = ~np.isnan(primary_of(baseline))
     among_kept = np.append(np.where(has_value, np.cumsum(has_value) - 1, -1), -1)
     periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
@@ -191,7 +191,7 @@ def _compared(
         counted, past = counted[kept[counted]], [w for w in past if not w.weekdays & {*apart.tolist()}]
         if not counted.size:
             raise UsageError(notices[0])
-        now = queries_of(without_pages(production), counted)
+        now = queries.queries_of(queries.without_pages(production), counted)
         periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
     _refuse_too_few(periods, production, baseline, cut)
     _refuse_other_seasons(periods)
@@ -205,7 +205,7 @@ def _compared(
     if config.windows.season == "none" and advice is not None:
         notices.append(advice)
     whole = Periods(production, baseline, config, spent, places=places)
-    every = Periods(queries_of(production, kept), baseline, config, places=places[kept])
+    every = Periods(queries.queries_of(production, kept), baseline, config, places=places[kept])
     clicks = config.relevance.from_events or config.propensity is not None
     worst_slices, candidates = slices.slices(tested)
     columns = inputs.compared_columns(periods)
@@ -222,7 +222,7 @@ def _compared(
         drift=tuple(inputs.feature_drift(columns, periods)),
         labels=tuple(tests),
         labels_arriving=labels.still_arriving(tests, cut),
-        presentation=presentation(every) if clicks else None,
+        presentation=labels.presentation(every) if clicks else None,
         keyed=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),
         online=summaries.online(production, every, rows, spent),
@@ -266,20 +266,17 @@ def _refuse_other_seasons(periods: Periods) -> None:
     lacking = sorted(set(np.unique(now).tolist()) - set(np.unique(before).tolist()))
     if not lacking:
         return
-    names = [_part_in_words(part, season) for part in lacking]
+    names = [f"{_WEEKDAYS[part // 24]} {part % 24:02d}:00" for part in lacking]
+    if season == "weekday":
+        names = [_WEEKDAYS[part] for part in lacking]
+    elif season == "hour":
+        names = [f"{part:02d}:00" for part in lacking]
     more = f" and {len(names) - 7} more" if len(names) > 7 else ""
     whole = "days" if season == "hour" else "weeks"
     raise UsageError(
         f"windows.season {season}: the baseline has no {', '.join(names[:7])}{more}; "
         f"expected whole {whole}, or season: none"
     )
-
-
-def _part_in_words(part: int, season: str) -> str:
-    if season == "weekday":
-        return _WEEKDAYS[part]
-    hour = f"{part % 24:02d}:00"
-    return hour if season == "hour" else f"{_WEEKDAYS[part // 24]} {hour}"
 
 
 def _refuse_too_few(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
@@ -297,8 +294,7 @@ def _refuse_too_few(periods: Periods, production: pd.DataFrame, baseline: pd.Dat
         found = f"{count_of(n, 'query')} {plural('has', n)} a value of {primary} ({why})"
         cure = "lower windows.min_queries to compare all the same"
         problems.append(Problem(which, found, f"at least {least:,}", cure))
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def _result(
@@ -310,19 +306,16 @@ def _result(
     return MonitorResult(
         **{field.name: getattr(found, field.name) for field in fields(Found)},
         name=config.name,
-        metrics=tuple(columns_of(production, "metric")),
+        metrics=tuple(queries.columns_of(production, "metric")),
         definition=config.definition(),
         relevance=describe(config.relevance),
         config_sha256=config.digest(),
-        production_sha256=digest(production),
-        baseline_sha256=None if baseline is None else digest(baseline),
+        production_sha256=queries.digest(production),
+        baseline_sha256=None if baseline is None else queries.digest(baseline),
         n_queries=len(production),
         n_rows=int(column_of(production, "n_items").sum(dtype=np.int64)),
         baseline_kind=baseline_kind,
-        alternative=config.compare.alternative,
-        confidence=config.compare.confidence,
-        alpha=config.compare.alpha,
-        min_drop=config.compare.min_drop,
+        **config.compare.model_dump(include={"alternative", "confidence", "alpha", "min_drop"}),
         higher_is_better=config.primary.higher_is_better,
         season=config.windows.season,
         alerts=tuple(alerts),
@@ -355,7 +348,6 @@ def _about_adjusting(found: Evidence) -> list[str]:
 
 
 def _about_the_rule(config: MonitorConfig) -> list[str]:
-    """What a reader of these grades should know."""
     said = []
     rule, metrics = config.relevance, config.resolved_metrics
     unmoved = all(m.name in METRICS and m.name not in COUNTING_METRICS for m in metrics)

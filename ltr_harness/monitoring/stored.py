@@ -1,22 +1,27 @@
 """A run's folder: tables for other programs, where they came from; and an earlier result, or a run, as the baseline.
 
-Numbers under different definitions are never set side by side: the baseline is refused with every difference.
+Numbers under different definitions are never set side by side: the baseline is refused with every difference. Of a
+history each run leaves one file of its windows' numbers, named by its content and written whole; nothing is ever
+rewritten, so runs at the same time cannot hurt each other.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ltr_harness.errors import DataError, NotComparableError, Problem
-from ltr_harness.files import file_digest, stored_file, whole_files, write_whole
+from ltr_harness.files import file_digest, stored_file, whole_files, write_stored, write_whole
 from ltr_harness.logs.log import files_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import rule_of_run
@@ -103,8 +108,7 @@ def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
     problems += [
         Problem(place, f"has no {name}", expected, cure) for name in metrics if name not in run.per_query
     ]
-    if problems:
-        raise NotComparableError(problems)
+    NotComparableError.refuse(problems)
 
 
 def _queries_of(run: Run, config: MonitorConfig) -> pd.DataFrame:
@@ -136,8 +140,7 @@ def _refuse_differences(place: str, theirs: dict[str, Any], ours: dict[str, Any]
     if theirs.get("ips") != ours["ips"]:
         found = f"has propensity clip {theirs.get('ips')}, production {ours['ips']}"
         problems.append(Problem(place, found, "the same"))
-    if problems:
-        raise NotComparableError(problems)
+    NotComparableError.refuse(problems)
 
 
 def _rule_differences(place: str, before: dict[str, Any], now: dict[str, Any]) -> list[Problem]:
@@ -268,3 +271,104 @@ def _interval(name: str, interval: Estimate | None, with_p: bool = True) -> dict
 
 def _csv(rows: list[dict[str, Any]]) -> str:
     return csv_text([list(rows[0]), *(list(row.values()) for row in rows)] if rows else [])
+
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class PastWindow:
+    """One window of an earlier run: its mean with what is behind it."""
+
+    number: int
+    n: int
+    mean: float
+    error: float
+    relevant_share: float
+    seen_until: int
+    """Time of that run's last query: of two runs about one window, the later one saw more labels."""
+    hours: dict[str, int] = field(default_factory=dict)
+    """Hour of the week to queries; empty in files of earlier versions."""
+
+    @property
+    def weekdays(self) -> set[int]:
+        """0 Monday … 6 Sunday, as far as its hours are known."""
+        return {int(hour) // 24 for hour in self.hours}
+
+
+class _Kept(BaseModel):
+    version: int
+    key: str | None = None
+    windows: Any = None
+
+
+def read_history(folder: Path, key: str) -> list[PastWindow]:
+    """The windows that earlier runs left under the same definition, each once, in order of time."""
+    best: dict[int, PastWindow] = {}
+    problems = []
+    for path in sorted(folder.glob("windows-*.json")) if folder.is_dir() else []:
+        try:
+            kept = read_stored(_Kept, folder, path.name)
+            if kept.version > VERSION:
+                found, expected = f"has version {kept.version}", f"{VERSION} or lower"
+                problems.append(Problem(str(path), found, expected, "update ltr-harness"))
+                continue
+            if kept.key is None:
+                raise ValueError("it has no key")
+            if kept.key != key:
+                continue
+            windows = TypeAdapter(list[PastWindow]).validate_python(kept.windows)
+        except (OSError, ValueError) as problem:
+            said = str(problem)
+            if isinstance(problem, ValidationError):
+                first = problem.errors()[0]
+                said = f"windows.{'.'.join(map(str, first['loc']))} is {first['input']!r:.60}"
+            problems.append(Problem(str(path), f"is not a history of monitor: {said}", cure="move it away"))
+            continue
+        for window in windows:
+            known = best.get(window.number)
+            if known is None or (window.seen_until, window.n) > (known.seen_until, known.n):
+                best[window.number] = window
+    DataError.refuse(problems)
+    return [best[number] for number in sorted(best)]
+
+
+def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until: int) -> Path | None:
+    """Leave this run's mature windows; None where there are none."""
+    rows = [
+        {
+            "label": w.label,
+            "number": w.number,
+            "n": w.n_defined,
+            "mean": (w.adjusted or w.interval).value,
+            "error": (w.adjusted or w.interval).error,
+            "relevant_share": w.relevant_share,
+            "seen_until": seen_until,
+            "hours": w.hours_of_week,
+        }
+        for w in windows
+        if w.status in ("tested", "untested") and w.n_defined >= 2
+    ]
+    if not rows:
+        return None
+    text = json.dumps({"version": VERSION, "key": key, "windows": rows}, indent=1, sort_keys=True) + "\n"
+    target = folder / f"windows-{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
+    if not target.exists():
+        write_stored(target, text.encode())
+    return target
+
+
+def history_key(config: MonitorConfig) -> str:
+    """What windows must share to stand in one row."""
+    definition, windows = config.definition(), config.windows
+    said: dict[str, Any] = {
+        "primary": definition["metrics"][0],
+        "relevance": definition["relevance"],
+        "size": windows.size,
+        "zone": windows.timezone,
+    }
+    if windows.timezone != "UTC" and windows.size[-1] in "smh":
+        said["begins"] = "midnight"  # windows of hours were once cut from UTC's
+    if config.compare.adjust:
+        said["adjust"] = sorted(config.compare.adjust)
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

@@ -172,7 +172,7 @@ def worst_section(result: MonitorResult) -> list[Block]:
         (Column("Query", "code"), "query"),
         (Column("Day"), "window"),
         (Column(result.primary, "metric"), "value"),
-        (Column("Before", "metric"), "before") if paired else None,
+        (Column("Before", "metric"), "before"),
         (Column("Grades in the order shown", "code"), "grades"),
     )
     return [Heading("Worst queries", finding=f"{len(result.worst)} to read"), worst]
@@ -182,7 +182,6 @@ def online_section(result: MonitorResult) -> list[Block]:
     """Does the metric move with what users do?"""
     if not result.online:
         return []
-    against = any(o.difference for o in result.online)
     corrected = Column("p corrected", "p", hint="Bonferroni over these columns.")
     correlation = "Spearman's, over the windows' means; from four windows on."
     means = table_of(
@@ -192,8 +191,8 @@ def online_section(result: MonitorResult) -> list[Block]:
         (Column("Column", "code"), "name"),
         (Column("Before", "number"), "before"),
         (Column("Now", "number"), "now"),
-        (Column(f"Difference [{result.interval_name}]", "difference"), "difference") if against else None,
-        (corrected, "p_corrected") if against else None,
+        (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
+        (corrected, "p_corrected"),
         (Column(f"Rank correlation with {result.primary}", "number", hint=correlation), "correlation"),
         (Column("Windows", "count"), "n_windows"),
     )

@@ -39,18 +39,6 @@ class _Queries(NamedTuple):
     user: NDArray[np.int64]
 
 
-class _Shown(NamedTuple):
-    """Items in the order of their scores, and what users did: (n, items) arrays, and examination (items,)."""
-
-    item: NDArray[np.int64]
-    score: Floats
-    price: Floats
-    grade: NDArray[np.int64]
-    click: NDArray[np.bool_]
-    buy: NDArray[np.bool_]
-    examination: Floats
-
-
 class SyntheticLog(BaseModel):
     """A made-up log, in place of a file: what is planted begins on day `since`."""
 
@@ -106,8 +94,7 @@ class SyntheticLog(BaseModel):
             )
         random = np.random.Generator(np.random.PCG64([20261120, self.seed]))
         queries = self._queries(random)
-        shown = self._shown(random, queries, self._noise(random, queries))
-        return self._as_table(queries, shown)
+        return self._as_table(queries, self._shown(random, queries, self._noise(random, queries)))
 
     def _start(self) -> int:
         return int(np.datetime64(self.start, "ns").astype(np.int64))
@@ -151,7 +138,8 @@ class SyntheticLog(BaseModel):
             noise = noise * np.exp(self.user_effect * random.standard_normal(self.users)[queries.user])
         return np.asarray(noise)
 
-    def _shown(self, random: np.random.Generator, queries: _Queries, noise: Floats) -> _Shown:
+    def _shown(self, random: np.random.Generator, queries: _Queries, noise: Floats) -> dict[str, Any]:
+        """Items in the order of their scores, and what users did: (n, items) arrays, and (items,) examination."""
         n, items, time, planted = noise.size, self.items, queries.time, queries.planted
         of_grades = np.array(self.grade_shares) / sum(self.grade_shares)
         grade = random.choice(of_grades.size, size=(n, items), p=of_grades)
@@ -168,13 +156,14 @@ class SyntheticLog(BaseModel):
             buy &= arrives <= self._start() + self.days * _DAY
         catalogue = random.integers(0, 5000, (n, items)) * items + np.arange(items)  # distinct within a query
         price = np.exp(random.standard_normal((n, items)))
-        return _Shown(catalogue, score, price, grade, click, buy, examination)
+        did = {"relevance": grade, "click": click, "buy": buy}
+        return {"sku": catalogue, "score": score, "price": price, **did, "examination": examination}
 
-    def _as_table(self, queries: _Queries, shown: _Shown) -> Any:
+    def _as_table(self, queries: _Queries, shown: dict[str, Any]) -> Any:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        n, items = shown.score.shape
+        n, items = shown["score"].shape
         query_of_row = pa.array(np.repeat(np.arange(n), items))
 
         def per_row(values: Any) -> Any:
@@ -186,18 +175,16 @@ class SyntheticLog(BaseModel):
 
         columns = {
             "request_id": per_row(text(f"{self.start}-{self.seed}-", np.arange(n), 7)),
-            "sku": text("sku-", shown.item.reshape(-1)),
+            "sku": text("sku-", shown["sku"].reshape(-1)),
             "position": np.tile(np.arange(1, items + 1), n),
-            "score": shown.score.reshape(-1),
+            "score": shown["score"].reshape(-1),
             "ts": per_row(queries.time).cast(pa.timestamp("ns", "UTC")),
             "user_id": per_row(text("u", queries.user)),
             "country": pa.array(COUNTRIES).take(per_row(queries.country)),
             "device": pa.array(DEVICES).take(per_row(queries.device)),
             **{f"f{at + 1}": per_row(queries.features[at]) for at in range(8)},
-            "price": shown.price.reshape(-1),
-            "relevance": shown.grade.reshape(-1).astype(np.int64),
-            "click": shown.click.reshape(-1).astype(np.int64),
-            "buy": shown.buy.reshape(-1).astype(np.int64),
-            "examination": np.tile(shown.examination, n),
+            "price": shown["price"].reshape(-1),
+            **{did: shown[did].reshape(-1).astype(np.int64) for did in ("relevance", "click", "buy")},
+            "examination": np.tile(shown["examination"], n),
         }
         return pa.table(columns)

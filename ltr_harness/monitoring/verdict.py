@@ -12,22 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ltr_harness.logs.contract import LogFinding, alerting
+from ltr_harness.monitoring import result
 from ltr_harness.monitoring.config import AlertKind, MonitorConfig
-from ltr_harness.monitoring.labels import LABELLED_DOCUMENTS, WITH_RELEVANT
-from ltr_harness.monitoring.presentation import CAUTION
-from ltr_harness.monitoring.result import (
-    Alert,
-    ArmComparison,
-    Change,
-    FeatureDrift,
-    Found,
-    LabelTest,
-    Parity,
-    Presentation,
-    Slice,
-    Split,
-    Verdict,
-)
+from ltr_harness.monitoring.labels import CAUTION, LABELLED_DOCUMENTS, WITH_RELEVANT
+from ltr_harness.monitoring.result import Alert, Change, FeatureDrift, Found, Verdict
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.wording import count_of, p_equals, plural
 
@@ -69,7 +57,7 @@ class Evidence(Found):
         return self.adjustment.columns if self.adjustment else ()
 
     @property
-    def label_alerts(self) -> list[LabelTest]:
+    def label_alerts(self) -> list[result.LabelTest]:
         return [test for test in self.labels if test.alert]
 
     @property
@@ -199,7 +187,7 @@ def _lines(evidence: Evidence, *, changed: bool) -> Iterator[_Line]:
         yield _Line("contract", f"{finding.check} {finding}")
 
 
-def _slice_line(worst: Slice, evidence: Evidence) -> _Line:
+def _slice_line(worst: result.Slice, evidence: Evidence) -> _Line:
     """A segment; where halves were asked for, the one that did not choose it has the word."""
     config = evidence.config
     excess = worst.confirmed or worst.excess
@@ -215,7 +203,7 @@ def _slice_line(worst: Slice, evidence: Evidence) -> _Line:
     return _Line("slice", text, matters)
 
 
-def _arm_lines(arms: ArmComparison, config: MonitorConfig) -> Iterator[_Line]:
+def _arm_lines(arms: result.ArmComparison, config: MonitorConfig) -> Iterator[_Line]:
     """Arms that are worse than the control, by `min_drop` at least in a metric; or why nothing is said of them."""
     if arms.withheld:
         yield _Line("arm", f"no verdict: {arms.withheld}")
@@ -226,7 +214,7 @@ def _arm_lines(arms: ArmComparison, config: MonitorConfig) -> Iterator[_Line]:
         yield _Line("arm", f"{text}, less than min_drop" if small else text, not small)
 
 
-def _parity_line(parity: Parity) -> _Line:
+def _parity_line(parity: result.Parity) -> _Line:
     """Other scores than the model's: over all of production, or in the worst window where only some are at fault."""
     windows = [window.label for window in parity.alerts if window is not parity.whole]
     worst = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
@@ -326,7 +314,7 @@ def _composition(evidence: Evidence, total: float, share: float) -> _Composition
         )
         return _Composition("input", text, worst.column, worst.unmatched.value, worst.within)
 
-    def by_mix(parts: Split | FeatureDrift) -> bool:
+    def by_mix(parts: result.Split | FeatureDrift) -> bool:
         known = parts.column not in evidence.adjusted_for
         return known and _explains(parts.mix, parts.mix_chance, total, share)
 
@@ -488,7 +476,7 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
     return Verdict("labels", f"Label outage: {rates}.", where, untold)
 
 
-def _about_page_with_ips(evidence: Evidence, seen: Presentation, moved: str) -> Verdict:
+def _about_page_with_ips(evidence: Evidence, seen: result.Presentation, moved: str) -> Verdict:
     assert seen.ips is not None
     moved_by = seen.ips.direction or "did not measurably change"
     ips = f"IPS-DCG {moved_by}: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"

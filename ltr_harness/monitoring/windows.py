@@ -5,29 +5,38 @@ of alpha belongs to it, of which a fifth covers what the baseline is off by, and
 windows.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri, stdtr
 
-from ltr_harness.monitoring.calendar import Cut, hours_of_week
+from ltr_harness.logs.settings import seconds
+from ltr_harness.monitoring.calendar import (
+    THURSDAY,
+    Cut,
+    Units,
+    hours_of_week,
+    part_of_season,
+    share_of_variance,
+)
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.history import PastWindow, with_past
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
 from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, primary_of
 from ltr_harness.monitoring.result import Change, MonitorResult, Window, table_of
+from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.monitoring.summaries import mean_of_known
+from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table, Tone
-from ltr_harness.report.charts import BAD, PALETTE, spec
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
-from ltr_harness.stats.several_samples import bonferroni
-from ltr_harness.stats.two_samples import Estimate, Sample
+from ltr_harness.stats.several_samples import bonferroni, widened
+from ltr_harness.stats.two_samples import Estimate, Influence, Sample, between, weighted_mean
 from ltr_harness.wording import count_of
 
 OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
@@ -53,7 +62,9 @@ def with_running(
             continue
         running, corrected = _tested(with_past(so_far, earlier, periods), looks, periods)
         alert = bool(corrected <= periods.config.compare.alpha and periods.matters(running.value))
-        rows[-1] = replace(row, running=running, running_p_corrected=corrected, running_alert=alert)
+        rows[-1] = dataclasses.replace(
+            row, running=running, running_p_corrected=corrected, running_alert=alert
+        )
     return rows
 
 
@@ -76,7 +87,7 @@ def _tested(estimate: Estimate, looks: int, periods: Periods) -> tuple[Estimate,
     wide = float(always_valid_reach(information, TIGHTEST, unsure * (1 - _BASELINE))) * own
     reach = wide + float(ndtri(1 - unsure * _BASELINE / 2)) * base
     low, high = estimate.value - reach, estimate.value + reach
-    running = replace(estimate, low=low, high=high, p=p)
+    running = dataclasses.replace(estimate, low=low, high=high, p=p)
     return running, min(1.0, p / (OF_ALPHA * (1 - _BASELINE)))
 
 
@@ -160,7 +171,7 @@ def compared_windows(
                 sample = periods.sample_now(rows=mine)
                 adjusted = mean_of(sample, periods.config)
             change = periods.compare(rows=mine)
-            tested[-1] = replace(row, status="tested", change=change, adjusted=adjusted)
+            tested[-1] = dataclasses.replace(row, status="tested", change=change, adjusted=adjusted)
     if trailing < 2:
         return tested
     mature = ~cut.immature & ~cut.stray
@@ -171,7 +182,7 @@ def compared_windows(
         earlier = [w for w in past if number - trailing < w.number < cut.number[0]]
         joined = np.sort(np.concatenate([members[i] for i in near]))
         if near.size + len(earlier) >= 2 and joined.size >= least:
-            tested[at] = replace(tested[at], trailing=with_past(joined, earlier, periods))
+            tested[at] = dataclasses.replace(tested[at], trailing=with_past(joined, earlier, periods))
     return tested
 
 
@@ -191,14 +202,14 @@ def corrected(
         return difference is not None and p_value <= alpha and periods.matters(difference.value)
 
     significant, matters = p[0] <= alpha, periods.matters(change.difference.value)
-    done = replace(
+    done = dataclasses.replace(
         change,
         p_corrected=float(p[0]),
         alert=bool(significant and matters),
         below_min_drop=bool(significant and not matters),
     )
     rows = [
-        replace(
+        dataclasses.replace(
             row,
             p_corrected=own,
             alert=alerts(row.change, own),
@@ -227,6 +238,95 @@ def _in_turn(raw: Floats, alpha: float) -> Floats:
     first = min(2 * raw[0], 1.0)
     others = others if first <= alpha else np.minimum(2 * others, 1.0)
     return np.concatenate(([first], others))
+
+
+_DAY_SECONDS = 86_400
+
+
+def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estimate:
+    """The difference of some queries and windows of earlier runs, together, to the baseline; `rows` (n_rows,).
+
+    Each window is compared with the part of the season that it was in, as today's queries are. Queries that meet
+    themselves meet no earlier run.
+    """
+    if not past or periods.common is not None:
+        return periods.compare(rows=rows)
+    now = periods.sample_now(rows=rows)
+    n = np.array([rows.size, *(w.n for w in past)], dtype=np.float64)
+    weights = n / n.sum()
+    means = np.array([now.values.mean() if rows.size else 0.0, *(w.mean for w in past)])
+    own = now.plain[1].variance if rows.size > 1 else 0.0
+    errors = np.array([own, *(w.error**2 for w in past)])
+    reference, influence = _reference(rows, past, periods)
+    if periods.prediction is not None:
+        # all windows share it, and today's mean does not know the earlier ones'
+        own_error = np.sqrt(influence.variance) + np.sqrt(periods.prediction.key_noise)
+        influence = dataclasses.replace(influence, variance=float(own_error**2))
+    total = int(n.sum())
+    together = Influence(np.zeros(0), None, float((weights**2) @ errors), float(max(total - 1, 1)), total)
+    confidence, side = periods.config.compare.confidence, periods.alternative
+    value, everything = float(weights @ means) - reference, total + len(periods.before)
+    estimate = between(value, together, influence, alternative=side, confidence=confidence, n=everything)
+    for unit, known in zip(periods.units, periods.primary_days, strict=True):
+        if known is None:
+            continue
+        share = _share(unit, rows, past, periods, known.correlation)
+        wide = widened(estimate, known.variance, share, side, confidence)
+        if wide.error >= estimate.error:
+            estimate = wide
+            break
+    return estimate
+
+
+def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tuple[float, Influence]:
+    """The baseline's mean in the seasons of the queries and windows, and its influence."""
+    sample, strata = periods.reference, periods.strata
+    if periods.prediction is not None and rows.size:
+        sample = periods.prediction.widened(sample, rows)
+    if sample.strata is None or strata[0] is None:
+        return sample.plain
+    size = int(max(sample.strata.max(), strata[0].max())) + 1
+    counts = np.bincount(strata[0][rows], minlength=size).astype(np.float64)
+    for window in past:
+        parts, n = _season(window, periods)
+        counts += np.bincount(parts, n, minlength=size)[:size]
+    return weighted_mean(sample, sample.strata, counts / counts.sum())
+
+
+def _season(window: PastWindow, periods: Periods) -> tuple[Ints, Floats]:
+    """Which parts of the season a past window was in, and how many queries of each."""
+    windows = periods.config.windows
+    if window.hours:
+        hours = np.array([int(hour) for hour in window.hours], dtype=np.int64)
+        n = np.array(list(window.hours.values()), dtype=np.float64)
+    else:  # of an earlier version: the calendar knows its weekday, and its day was like the baseline's
+        day = window.number * seconds(windows.size) // _DAY_SECONDS
+        hours = np.arange(24) + 24 * ((day + THURSDAY) % 7)
+        n = np.full(24, window.n / 24)
+    return part_of_season(hours, windows.season), n
+
+
+def _share(
+    unit: Units, rows: Ints, past: Sequence[PastWindow], periods: Periods, correlation: float
+) -> float:
+    """`Periods.share_of` with past windows among production's."""
+    total = float(rows.size + sum(w.n for w in past))
+    counts = np.bincount(unit.now[rows]) if rows.size else np.zeros(0)
+    size = seconds(periods.config.windows.size)
+    by_day: dict[int, float] = {}
+    squares = 0.0
+    for window in past:
+        if unit is periods.units[0] and size <= _DAY_SECONDS:
+            day = window.number * size // _DAY_SECONDS
+            by_day[day] = by_day.get(day, 0.0) + window.n
+        else:  # a window of several days has them in equal parts
+            squares += window.n**2 / max(1, size // _DAY_SECONDS if unit is periods.units[0] else 1)
+    days = np.array([*(by_day[day] for day in sorted(by_day)), *counts])
+    squares += total**2 * share_of_variance(days / total, correlation)
+    everything = np.arange(len(periods.now))
+    reference = periods.share_of(unit, everything, np.arange(len(periods.before)), correlation)
+    own = unit.share_of_now(everything, correlation)
+    return squares / total**2 + reference - own
 
 
 def share_to_spend(windows: Sequence[Window], past: Sequence[PastWindow], config: MonitorConfig) -> float:
@@ -263,7 +363,7 @@ def _spent(raw: Floats, windows: Sequence[Window], past: Sequence[PastWindow], o
     return spent
 
 
-BLUE, ORANGE = PALETTE[0], PALETTE[1]
+BLUE, ORANGE = charts.PALETTE[0], charts.PALETTE[1]
 
 
 def section(result: MonitorResult) -> list[Block]:
@@ -294,7 +394,6 @@ def status(window: Window, result: MonitorResult) -> Badge:
 
 
 def _table(result: MonitorResult) -> Table:
-    bounded, running = any(w.bounded for w in result.windows), any(w.running for w in result.windows)
     so_far = "All windows on record up to this one; holds at all times at once."
     return table_of(
         "windows",
@@ -304,15 +403,13 @@ def _table(result: MonitorResult) -> Table:
         (Column("Verdict"), lambda w: status(w, result)),
         (Column("Queries", "count"), "n_defined"),
         (Column(f"{result.primary} [{result.interval_name}]", "metric"), "interval"),
-        (Column("Bounded interval"), lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded) if w.bounded else "")
-        if bounded
-        else None,
+        (Column("Bounded interval"), lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded) if w.bounded else ""),
         (Column("Difference", "difference"), "change"),
         (Column("p corrected", "p", hint=result.family), "p_corrected"),
         (Column("Trailing", "difference", hint="This window and those before it, together."), "trailing"),
         (Column("p corrected ", "p"), "trailing_p_corrected"),
-        (Column("So far", "difference", hint=so_far), "running") if running else None,
-        (Column("p corrected  ", "p"), "running_p_corrected") if running else None,
+        (Column("So far", "difference", hint=so_far), "running"),
+        (Column("p corrected  ", "p"), "running_p_corrected"),
         (Column("At 1", "percent"), "share_one") if any(w.share_one for w in result.windows) else None,
     )
 
@@ -336,54 +433,43 @@ def timeline(result: MonitorResult) -> Chart:
         baseline = result.changes[0].baseline
         layers = [*_baseline_layers(baseline), *layers]
         words += f" The dashed line is the baseline, {baseline.value:.4f}."
-    points = [_point(w, result) for w in result.windows if not math.isnan(w.interval.value)]
-    body = {"data": {"values": points}, "width": "container", "height": 220, "layer": layers}
+    points = []
+    for w in result.windows:
+        mean, low, high = (round(end, 5) for end in (w.interval.value, w.interval.low, w.interval.high))
+        if not math.isnan(mean):
+            point = {
+                "at": w.start_ns // 1_000_000,
+                "window": w.label,
+                "mean": mean,
+                "state": status(w, result).text,
+            }
+            points.append(point if math.isnan(low) else point | {"low": low, "high": high})
     title = f"{result.primary} by window, {result.interval_name}s"
     title += "; red windows raised an alert, the dashed line is the baseline" if result.changes else ""
-    return Chart("windows", title, spec(body), words)
-
-
-def _point(w: Window, result: MonitorResult) -> dict[str, Any]:
-    mean, low, high = (round(end, 5) for end in (w.interval.value, w.interval.low, w.interval.high))
-    point = {
-        "at": w.start_ns // 1_000_000,
-        "window": w.label,
-        "mean": mean,
-        "state": status(w, result).text,
-    }
-    return point if math.isnan(low) else point | {"low": low, "high": high}
+    return Chart("windows", title, charts.wide(points, 220, layer=layers), words)
 
 
 def _means_layers() -> list[dict[str, Any]]:
-    numbers = [{"field": name, "type": "quantitative", "format": ".4f"} for name in ("mean", "low", "high")]
-    tooltip = [{"field": "window"}, *numbers, {"field": "state"}]
-    colour = {"condition": {"test": "datum.state === 'alert'", "value": BAD}, "value": BLUE}
+    about = [*charts.tooltip("window", mean=".4f", low=".4f", high=".4f"), {"field": "state"}]
+    colour = {"condition": {"test": "datum.state === 'alert'", "value": charts.BAD}, "value": BLUE}
+    line = {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6}
+    point = {"type": "point", "filled": True, "size": 45}
     return [
-        {
-            "mark": {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6},
-            "encoding": {"x": TIME_AXIS, "y": _y("mean")},
-        },
-        {
-            "mark": {"type": "rule"},
-            "encoding": {"x": TIME_AXIS, "y": _y("low"), "y2": {"field": "high"}, "color": colour},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 45},
-            "encoding": {"x": TIME_AXIS, "y": _y("mean"), "color": colour, "tooltip": tooltip},
-        },
+        charts.layer(line, x=TIME_AXIS, y=_y("mean")),
+        charts.layer({"type": "rule"}, x=TIME_AXIS, y=_y("low"), y2={"field": "high"}, color=colour),
+        charts.layer(point, x=TIME_AXIS, y=_y("mean"), color=colour, tooltip=about),
     ]
 
 
 def _baseline_layers(base: Estimate) -> list[dict[str, Any]]:
     band = {"base": round(base.value, 5), "from": round(base.low, 5), "to": round(base.high, 5)}
     data = {"values": [] if math.isnan(base.low) else [band]}
-    area = {"y": _y("from"), "y2": {"field": "to"}}
+    area = {"type": "rect", "opacity": 0.2, "color": ORANGE}
     line = {"type": "rule", "color": ORANGE, "strokeDash": [4, 3]}
     return [
-        {"data": data, "mark": {"type": "rect", "opacity": 0.2, "color": ORANGE}, "encoding": area},
-        {"data": data, "mark": line, "encoding": {"y": _y("base")}},
+        {"data": data, **charts.layer(area, y=_y("from"), y2={"field": "to"})},
+        {"data": data, **charts.layer(line, y=_y("base"))},
     ]
 
 
-def _y(field: str) -> dict[str, Any]:
-    return {"field": field, "type": "quantitative", "title": None, "scale": {"zero": False}}
+_y = partial(charts.quantitative, title=None, scale={"zero": False})

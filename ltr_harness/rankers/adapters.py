@@ -154,9 +154,7 @@ def name_problems(
         place = f"params.{name}"
         if name not in canonical:
             settable = [known for known in canonical if canonical[known] not in owned]
-            cure = did_you_mean(name, settable).partition(" (known: ")[
-                0
-            ]  # a hundred known ones would bury it
+            cure = did_you_mean(name, settable).partition(" (known: ")[0]  # hundreds would bury it
             if not cure.startswith("did you mean"):
                 cure = "see the library's documentation"
             yield Problem(place, f"{library} has no parameter {name!r} and would ignore it", cure=cure)
@@ -384,12 +382,10 @@ def fixed_threads(library: Any) -> Iterator[None]:
         library.omp_set_dynamic(0)
     except AttributeError:
         if os.environ.get("OMP_DYNAMIC", "").strip().lower() in ("true", "1"):
-            raise TrainingError(
-                Problem(
-                    "OMP_DYNAMIC",
-                    "is set, so OpenMP may train with fewer threads than the run's record has",
-                    cure="unset it",
-                )
+            raise TrainingError.at(
+                "OMP_DYNAMIC",
+                "is set, so OpenMP may train with fewer threads than the run's record has",
+                cure="unset it",
             ) from None
         yield
         return

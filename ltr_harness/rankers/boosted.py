@@ -99,15 +99,13 @@ class BoostedRanker(Ranker):
 
     def resolved_objective(self, train: RankingDataset) -> MetricObjective | None:
         """The metric to optimise with everything fixed that it takes from data; None for an objective by name."""
-        return None if isinstance(self.objective, str) else self.objective.objective.resolved(train.judgments)
+        return None if isinstance(self.objective, str) else self.objective.resolved(train.judgments)
 
     def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
         """The parameters handed to the library, as the record keeps them: with the metric that is optimised."""
-        return (
-            handed
-            if isinstance(self.objective, str)
-            else {**handed, "objective": self.objective.model_dump(mode="json")}
-        )
+        if isinstance(self.objective, str):
+            return handed
+        return {**handed, **self.model_dump(mode="json", include={"objective"})}
 
     def outcome(
         self,
@@ -240,8 +238,7 @@ class BoostedRanker(Ranker):
             if bad.size:
                 found = f"feature {name!r} holds {values[bad[0]]:g} ({count_of(bad.size, 'such row')})"
                 problems.append(Problem("categorical", found, "codes 0, 1, 2 …; missing values are fine"))
-        if problems:
-            raise RankerError(problems)
+        RankerError.refuse(problems)
 
     def _columns(self, names: Sequence[str], wanted: Iterable[Name]) -> NDArray[np.int64]:
         place = {name: column for column, name in enumerate(names)}
@@ -373,7 +370,10 @@ class DataParallelRanker(BoostedRanker):
             with self._failures(OSError):
                 trained = train_across(n_parts, training, self.prepared, train)
             booster, history = self._cut(trained.model, trained.best_round), trained.history
-            notes = self.across_notes(n_parts)
+            notes = [
+                f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
+                "gradients are put together from the parts, so trees differ from those of one machine"
+            ]
         else:
             with fixed_threads(self._native()), self._failures():
                 booster, history, learned = self._train(training, handed, training.max_rounds)
@@ -460,10 +460,3 @@ class DataParallelRanker(BoostedRanker):
     def library_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
         """What else the library cannot do across workers: its name, whether it is asked for, and why not."""
         return []
-
-    def across_notes(self, n_parts: int) -> list[str]:
-        """What a reader must know of a model that was trained across workers."""
-        return [
-            f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
-            "gradients are put together from the parts, so trees differ from those of one machine"
-        ]

@@ -33,7 +33,7 @@ from ltr_harness.rankers.objectives import (
     translated,
     translation_problems,
 )
-from ltr_harness.rankers.ranker import VALID, Facts, Training, failures_of, model_file
+from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
 
 _THREADS = re.compile(r'"thread_count":\d+')
 
@@ -78,14 +78,11 @@ class CatBoostModel(adapters.TreeModel):
         )
 
     def _split_features(self) -> list[int]:
-        """The column of every split; one split for each level of a symmetric tree. Only CatBoost's JSON says it.
+        """The column of every split; one split for each level of a symmetric tree.
 
         A split on statistics of several categorical features together is a split on each of them.
         """
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.json"
-            self.booster.save_model(str(path), format="json")
-            content = json.loads(path.read_text())
+        content = as_json(self.booster)
         about = content["features_info"]
         numeric, coded, statistics = (
             about.get(kind) or [] for kind in ("float_features", "categorical_features", "ctrs")
@@ -130,6 +127,14 @@ def read_booster(path: Path) -> Any:
     except catboost.CatBoostError as problem:
         raise DataError(f"{path}: CatBoost cannot read it: {plain_message(str(problem))}") from problem
     return booster
+
+
+def as_json(booster: Any) -> Any:
+    """The model as CatBoost's JSON has it, which alone says every split."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        booster.save_model(str(path), format="json")
+        return json.loads(path.read_text(encoding="utf-8"))
 
 
 def typed(features: NDArray[np.float32], coded: Sequence[int], names: Sequence[str]) -> Any:
@@ -203,6 +208,8 @@ class CatBoostRanker(BoostedRanker):
     library = "catboost"
     objectives = CATBOOST
     trained = CatBoostModel
+    # random strength, bootstrap and YetiRank's permutations are on unless all are switched off
+    seed_matters: ClassVar[bool] = True
 
     objective: str | MetricObjectiveConfig = Field(
         "YetiRank",
@@ -260,12 +267,6 @@ class CatBoostRanker(BoostedRanker):
             return [Problem("params", f"refused: {plain_message(str(problem))}")]
         return []
 
-    @property
-    def seed_matters(self) -> bool:
-        return (
-            True  # random strength, bootstrap and YetiRank's permutations are on unless all are switched off
-        )
-
     def fit(self, training: Training) -> CatBoostModel:
         catboost = library()
         self.require(training)
@@ -310,17 +311,9 @@ class CatBoostRanker(BoostedRanker):
         binding = bind(training.watched, training.valid.judgments)
         features = typed(training.valid.features, booster.get_cat_feature_indices(), booster.feature_names_)
         history: list[Measured] = []
-        for at, means in stages(booster, features, binding, every, training.threads):
-            if at <= before:
-                continue
-            measured = [
-                Measured(at, VALID, name, float(mean))
-                for name, mean in zip(binding.names, means, strict=True)
-            ]
+        for measured in stages(booster, features, binding, stopper, every, training.threads, before):
             history += measured
             training.report(measured)
-            if stopper is not None and stopper.update(at, float(means[0])):
-                break
         return history, trained if stopper is None else stopper.best_round
 
     def _complete(self, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:

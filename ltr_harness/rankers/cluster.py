@@ -277,14 +277,15 @@ def _attempt(
     client.subscribe_topic(stopping.topic, lambda event: messages.append(event[1]))
 
     def work() -> Trained:
-        loaded = [
-            workers.load(address, "train", *part) for address, part in zip(addresses, parts, strict=True)
-        ]
+        columns = []  # each worker prepares its rows
+        for address, (first, end) in zip(addresses, parts, strict=True):
+            rows = workers.load(address, "train", first, end)
+            columns.append(client.submit(_columns, rows, prepared, first, **_pinned_to(address)))
         if stopping.watches and training.valid is not None:
             valid = workers.load(addresses[0], "valid", 0, training.valid.n_queries)
             asked = (training.watched, training.stopping)
             client.submit(register, stopping.topic, valid, *asked, **_pinned_to(addresses[0])).result()
-        model = train(_parts(client, addresses, parts, loaded, training, prepared), stopping)
+        model = train(_parts(client, addresses, columns, training), stopping)
         if not stopping.watches:
             return Trained(model, [], None)
         history, best = client.submit(result, stopping.topic, **_pinned_to(addresses[0])).result()
@@ -348,22 +349,11 @@ def _gone(client: Any, addresses: list[str]) -> bool:
     return not set(client.nthreads()).issuperset(addresses)
 
 
-def _parts(
-    client: Any,
-    addresses: list[str],
-    parts: list[Queries],
-    loaded: list[Any],
-    training: Training,
-    prepared: Callable[[RankingDataset], RankingDataset],
-) -> Parts:
-    """Each worker prepares its rows; nothing but their number comes here."""
+def _parts(client: Any, addresses: list[str], columns: list[Any], training: Training) -> Parts:
+    """What the workers have prepared as arrays; nothing but its size comes here."""
     import dask.array
     from dask import delayed
 
-    columns = [
-        client.submit(_columns, rows, prepared, first, **_pinned_to(address))
-        for rows, (first, _), address in zip(loaded, parts, addresses, strict=True)
-    ]
     sizes = [
         client.submit(lambda one: (len(one["labels"]), len(one["sizes"])), one, **_pinned_to(at))
         for one, at in zip(columns, addresses, strict=True)

@@ -20,15 +20,13 @@ from ltr_harness.wording import count_of
 class FeatureRanker(Ranker):
     """Ranks by the value of one feature, such as BM25; rows where it is missing come last."""
 
+    seed_matters: ClassVar[bool] = False
+
     feature: int | str = Field(description="The file's own feature id, or the column's name.")
     ascending: bool = Field(False, description="Rank low values first, as for a price or a distance.")
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         return [] if facts is None else feature_problems("feature", [str(self.feature)], facts)
-
-    @property
-    def seed_matters(self) -> bool:
-        return False
 
     def fit(self, training: Training) -> FeatureModel:
         self.require(training)

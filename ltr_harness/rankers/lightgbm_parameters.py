@@ -149,55 +149,36 @@ def notes(params: Mapping[str, Any], threads: int) -> list[str]:
     return cautions
 
 
+_OTHER_LOSSES = """
+    alpha fair_c is_unbalance neg_bagging_fraction poisson_max_delta_step pos_bagging_fraction scale_pos_weight
+    tweedie_variance_power"""
+_DART_ONLY = "drop_rate max_drop skip_drop uniform_drop xgboost_dart_mode"
+_CATEGORICAL_ONLY = "cat_l2 cat_smooth max_cat_threshold max_cat_to_onehot min_data_per_group"
+_QUANTIZED_ONLY = "num_grad_quant_bins quant_train_renew_leaf stochastic_rounding"
+_MONOTONE_ONLY = "monotone_constraints_method monotone_penalty"
+_GPU_ONLY = "gpu_device_id gpu_device_id_list gpu_platform_id gpu_use_dp num_gpu"
+
+
 def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
     """Why a parameter would be ignored beside the others, or None."""
     boosting, with_it = given.get("boosting", "gbdt"), f"with the objective {objective}"
     goss = "goss" in (boosting, given.get("data_sample_strategy"))
     fraction, frequency = as_number(given.get("bagging_fraction"), 1.0), given.get("bagging_freq")
     conditions = [  # parameters, whether they mean anything, and why not
-        (
-            "label_gain lambdarank_norm lambdarank_truncation_level sigmoid",
-            objective == "lambdarank",
-            with_it,
-        ),
+        (f"label_gain {' '.join(OBJECTIVES['lambdarank'])}", objective == "lambdarank", with_it),
         ("reg_sqrt", objective == "regression", with_it),
         ("boost_from_average", objective in ("regression", "multiclass"), with_it),
-        ("alpha fair_c is_unbalance neg_bagging_fraction poisson_max_delta_step", False, with_it),
-        ("pos_bagging_fraction scale_pos_weight tweedie_variance_power", False, with_it),
+        (_OTHER_LOSSES, False, with_it),
         ("lambdarank_position_bias_regularization", "position" in given, "without position_bias: true"),
-        (
-            "drop_rate max_drop skip_drop uniform_drop xgboost_dart_mode",
-            boosting == "dart",
-            "without boosting: dart",
-        ),
+        (_DART_ONLY, boosting == "dart", "without boosting: dart"),
         ("other_rate top_rate", goss, "without data_sample_strategy: goss"),
-        (
-            "cat_l2 cat_smooth max_cat_threshold max_cat_to_onehot min_data_per_group",
-            "categorical_feature" in given,
-            "without categorical features",
-        ),
+        (_CATEGORICAL_ONLY, "categorical_feature" in given, "without categorical features"),
         ("linear_lambda", is_on(given.get("linear_tree")), "without linear_tree: true"),
-        (
-            "num_grad_quant_bins quant_train_renew_leaf stochastic_rounding",
-            is_on(given.get("use_quantized_grad")),
-            "without use_quantized_grad: true",
-        ),
-        (
-            "monotone_constraints_method monotone_penalty",
-            "monotone_constraints" in given,
-            "without monotone_constraints",
-        ),
-        (
-            "gpu_device_id gpu_device_id_list gpu_platform_id gpu_use_dp num_gpu",
-            given.get("device_type", "cpu") != "cpu",
-            "on a CPU",
-        ),
+        (_QUANTIZED_ONLY, is_on(given.get("use_quantized_grad")), "without use_quantized_grad: true"),
+        (_MONOTONE_ONLY, "monotone_constraints" in given, "without monotone_constraints"),
+        (_GPU_ONLY, given.get("device_type", "cpu") != "cpu", "on a CPU"),
         ("bagging_by_query", _bags(given), "without bagging_fraction below 1 and bagging_freq of at least 1"),
-        (
-            "bagging_fraction",
-            fraction == 1 or as_number(frequency, 0) > 0,
-            "while bagging_freq is 0",
-        ),
+        ("bagging_fraction", fraction == 1 or as_number(frequency, 0) > 0, "while bagging_freq is 0"),
         ("bagging_freq", frequency == 0 or "bagging_fraction" in given, "without bagging_fraction"),
     ]
     return next(

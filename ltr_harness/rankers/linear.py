@@ -22,6 +22,8 @@ Weight = Annotated[float, Field(allow_inf_nan=False)]
 class LinearRanker(Ranker):
     """Ranks by a weighted sum of features, as in `0.7 bm25 + 0.3 clicks`; the weights are given, not learned."""
 
+    seed_matters: ClassVar[bool] = False
+
     weights: dict[str, Weight] = Field(
         description="Feature to its weight; negative where low values are good."
     )
@@ -33,10 +35,6 @@ class LinearRanker(Ranker):
         if not self.weights:
             return [Problem("weights", "no feature has a weight", "at least one, such as {bm25: 1.0}")]
         return [] if facts is None else feature_problems("weights", list(self.weights), facts)
-
-    @property
-    def seed_matters(self) -> bool:
-        return False
 
     def fit(self, training: Training) -> LinearModel:
         self.require(training)

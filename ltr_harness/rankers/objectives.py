@@ -7,22 +7,15 @@ not survive. What is known here was seen by training with and without each (test
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic.dataclasses import dataclass as validated_dataclass
 
-from ltr_harness.boosting.swap_gradients import MetricObjective, Weighting, require_order
+from ltr_harness.boosting.swap_gradients import MetricObjective, require_order
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import MetricError, Problem
@@ -82,37 +75,18 @@ MetricValue = Annotated[
 ]
 
 
-class MetricObjectiveConfig(BaseModel):
+@validated_dataclass(frozen=True, config=ConfigDict(extra="forbid", arbitrary_types_allowed=True))
+class MetricObjectiveConfig(MetricObjective):
     """A metric to optimise by LambdaMART, and how its pairs are weighed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
     metric: MetricValue = Field(description="What is optimised, such as err@10; primary: whatever decides.")
-    truncation_level: int = Field(
-        30, ge=1, description="Pairs with a row within this many ranks count; the metric's K bounds it."
-    )
-    sigma: float = Field(1.0, gt=0, allow_inf_nan=False, description="Steepness of the logistic function.")
-    norm: bool = Field(True, description="As LightGBM's lambdarank_norm, in either library.")
-    weighting: Weighting = Field(
-        "swap",
-        description="By how much the metric changes; ndcg_loss2++ (LambdaLoss) for ndcg and dcg alone.",
-    )
-
-    @model_validator(mode="after")
-    def _can_be_optimised(self) -> Self:
-        _ = self.objective
-        return self
-
-    @property
-    def objective(self) -> MetricObjective:
-        return MetricObjective(**{name: getattr(self, name) for name in type(self).model_fields})
 
     def __str__(self) -> str:
         return str(self.metric)
 
     def on_scale(self, max_grade: float | None) -> Self:
         """The same, with the scale's highest grade for a metric that takes it."""
-        return self.model_copy(update={"metric": self.metric.on_scale(max_grade)})
+        return replace(self, metric=self.metric.on_scale(max_grade))
 
     def problems(self, facts: Facts | None) -> list[Problem]:
         """Training labels that the metric is not defined for, or whose order it does not look at."""
@@ -120,9 +94,8 @@ class MetricObjectiveConfig(BaseModel):
             return []
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore"
-                )  # a scale that is taken from the data is said where it is used
+                # of a scale taken from the data, which is said where it is used
+                warnings.simplefilter("ignore")
                 require_order(self.metric.resolved(facts.judgments.pool), facts.judgments)
         except MetricError as error:
             return [Problem("objective", str(problem)) for problem in error.problems]
@@ -344,7 +317,7 @@ def translation_problems(config: MetricObjectiveConfig, facts: Facts | None) -> 
     return [
         Problem(f"objective.{name}", "CatBoost's LambdaMart has no such choice", cure="leave it out")
         for name in ("truncation_level", "weighting")
-        if getattr(config, name) != MetricObjectiveConfig.model_fields[name].default
+        if getattr(config, name) != getattr(MetricObjective, name)
     ]
 
 

@@ -21,12 +21,10 @@ class RandomRanker(Ranker):
     machine.
     """
 
+    seed_matters: ClassVar[bool] = True
+
     def check(self, facts: Facts | None = None) -> list[Problem]:
         return []
-
-    @property
-    def seed_matters(self) -> bool:
-        return True
 
     def fit(self, training: Training) -> RandomModel:
         return RandomModel(seed=training.seed, params={"seed": training.seed})

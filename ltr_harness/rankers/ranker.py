@@ -89,10 +89,8 @@ class Training:
                 raise RankerError(Problem("rounds", f"found {self.rounds}", "at least 1"))
             return self.rounds
         if self.stopping is None:
-            raise RankerError(
-                Problem(
-                    "rounds", "not given, and there is no stopping rule", "one of the two", "add `stopping:`"
-                )
+            raise RankerError.at(
+                "rounds", "not given, and there is no stopping rule", "one of the two", "add `stopping:`"
             )
         return self.stopping.max_rounds
 
@@ -306,9 +304,7 @@ class Ranker(BaseModel, ABC):
 
     def require(self, training: Training) -> None:
         """Refuse to train what `check` finds fault with."""
-        problems = self.check(Facts.of(training.train, training.stopping is not None))
-        if problems:
-            raise RankerError(problems)
+        RankerError.refuse(self.check(Facts.of(training.train, training.stopping is not None)))
 
 
 def as_matrix(features: ArrayLike, n_features: int) -> NDArray[np.float32]:

@@ -30,6 +30,8 @@ class ScoresRanker(Ranker):
     can serve all folds.
     """
 
+    seed_matters: ClassVar[bool] = False
+
     file: Path = Field(
         description="Table (.parquet, .arrow, .csv, .tsv) with score or rank, query_id and document_id, by these or "
         "the data's own names, or row (from 0 within the query) instead of document_id; .npy or one number per line, "
@@ -55,10 +57,6 @@ class ScoresRanker(Ranker):
                 for one in error.problems
             ]
         return []
-
-    @property
-    def seed_matters(self) -> bool:
-        return False
 
     def fit(self, training: Training) -> ScoresModel:
         self.require(training)
@@ -110,12 +108,10 @@ def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:
 def _from_run(file: Path, split: RankingDataset) -> NDArray[np.float64]:
     documents = split.judgments.document_ids
     if documents is None:
-        raise DataError(
-            Problem(
-                str(file),
-                "a TREC run names documents, and the data has no document ids",
-                "data with document ids, or a table with query_id, row and score",
-            )
+        raise DataError.at(
+            file,
+            "a TREC run names documents, and the data has no document ids",
+            "data with document ids, or a table with query_id, row and score",
         )
     run = read_run(file)
     queries = run.queries.values[run.queries.codes].tolist()
@@ -126,12 +122,10 @@ def _from_run(file: Path, split: RankingDataset) -> NDArray[np.float64]:
     without = [row for row, key in enumerate(wanted) if key not in known]
     if without:
         query, document = wanted[without[0]]
-        raise DataError(
-            Problem(
-                str(file),
-                f"{len(without):,} of {count_of(split.n_rows, 'row')} have no score, first in query {query!r}: "
-                f"{document!r}",
-                "a score for every row: leaving rows out would change every metric",
-            )
+        raise DataError.at(
+            file,
+            f"{len(without):,} of {count_of(split.n_rows, 'row')} have no score, first in query {query!r}: "
+            f"{document!r}",
+            "a score for every row: leaving rows out would change every metric",
         )
     return np.array([known[key] for key in wanted])

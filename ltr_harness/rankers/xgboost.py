@@ -271,9 +271,16 @@ class XGBoostRanker(DataParallelRanker):
         return [float(name not in left_out) for name in split.feature_names] if left_out else None
 
     def _fields(self, split: RankingDataset, handed: dict[str, Any]) -> dict[str, Any]:
+        sizes, weights = split.groups.sizes, split.judgments.query_weights
+        if self.objective in parameters.POINTWISE:  # XGBoost weighs queries, and rows where there are none
+            queries: dict[str, Any] = {"weight": None if weights is None else np.repeat(weights, sizes)}
+        else:
+            some = split.groups.with_rows
+            # never query ids: XGBoost cuts them to 32 bits
+            queries = {"group": sizes[some], "weight": None if weights is None else weights[some]}
         fields = {
             "label": split.labels,
-            **self._queries(split),
+            **queries,
             "feature_names": adapters.safe_feature_names(split.feature_names)
             if self._needs_names(handed)
             else None,
@@ -283,15 +290,6 @@ class XGBoostRanker(DataParallelRanker):
             kinds = ["c" if column in columns else "float" for column in range(split.n_features)]
             fields |= {"feature_types": kinds, "enable_categorical": True}
         return fields
-
-    def _queries(self, split: RankingDataset) -> dict[str, Any]:
-        """Groups and weights: XGBoost weighs queries, and rows where there are none."""
-        sizes, weights = split.groups.sizes, split.judgments.query_weights
-        if self.objective in parameters.POINTWISE:
-            return {"weight": None if weights is None else np.repeat(weights, sizes)}
-        some = split.groups.with_rows
-        # never query ids: XGBoost cuts them to 32 bits
-        return {"group": sizes[some], "weight": None if weights is None else weights[some]}
 
     def _needs_names(self, handed: dict[str, Any]) -> bool:
         """Whether training must know the features' names; if not, the model learns them afterwards.

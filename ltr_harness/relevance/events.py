@@ -272,10 +272,8 @@ def refuse_unknown_events(
 ) -> None:
     """An event that never happened while others with strange names did is a misspelt one."""
     strange = [name.strip("'") for name in unknown]
-    problems = [
+    DataError.refuse(
         Problem(place, f"event {name!r} never happens", cure=did_you_mean(name, strange))
         for name in names
         if strange and not happened.get(name)
-    ]
-    if problems:
-        raise DataError(problems)
+    )

@@ -324,9 +324,8 @@ def labels_of(
     happened: dict[str, int] = {}
     first = 0
     by_list = [name for name in (columns.query_id, columns.rank) if name] if rule.by_list else []
-    needed = list(dict.fromkeys([*rule.named_columns, *by_list])) or [
-        columns.query_id
-    ]  # one, to count rows by
+    # one at least, to count rows by
+    needed = list(dict.fromkeys([*rule.named_columns, *by_list])) or [columns.query_id]
     for batch in log.batches(needed, columns.query_id if rule.by_list else None):
         rows = made.rows(batch if events is None else events.beside(batch, first), first)
         first += batch.num_rows

@@ -5,7 +5,6 @@ decided who stood at rank 1, what makes items attractive cancels, and what is le
 divided by the probability of a look, is its relevance on average.
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -28,15 +27,6 @@ _SIGMAS = 5  # a shuffle this far from uniform is none
 _ORDINARY = "clicks by rank of an ordinary log are not propensities: run the experiment, or give a table"
 
 
-@dataclass(frozen=True)
-class MeasuredPropensities:
-    """Propensities by rank relative to rank 1, and what they come from."""
-
-    table: tuple[float, ...]  # by rank from 1
-    errors: tuple[float, ...]  # of their logarithms, as `Propensity.errors`
-    source: str  # in words
-
-
 def estimated(rule: Propensity) -> Propensity:
     """The rule with its experiment replaced by the table that it measured; without an experiment, the rule itself."""
     experiment = rule.estimate
@@ -44,17 +34,15 @@ def estimated(rule: Propensity) -> Propensity:
         return rule
     paths = [path for path in (experiment.path, experiment.baseline_path) if path is not None]
     pages = all_of([partial(_measured, path, experiment) for path in paths])
-    source = "; the baseline's from ".join(measured.source for measured in pages)
-    return rule.model_copy(
-        update={
-            "estimate": None,
-            "table": pages[0].table,
-            "errors": pages[0].errors,
-            "baseline_table": pages[1].table if len(pages) > 1 else (),
-            "baseline_errors": pages[1].errors if len(pages) > 1 else (),
-            "source": rule.source or source,
-        }
-    )
+    tables, errors, sources = zip(*pages, strict=True)
+    measured = {
+        "table": tables[0],
+        "errors": errors[0],
+        "baseline_table": tables[1] if len(pages) > 1 else (),
+        "baseline_errors": errors[1] if len(pages) > 1 else (),
+        "source": rule.source or "; the baseline's from ".join(sources),
+    }
+    return rule.model_copy(update={"estimate": None, **measured})
 
 
 def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> ByRank:
@@ -137,7 +125,8 @@ def examination(rows: LogRows, ranks: Codes, rule: Propensity, contract: Contrac
     return np.asarray(table[np.minimum(ranks, table.size) - 1])
 
 
-def _measured(path: str, experiment: PropensityLog) -> MeasuredPropensities:
+def _measured(path: str, experiment: PropensityLog) -> tuple[tuple[float, ...], tuple[float, ...], str]:
+    """The table by rank relative to rank 1, the errors of its logarithms, and where it comes from in words."""
     names = [experiment.query_id, experiment.rank, experiment.original, experiment.click]
     log = open_log(path, text_columns=[experiment.query_id])
     columns = Columns(*log.batches(names, experiment.query_id, in_memory=1 << 60))
@@ -150,13 +139,11 @@ def _measured(path: str, experiment: PropensityLog) -> MeasuredPropensities:
         f"rows whose {experiment.original} is not an integer from 1 on": ~ranks_good[1],
         f"rows whose {experiment.click} is not a count": ~(clicks >= 0),
     }
-    problems = [
+    DataError.refuse(
         Problem(path, f"{np.count_nonzero(where):,} of {where.size:,} {what}")
         for what, where in bad.items()
         if where.any()
-    ]
-    if problems:
-        raise DataError(problems)
+    )
     rows = lists, shown.astype(np.int64), original.astype(np.int64), (clicks > 0).astype(np.float64)
     by_rank, n, how = (_swapped if experiment.design == "swaps" else _shuffled)(path, *rows)
     if len(by_rank) < 2:
@@ -176,7 +163,7 @@ def _measured(path: str, experiment: PropensityLog) -> MeasuredPropensities:
     source = f"{how} in {count_of(n, 'list')}"
     if between:
         source += f" (rank {', '.join(map(str, between))} from its neighbours)"
-    return MeasuredPropensities(tuple(np.minimum(curve, 1.0).tolist()), tuple(errors.tolist()), source)
+    return tuple(np.minimum(curve, 1.0).tolist()), tuple(errors.tolist()), source
 
 
 def _swapped(

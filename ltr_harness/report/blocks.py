@@ -243,13 +243,9 @@ class Table:
     @property
     def groups(self) -> list[tuple[str, int]]:
         """Neighbouring columns of one group, each with its number of columns; empty where no column has a group."""
-        runs: list[tuple[str, int]] = []
-        for column in self.columns:
-            if runs and column.group and runs[-1][0] == column.group:
-                runs[-1] = (column.group, runs[-1][1] + 1)
-            else:
-                runs.append((column.group, 1))
-        return runs if any(group for group, _ in runs) else []
+        runs = groupby(enumerate(self.columns), lambda one: one[1].group or one[0])
+        sizes = [(group if isinstance(group, str) else "", len([*inside])) for group, inside in runs]
+        return sizes if any(group for group, _ in sizes) else []
 
     @property
     def drawn(self) -> bool:

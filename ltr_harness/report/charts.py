@@ -45,6 +45,15 @@ def spec(body: Mapping[str, Any]) -> dict[str, Any]:
     return {"$schema": SCHEMA, "params": [{"name": "picked", "value": []}], **body}
 
 
+def wide(rows: Sequence[Mapping[str, Any]], height: int, **body: Any) -> dict[str, Any]:
+    """A complete spec as wide as the page."""
+    return spec({"width": "container", "height": height, "data": {"values": rows}, **body})
+
+
+FIT = {"type": "fit-x", "contains": "padding"}
+"""`autosize` of a wide chart whose names stand beside its axis or points."""
+
+
 def fade(shown: float = 1.0) -> dict[str, Any]:
     """Opacity of a mark: models that are not picked step back once some are."""
     test = "!length(picked) || indexof(picked, datum.model) >= 0"
@@ -62,6 +71,13 @@ def model_colour(data: ReportData, names: Sequence[str]) -> dict[str, Any]:
         },
         "legend": None,
     }
+
+
+def by_colour(field: str, n: int, **more: Any) -> dict[str, Any]:
+    """Colour by the `n` values of a field, with a legend above."""
+    colours = {"range": [colour_of(at) for at in range(n)]}
+    legend = {"orient": "top", "direction": "horizontal"}
+    return {"field": field, "type": "nominal", "title": None, "scale": colours, "legend": legend, **more}
 
 
 def placed(rows: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
@@ -97,11 +113,9 @@ def small_multiples(
     *,
     labels: int = 0,
     each: int = 0,
-    own_x: bool = False,
     own_y: bool = False,
 ) -> dict[str, Any]:
     """One panel per model, in the order of the names, all on the same scales."""
-    own = {axis: "independent" for axis, wanted in (("x", own_x), ("y", own_y)) if wanted}
     panels = len({row["model"] for row in rows})
     return spec(
         {
@@ -115,7 +129,7 @@ def small_multiples(
                 "header": {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"},
             },
             "columns": 3,
-            "resolve": {"axis": {"x": "independent"}, "scale": own},
+            "resolve": {"axis": {"x": "independent"}, "scale": {"y": "independent"} if own_y else {}},
             "spec": {**PANEL, **panel},
         }
     )
@@ -203,9 +217,6 @@ def histogram(
     return small_multiples(names, rows, panel)
 
 
-# ---- themes ---------------------------------------------------------------------------------------------
-
-
 def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
     """Vega configuration in four colours."""
     label = {"labelColor": muted, "titleColor": muted, "labelFontSize": 11, "titleFontSize": 11}
@@ -256,8 +267,6 @@ def _still(value: Any) -> Any:
         return kept
     return [_still(part) for part in value] if isinstance(value, list) else value
 
-
-# ---- pictures -------------------------------------------------------------------------------------------
 
 _PNG_HEADER = 33
 """Bytes of a PNG's signature and its first chunk, after which text may stand."""

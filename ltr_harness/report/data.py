@@ -129,7 +129,7 @@ class ReportData:
             base, _, _, k = MetricName.of(metric)
             if k is not None:
                 cutoffs.setdefault(base, {})[k] = metric
-        return {base: dict(sorted(by_k.items())) for base, by_k in cutoffs.items()}
+        return cutoffs
 
     @cached_property
     def own_metrics(self) -> dict[str, Metric]:

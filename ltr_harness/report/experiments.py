@@ -7,6 +7,7 @@ read is a line, whatever it is.
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -151,15 +152,16 @@ def _described(
     higher = next((m.higher_is_better for r in records if (m := r.metrics.get(r.primary))), True)
     best = (max if higher else min)(means, key=means.__getitem__) if means else None
     reported = _reported(path, records)
-    low, high = (None, None) if reported is None else reported.interval(best, first.primary)
+    low, high = reported.interval(best, first.primary)
     last = min(max(0, *((run.path / RECORD).stat().st_mtime for run in runs)), _LAST_SECOND)
+    digest = digest_of_folds({fold: test.judgments_fingerprint for fold, test in tests.items()})
     sources = list(dict.fromkeys(test.source for test in tests.values()))
     return Experiment(
         folder=path.name or str(path),
         name=first.experiment,
         written=datetime.fromtimestamp(last, UTC).isoformat(timespec="seconds"),
         data=sources[0] + (f" and {len(sources) - 1} more" if sources[1:] else "") if sources else "",
-        test=(test := digest_of_folds({fold: one.judgments_fingerprint for fold, one in tests.items()})),
+        test=digest,
         metric=first.primary,
         definition=own.sha256 if own else "",
         higher_is_better=higher,
@@ -177,9 +179,9 @@ def _described(
         missing=missing,
         size=sum(_sizes(path)),
         report=(path / "report" / "report.html").is_file(),
-        outcome=None if reported is None else reported.outcome,
-        headline=None if reported is None else reported.headline or reported.verdict,
-        looks=looks.get((test, first.primary), Looks(0, 0)).comparisons,
+        outcome=reported.outcome,
+        headline=reported.headline or reported.verdict,
+        looks=looks.get((digest, first.primary), Looks(0, 0)).comparisons,
     )
 
 
@@ -222,15 +224,14 @@ class _Report(BaseModel):
         return (low, high) if known else (None, None)
 
 
-def _reported(path: Path, records: Sequence[Record]) -> _Report | None:
-    """The experiment's report, where it is one of these very runs."""
-    try:
-        report = read_stored(_Report, path / "report", "report.json")
-    except (OSError, ValueError):
-        return None
+def _reported(path: Path, records: Sequence[Record]) -> _Report:
+    """The experiment's report, where it is one of these very runs; else an empty one."""
     complete = sorted(record.evaluation_identity for record in records if record.status == "complete")
-    found = sorted(str(run.get("evaluation_identity")) for run in report.runs)
-    return report if found == complete else None
+    with suppress(OSError, ValueError):
+        report = read_stored(_Report, path / "report", "report.json")
+        if complete == sorted(str(run.get("evaluation_identity")) for run in report.runs):
+            return report
+    return _Report(summaries=[], runs=[])
 
 
 def _with_changes(found: Sequence[Experiment]) -> tuple[Experiment, ...]:
@@ -398,6 +399,6 @@ def _chart(group: list[Experiment], at: int) -> blocks.Chart:
             f" on {first.data}, digest ",
             blocks.code(first.test[:SHORT]),
         ),
-        spec=charts.spec({"width": "container", "height": 200, "data": {"values": rows}, "layer": layers}),
+        spec=charts.wide(rows, 200, layer=layers),
         text=". ".join(words) + ".",
     )

@@ -108,9 +108,6 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-# ---- tables ---------------------------------------------------------------------------------------------
-
-
 def table_views(table: blocks.Table) -> list[list[CellView]]:
     return [
         [
@@ -126,29 +123,25 @@ def footer_views(table: blocks.Table) -> list[list[str]]:
 
 
 def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
-    by = blocks.sort_value(cell)
-    sort, numeric = "" if by is None else str(by), column.numeric
+    by, text = blocks.sort_value(cell), formats.cell_text(cell, column.format)
+    view = CellView("value", text, sort="" if by is None else str(by), numeric=column.numeric)
     match cell:
-        case blocks.ModelName(name=name, colour=colour, note=note):
-            swatch = colour_of(colour)
-            return CellView("model", name, sort=sort, best=best, colour=swatch, note=note, numeric=numeric)
-        case blocks.Badge(text=text, tone=tone):
-            return CellView("badge", text, sort=sort, tone=tone, numeric=numeric)
-        case blocks.Link(text=text, href=href):
-            return CellView("link", text, sort=sort, href=href, numeric=numeric)
-        case blocks.Trend(text=text):
-            return CellView("trend", text, sort=sort)
+        case blocks.ModelName(colour=colour, note=note):
+            return view._replace(kind="model", best=best, colour=colour_of(colour), note=note)
+        case blocks.Badge(tone=tone):
+            return view._replace(kind="badge", tone=tone)
+        case blocks.Link(href=href):
+            return view._replace(kind="link", href=href)
+        case blocks.Trend():
+            return view._replace(kind="trend", numeric=False)
         case blocks.Estimate(value=value, low=low, high=high, mark=mark):
             around = _minus(formats.interval(low, high, signed=column.format == "difference"))
             text = _minus(formats.value_text(value, column.format))
             plot = None if column.axis is None else _places(cell, column.axis)
-            return CellView("value", text, around, mark, sort, best, numeric=numeric, plot=plot)
+            return view._replace(text=text, around=around, mark=mark, best=best, plot=plot)
         case _:
-            text = formats.cell_text(cell, column.format)
-            shown = _minus(text) if numeric else text
-            return CellView(
-                "value", shown, sort=sort, best=best, code=column.format == "code", numeric=numeric
-            )
+            text = _minus(text) if column.numeric else text
+            return view._replace(text=text, best=best, code=column.format == "code")
 
 
 def _places(cell: blocks.Estimate, axis: tuple[float, float]) -> dict[str, float] | None:
@@ -178,9 +171,6 @@ def scale(axis: tuple[float, float]) -> list[tuple[float, str]]:
 def _minus(text: str) -> str:
     """A minus sign as wide as the plus, so that signed numbers line up; a date keeps its hyphens."""
     return re.sub(r"(?<!\d)-(?=\d)", "−", text)
-
-
-# ---- scripts --------------------------------------------------------------------------------------------
 
 
 @cache

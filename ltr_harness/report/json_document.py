@@ -26,11 +26,10 @@ from ltr_harness.wording import printable
 SCHEMA_VERSION: Final = 1
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", from_attributes=True)
+_OF_THE_COMPARISON = ("verdict", "primary", "baseline", "family", "notes", "n_queries", "pairs")
 
 
-class OtherTool(_Row):
+class OtherTool(BaseModel, extra="forbid"):
     """A metric's mean under another tool's conventions."""
 
     model: str
@@ -40,7 +39,7 @@ class OtherTool(_Row):
     mean: float
 
 
-class Ties(_Row):
+class Ties(BaseModel, extra="forbid", from_attributes=True):
     """What is kept of a `TieAudit`."""
 
     model: str
@@ -125,21 +124,12 @@ def document(data: ReportData) -> dict[str, Any]:
         title=data.title,
         outcome=comparison.headline.outcome,
         headline=comparison.headline.text,
-        verdict=comparison.verdict,
-        primary=data.primary,
-        baseline=data.baseline,
+        **{name: getattr(comparison, name) for name in _OF_THE_COMPARISON},
+        **{name: getattr(comparison.method, name) for name in ("test", "correction", "unit", "confidence")},
         metrics=list(data.metrics),
         models=list(data.models),
-        test=comparison.method.test,
-        correction=comparison.method.correction,
-        unit=comparison.method.unit,
-        confidence=comparison.method.confidence,
-        family=comparison.family,
-        notes=list(comparison.notes),
-        n_queries=data.n_queries,
         n_undefined=data.n_undefined,
         summaries=[data.summary(model, metric) for model in data.models for metric in data.metrics],
-        pairs=list(comparison.pairs),
         gained=list(comparison.gained.values()),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
         slices=list(data.slices),

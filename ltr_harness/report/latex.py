@@ -116,7 +116,6 @@ def _cell(cell: blocks.Cell, column: blocks.Column, best: bool) -> str:
 
 
 def _number(text: str) -> str:
-    """A formatted number with LaTeX's own signs."""
     signs = text.replace("<", "$<$").replace("%", r"\%").replace("–", "--")
     return re.sub(r"(?<!-)-(?=\d)", "$-$", signs)
 

@@ -115,20 +115,13 @@ def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
     ]
     x = charts.quantitative("n", title="n", scale={"type": "log"}, axis={"tickCount": 4})
     y = charts.quantitative("detectable", title=None, scale={"type": "log"})
-    colour = {
-        "field": "power",
-        "type": "nominal",
-        "title": None,
-        "scale": {"range": [charts.colour_of(at) for at in range(len(plans[0].needs))]},
-        "legend": {"orient": "top", "direction": "horizontal"},
-    }
     panel = {
         "layer": [
             charts.layer(
                 {"type": "line", "strokeWidth": 1.75, "point": True},
                 x=x,
                 y=y,
-                color=colour,
+                color=charts.by_colour("power", len(plans[0].needs)),
                 tooltip=charts.tooltip("n", "detectable"),
             ),
             charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": abs(planned.difference)}),
@@ -197,8 +190,6 @@ def _data_sets_table(across: AcrossDataSets) -> Table:
 
 # ---- data card -----------------------------------------------------------------------------------------
 
-FORMATS = ("html", "md")
-
 
 def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report:
     """What is in the data, the worrying first."""
@@ -222,7 +213,6 @@ DETAIL = blocks.Group("Detail", "What do the splits share, and what is each feat
 
 
 def _card_banner(findings: Sequence[Finding]) -> blocks.Banner:
-    """How many findings there are of each severity, and where."""
     if not findings:
         return blocks.Banner(blocks.Badge("no findings", "good"), "Nothing suspicious found", "Findings")
     counted: Counter[str] = Counter(one.severity for one in findings)
@@ -234,15 +224,12 @@ def _card_banner(findings: Sequence[Finding]) -> blocks.Banner:
     return blocks.Banner(status, f"{' and '.join(kinds)} in {where}", "Findings")
 
 
-def write_card(page: Report, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def write_card(page: Report, folder: Path) -> list[Path]:
     """Write ``data_card.html`` and ``data_card.md``."""
-    written = []
-    for form in formats:
-        text = html.render(page) if form == "html" else markdown.render(page)
-        path = folder / f"data_card.{form}"
+    files = {folder / "data_card.html": html.render(page), folder / "data_card.md": markdown.render(page)}
+    for path, text in files.items():
         write_whole(path, text)
-        written.append(path)
-    return written
+    return [*files]
 
 
 def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
@@ -271,7 +258,7 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
             )
         truth = (*recall_lines(split.candidates), *agreement_lines(split.agreement))
         lines += [f"{split.name}: {line}" for line in truth]
-        lines += [f"{split.name}: note: {note}" for note in split.notes]
+        lines += [f"{split.name}: note: {note}" for note in split.dataset.notes]
     lines += ["", *map(str, findings)] if findings else []
     return "\n".join(lines) + "\n"
 
@@ -319,7 +306,10 @@ def _splits(card: DataCard) -> Table:
             Column("NDCG@10 of random order", "metric"): lambda split: split.random_ndcg,
         },
         notes=tuple(
-            f"{split.name}: {note}" for split in card.splits for note in (split.source, *split.notes) if note
+            f"{split.name}: {note}"
+            for split in card.splits
+            for note in (split.dataset.source, *split.dataset.notes)
+            if note
         ),
     )
 

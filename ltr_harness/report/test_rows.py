@@ -89,38 +89,22 @@ class TestRows:
 
     def _refused(self, metrics: Sequence[Metric]) -> dict[Metric, str]:
         """The metrics that cannot be computed on these rows, and why."""
-        reasons = {}
         first = np.flatnonzero(self.judgments.groups.with_rows)[:1]
         one_query = self.judgments.take(first)  # tells whether what a metric needs is there
-        for metric in metrics:
-            try:
-                Binding([metric], one_query)
-            except MetricError as problem:
-                reasons[metric] = str(problem)
+        reasons = _reasons(metrics, lambda metric: Binding([metric], one_query))
         possible = tuple(metric for metric in metrics if metric not in reasons)
         try:
             self._bound(possible)
         except MetricError:  # that of some metric, for the labels of all queries
-            for metric in possible:
-                try:
-                    self._bound((metric,))
-                except MetricError as problem:
-                    reasons[metric] = str(problem)
+            reasons |= _reasons(possible, lambda metric: self._bound((metric,)))
         return reasons
 
     def _refused_with(self, scores: NDArray[np.float64], metrics: Sequence[Metric]) -> dict[Metric, str]:
         """The metrics that cannot be computed of these scores, and why."""
-        reasons = {}
         binding = self._bound(tuple(metrics))
-        suspected = binding.refusing(scores)
-        for metric, resolved in zip(metrics, binding.metrics, strict=True):
-            if resolved not in suspected:
-                continue
-            try:
-                self._bound((metric,)).per_query(scores)
-            except MetricError as problem:
-                reasons[metric] = str(problem)
-        return reasons
+        suspected, both = binding.refusing(scores), zip(metrics, binding.metrics, strict=True)
+        asked = [metric for metric, resolved in both if resolved in suspected]
+        return _reasons(asked, lambda metric: self._bound((metric,)).per_query(scores))
 
     @cached_property
     def candidates_alone(self) -> TestRows:
@@ -145,6 +129,17 @@ class TestRows:
         if metrics not in self._bindings:
             self._bindings[metrics] = Binding(metrics, self.judgments)
         return self._bindings[metrics]
+
+
+def _reasons(metrics: Sequence[Metric], attempt: Callable[[Metric], object]) -> dict[Metric, str]:
+    """The metrics with which an attempt fails, and why."""
+    reasons = {}
+    for metric in metrics:
+        try:
+            attempt(metric)
+        except MetricError as problem:
+            reasons[metric] = str(problem)
+    return reasons
 
 
 def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:

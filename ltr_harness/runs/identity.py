@@ -85,8 +85,6 @@ def _digest(value: Mapping[str, Any]) -> str:
 def _plain(value: object) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(value)
-    if isinstance(value, tuple):
-        return list(value)
     raise TypeError(f"{type(value).__name__} cannot be part of an identity")
 
 
@@ -122,7 +120,7 @@ def requirements(runs: Sequence[Run]) -> str:
         for name, number in run.record.packages.items():
             _check(run, name, number)
             wanted.setdefault(name, {}).setdefault(number, run.path.name)
-    problems = [
+    DataError.refuse(
         Problem(
             name,
             "the runs used " + ", ".join(f"{version} ({run})" for version, run in versions.items()),
@@ -131,9 +129,7 @@ def requirements(runs: Sequence[Run]) -> str:
         )
         for name, versions in wanted.items()
         if len(versions) > 1
-    ]
-    if problems:
-        raise DataError(problems)
+    )
     facts = ("python", "platform", "machine")
     environments = [run.record.environment for run in runs]
     made = {", ".join(f"{fact} {one[fact]}" for fact in facts if fact in one) for one in environments}

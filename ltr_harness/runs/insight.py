@@ -34,13 +34,7 @@ class FeatureEffect(NamedTuple):
 
 
 def permutation_importance(
-    model: FittedModel,
-    split: RankingDataset,
-    metric: Metric,
-    *,
-    repeats: int = 3,
-    seed: int = 0,
-    confidence: float = 0.95,
+    model: FittedModel, split: RankingDataset, metric: Metric, *, repeats: int = 3
 ) -> list[FeatureEffect]:
     """The loss of a metric when one feature's values are shuffled among all rows, the largest first.
 
@@ -55,12 +49,12 @@ def permutation_importance(
     for column in np.flatnonzero(used).tolist():
         kept = features[:, column].copy()
         for repeat in range(repeats):
-            rng = np.random.Generator(np.random.Philox(key=[seed, column * repeats + repeat]))
+            rng = np.random.Generator(np.random.Philox(key=[0, column * repeats + repeat]))
             features[:, column] = kept[rng.permutation(split.n_rows)]
             losses[:, column] += better * (before - binding.per_query(model.score(features))[0]) / repeats
         features[:, column] = kept
     sample = Contributions.of(losses)
-    numbers = [sample.mean, *mean_intervals(sample, Method(confidence=confidence))]
+    numbers = [sample.mean, *mean_intervals(sample, Method())]
     effects = map(FeatureEffect, split.feature_names, *(part.tolist() for part in numbers))
     return sorted(effects, key=lambda effect: -effect.loss)
 

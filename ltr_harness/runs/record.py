@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
+from ltr_harness.evaluation import MetricValues
 from ltr_harness.inspection import Finding
 from ltr_harness.inspection.agreement import Agreement
 from ltr_harness.inspection.candidates import CandidateRecall
 from ltr_harness.own_files import is_own_file
 from ltr_harness.stored import Amount, Count, Stored, SweepPoint, read_stored
+from ltr_harness.wording import count_of, none_if_undefined
 
 SCHEMA_VERSION: Final = 1
 
@@ -79,6 +81,25 @@ class MetricSummary(Stored):
     n_queries: Count
     n_undefined: Count
     higher_is_better: bool
+
+    @classmethod
+    def of(cls, values: MetricValues) -> Self:
+        """That of an evaluation."""
+        return cls(
+            mean=none_if_undefined(values.mean),
+            n_queries=values.n_queries,
+            n_undefined=values.n_undefined,
+            higher_is_better=values.metric.higher_is_better,
+        )
+
+    @property
+    def mean_text(self) -> str:
+        return "undefined" if self.mean is None else f"{self.mean:z.4f}"
+
+    @property
+    def counted(self) -> str:
+        """The queries that the mean is over."""
+        return f"{self.n_queries - self.n_undefined:,} of {count_of(self.n_queries, 'query')}"
 
 
 class OwnMetric(Stored):
@@ -150,9 +171,8 @@ class Record(Stored):
     config: dict[str, Any]  # this model's part of the resolved experiment
     rounds: Count | None = None  # as configured, where no stopping rule decides
     point: SweepPoint | None = None  # of a sweep: the model that was swept, and the options that differ
-    reading: Annotated[dict[str, Any], AfterValidator(_readable)] = Field(
-        default_factory=dict
-    )  # `data` but root
+    # `data` but root
+    reading: Annotated[dict[str, Any], AfterValidator(_readable)] = Field(default_factory=dict)
     tuning: TuningFacts | None = None  # None where the options are as they were written
     threads: int = Field(ge=1, le=4096)
     data: dict[str, SplitFacts]  # "train", "valid", "test"

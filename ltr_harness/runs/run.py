@@ -298,10 +298,10 @@ class Run:
 
     def _repr_html_(self) -> str:
         record = self.record
-        rows = []
-        for name, m in record.metrics.items():
-            mean = "undefined" if m.mean is None else f"{m.mean:.4f}"
-            rows.append([name, mean, f"{m.n_queries - m.n_undefined:,} of {m.n_queries:,}"])
+        rows = [
+            [name, one.mean_text, f"{one.n_queries - one.n_undefined:,} of {one.n_queries:,}"]
+            for name, one in record.metrics.items()
+        ]
         title = f"{record.model}, fold {record.fold}, seed {record.seed}: {record.status}"
         return html_table(["metric", "mean", "queries"], rows, title)
 

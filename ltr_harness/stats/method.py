@@ -156,8 +156,7 @@ class Method:
     )
 
     def __post_init__(self) -> None:
-        if problems := list(self._problems()):
-            raise ConfigError(problems)
+        ConfigError.refuse(self._problems())
 
     def _problems(self) -> Iterator[Problem]:
         for option in fields(self):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc, stdtrit
+from scipy.special import chdtrc
 
 from ltr_harness.stats.moments import Floats
-from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample, one_sided
+from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample, estimate_of
 
 _EXPECTED = 5.0  # in a cell, for chi-squared to hold
 
@@ -146,10 +146,7 @@ def widened(
     if plain.freedom > 0:
         terms += sampling**2 / plain.freedom
     freedom = variance**2 / terms if terms > 0 else plain.freedom
-    error = float(np.sqrt(variance))
-    reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
-    p = float(one_sided(np.array(plain.value / error), np.array(freedom), alternative))
-    return Estimate(plain.value, plain.value - reach, plain.value + reach, p, error, plain.n, freedom)
+    return estimate_of(plain.value, variance, freedom, alternative, confidence, plain.n)
 
 
 def _windows(values: Floats, windows: Codes, clusters: Codes | None, size: int) -> tuple[Floats, Floats]:

@@ -67,7 +67,7 @@ def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alterna
     """
     mean, spread = sample.plain
     n = sample.values.size
-    return _estimate(mean, spread.variance, spread.freedom, alternative, confidence, n)
+    return estimate_of(mean, spread.variance, spread.freedom, alternative, confidence, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +155,7 @@ def between(
         freedom = 1 / (a**2 / one.freedom + b**2 / other.freedom)
     # the covariance may not eat the whole variance: two noisy halves are never a certainty
     variance = max(variance - 2 * one.covariance(other), 1e-3 * variance)
-    return _estimate(value, variance, freedom, alternative, confidence, n)
+    return estimate_of(value, variance, freedom, alternative, confidence, n)
 
 
 def missing(n: int = 0) -> Estimate:
@@ -214,9 +214,10 @@ def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> tuple[float,
     return mean, Influence.of(factor[strata] * (values - means[strata]), clusters)
 
 
-def _estimate(
+def estimate_of(
     value: float, variance: float, freedom: float, alternative: Alternative, confidence: float, n: int
 ) -> Estimate:
+    """The estimate with the t interval and test of its variance; none of a single unit, whose variance is NaN."""
     if np.isnan(value) or np.isnan(variance):  # of a single unit
         return Estimate(value, n=n)
     error = float(np.sqrt(variance))

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,3 +30,26 @@ def test_files_are_mangled_and_commands_killed(
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert ending in done.stdout
+
+
+def test_ctrl_c_while_the_command_is_imported_is_no_finding(
+    script: Any, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(repository / "scripts"))
+    kills = script("kills")
+    interrupted = """
+import sys
+sys.addaudithook(lambda event, given: event == "import" and given[0] == "ltr_harness.cli.output" and interrupt())
+def interrupt():
+    raise KeyboardInterrupt
+from ltr_harness.cli import main
+main(["list", "metrics"])
+"""
+    env = {**os.environ, "PYTHONPATH": str(repository)}
+    done = subprocess.run(
+        [sys.executable, "-c", interrupted], env=env, capture_output=True, text=True, check=False
+    )
+    assert 'exit_codes.py", line' in done.stderr
+    assert not kills.unanswered(done.stderr)
+    assert kills.unanswered(done.stderr.replace("in <module>", "in _code_of"))
+    assert kills.unanswered("error: internal error: KeyError: 1")

@@ -197,9 +197,9 @@ def runs_of(
 ) -> list[Run]:
     """The runs alone, trained here or on a cluster, neither compared nor reported: that takes as long again."""
     from ltr_harness.experiment.cluster import run_on_cluster
+    from ltr_harness.experiment.execute import run_here
     from ltr_harness.experiment.experiment import prepare, read
     from ltr_harness.experiment.progress import Progress
-    from ltr_harness.experiment.workers import run_here
 
     prepared = prepare(read(config, runs=runs, cluster=cluster, workers=None if cluster else 1))
     tasks, job, progress = prepared.tasks, prepared, progress or Progress()

@@ -32,12 +32,12 @@ def test_content_by_hand() -> None:
         dtype=np.float32,
     )
     content = Content.of(features)
-    assert content.low[[0, 1, 3, 4]].tolist() == [1, 5, 0, 1]
-    assert content.high[[0, 1, 3, 4]].tolist() == [2, 5, 3, 2]
-    assert math.isnan(content.low[2])
-    assert content.mean[[0, 1, 3]].tolist() == [5 / 4, 5, 3 / 4]
-    assert content.n_missing.tolist() == [0, 0, 4, 0, 0]
-    assert content.n_zero.tolist() == [0, 0, 0, 3, 0]
+    assert content.numbers["low"][[0, 1, 3, 4]].tolist() == [1, 5, 0, 1]
+    assert content.numbers["high"][[0, 1, 3, 4]].tolist() == [2, 5, 3, 2]
+    assert math.isnan(content.numbers["low"][2])
+    assert content.numbers["mean"][[0, 1, 3]].tolist() == [5 / 4, 5, 3 / 4]
+    assert content.numbers["n_missing"].tolist() == [0, 0, 4, 0, 0]
+    assert content.numbers["n_zero"].tolist() == [0, 0, 0, 3, 0]
     assert content.constant.tolist() == [False, True, True, False, False]
     assert content.duplicate_of.tolist() == [0, 1, 2, 3, 0]
     assert content.n_repeated_rows == 1

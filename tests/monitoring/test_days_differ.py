@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 
 from ltr_harness.errors import ConfigError, UsageError
-from ltr_harness.monitoring.history import PastWindow
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.queries import concatenated
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
+from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.two_samples import Codes
 
@@ -262,8 +262,8 @@ def test_nightly_runs_with_a_season_alarm_as_seldom_as_without(query_table: Tabl
 
 
 def test_a_past_window_of_an_earlier_version_has_its_weekday(query_table: Table) -> None:
-    from ltr_harness.monitoring.history import with_past
     from ltr_harness.monitoring.periods import Periods
+    from ltr_harness.monitoring.windows import with_past
 
     config = load_monitor_config(
         {
@@ -278,7 +278,7 @@ def test_a_past_window_of_an_earlier_version_has_its_weekday(query_table: Table)
     )
     now = query_table(np.full(100, 0.8), days=np.full(100, 14))
     start = 20_458  # 2026-01-05, a Monday, in days
-    saturday = PastWindow("s", start + 5, 100, 0.75, 0.01, 1.0, 0)
+    saturday = PastWindow(start + 5, 100, 0.75, 0.01, 1.0, 0)
     found = with_past(np.zeros(0, dtype=np.int64), [saturday], Periods(now, before, config))
     assert found.value == pytest.approx(0.0, abs=2e-3)
     hours = {str(24 * 5 + hour): 5 for hour in range(20)}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ltr_harness.logs.contract import LogFinding
-from ltr_harness.monitoring.presentation import CAUTION
+from ltr_harness.monitoring.labels import CAUTION
 from ltr_harness.monitoring.result import LabelTest, Presentation, Slice
 from ltr_harness.monitoring.verdict import alerts_of
 from ltr_harness.stats.two_samples import Estimate

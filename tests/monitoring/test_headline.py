@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.headline import WORDS, banner
+from ltr_harness.monitoring.page import WORDS, banner
 from ltr_harness.monitoring.result import Alert, MonitorResult, Verdict
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.report.blocks import Badge

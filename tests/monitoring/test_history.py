@@ -15,11 +15,10 @@ import yaml
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.change import _season_p
-from ltr_harness.monitoring.history import PastWindow, append_history, read_history
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import Window
 from ltr_harness.monitoring.stages import watch
-from ltr_harness.monitoring.stored import write_tables
+from ltr_harness.monitoring.stored import PastWindow, append_history, read_history, write_tables
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.windows import _spent, last_look, share_to_spend
 from ltr_harness.stats.two_samples import Estimate
@@ -173,12 +172,12 @@ def test_results_and_histories_with_cusum_and_spending_are_read(tmp_path: Path) 
 
 
 def test_past_windows_are_plain_values() -> None:
-    assert PastWindow("d", 1, 2, 0.5, 0.1, 1.0, 3).mean == 0.5
+    assert PastWindow(1, 2, 0.5, 0.1, 1.0, 3).mean == 0.5
 
 
 def test_what_each_window_on_record_may_spend() -> None:
     """Window d has alpha * 6 / (pi d)**2, a third for each of its tests: p-values are multiplied by the inverse."""
-    windows, past = [window(4), window(5)], [PastWindow("day 3", 3, 300, 0.8, 0.005, 1.0, 0)]
+    windows, past = [window(4), window(5)], [PastWindow(3, 300, 0.8, 0.005, 1.0, 0)]
     assert last_look(windows, []) == 2
     assert last_look(windows, past) == 3
     looks = [

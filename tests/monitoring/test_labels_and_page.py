@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.presentation import CAUTION
+from ltr_harness.monitoring.labels import CAUTION
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.monitoring import monitor
-from ltr_harness.monitoring.presentation import CAUTION
+from ltr_harness.monitoring.labels import CAUTION
 from ltr_harness.monitoring.synthetic import SyntheticLog
 
 pytestmark = pytest.mark.slow

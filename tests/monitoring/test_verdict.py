@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ltr_harness.logs.contract import LogFinding
-from ltr_harness.monitoring.labels import LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
-from ltr_harness.monitoring.presentation import CAUTION
+from ltr_harness.monitoring.labels import CAUTION, LABELLED_DOCUMENTS, RELEVANT_DOCUMENTS
 from ltr_harness.monitoring.result import FeatureDrift, Presentation, Split, Verdict
 from ltr_harness.monitoring.verdict import _explains, cause_of, verdict_of
 from ltr_harness.stats.two_samples import Estimate

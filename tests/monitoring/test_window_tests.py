@@ -11,11 +11,11 @@ import pytest
 
 from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.history import PastWindow
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import with_value
 from ltr_harness.monitoring.result import Change, Window
+from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.monitoring.windows import (
     OF_ALPHA,
     _bounded,
@@ -93,7 +93,7 @@ def test_only_values_at_an_end_of_the_scale_get_a_bounded_interval() -> None:
 
 
 def past(number: int, mean: float = 0.8) -> PastWindow:
-    return PastWindow(f"window {number}", number, 4, mean, 0.1, 1.0, 0)
+    return PastWindow(number, 4, mean, 0.1, 1.0, 0)
 
 
 def compared(

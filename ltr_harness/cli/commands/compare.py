@@ -113,7 +113,6 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
     "--fail-if", "gates", multiple=True, metavar="GATE", help="Exit 3 if this holds; several times."
 )
 @options.method()
-@options.strict
 @options.no_ledger
 @click.option(
     "--convention",
@@ -133,7 +132,10 @@ def command(gates: tuple[str, ...], junit: Path | None, **given: Any) -> int:
     """
     if junit is not None and not gates:
         raise UsageError("--junit without --fail-if; its test cases are the gates")
-    return _compare(_parsed(gates), junit, **given)
+    from ltr_harness.comparison.gates import parse_gate
+
+    parsed: list[Gate] = all_of([partial(parse_gate, text) for text in gates], UsageError)
+    return _compare(list({gate.text: gate for gate in parsed}.values()), junit, **given)
 
 
 @options.examples("""
@@ -153,7 +155,6 @@ def command(gates: tuple[str, ...], junit: Path | None, **given: Any) -> int:
 @_baseline
 @_common_queries
 @options.method()
-@options.strict
 @_report
 @_summary
 @options.as_json
@@ -232,7 +233,6 @@ def _compare(
 @_baseline
 @_common_queries
 @options.method()
-@options.strict
 @click.option("--weights", metavar="NAME=N,…", help="Of the data sets in the average.  [default: equal]")
 @_report
 @options.as_json
@@ -306,21 +306,13 @@ def _weights(text: str) -> dict[str, float]:
     return weights
 
 
-def _parsed(texts: Sequence[str]) -> list[Gate]:
-    from ltr_harness.comparison.gates import parse_gate
-
-    gates: list[Gate] = all_of([partial(parse_gate, text) for text in texts], UsageError)
-    return list({gate.text: gate for gate in gates}.values())
-
-
 def _refuse_failures(gates: Sequence[CheckedGate]) -> None:
     """Raises GateError where a gate fails; those that pass are named, with what the queries may lack."""
     for gate in gates:
         if not gate.failures:
             say(f"gate passed: {gate.gate}", err=True)
         say_notes(f"gate {gate.gate!r}: {line}" for line in gate.cautions)
-    if problems := [Problem(f"gate {gate.gate!r}", line) for gate in gates for line in gate.failures]:
-        raise GateError(problems)
+    GateError.refuse(Problem(f"gate {gate.gate!r}", line) for gate in gates for line in gate.failures)
 
 
 def _write_ci_files(

@@ -470,8 +470,7 @@ def _verify(known: KnownSet, folder: Path) -> None:
                     f"another edition of the set, or a damaged copy ({known.sources})",
                 )
             )
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     checked = published.union(*known.counts, (download.file for download in known.downloads))
     say_notes(f"{file}: there is no published size or digest" for file in known.files if file not in checked)
 

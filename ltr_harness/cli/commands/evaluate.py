@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -105,8 +105,9 @@ def command(
         )
         compared = ReportData(comparison, (), (), None, str(loaded.judgments_file))
         notes += [f"{with_tool(text)} is {name}" for name, text in typed.items()]
+    found = _Found(loaded, evaluations, compared, typed, per_query)
     if form == "csv":
-        _write_csv(loaded, evaluations, per_query)
+        _write_csv(found)
     else:
         notes += map(str, cautions(list(dict.fromkeys(scaled)), evaluations[0].judgments))
         notes += _ties(loaded.all, primary)
@@ -114,10 +115,10 @@ def command(
         if headroom is not None and (line := headroom.little_to_gain(evaluations[0].metrics[0])):
             notes.append(line)
     if form == "json":
-        say_json(_document(loaded, evaluations, compared, per_query, notes, typed))
+        say_json(_document(found, notes))
         return 0
     if form == "table":
-        _print(loaded, evaluations, compared, per_query, typed)
+        _print(found)
     say_notes(notes)
     return 0
 
@@ -142,16 +143,24 @@ def _as_trec_eval(
     return 0
 
 
-def _print(
-    loaded: rankings.Rankings,
-    evaluations: Sequence[Evaluation],
-    compared: ReportData | None,
-    per_query: bool,
-    typed: Mapping[str, str],
-) -> None:
-    if per_query:
-        for scored, evaluation in zip(loaded.all, evaluations, strict=True):
-            if compared is not None:
+class _Found(NamedTuple):
+    """What is printed, in whatever form."""
+
+    loaded: rankings.Rankings
+    evaluations: Sequence[Evaluation]  # of each ranking
+    compared: ReportData | None  # where there are several
+    typed: Mapping[str, str]  # canonical name to the one that was typed
+    per_query: bool
+
+    @property
+    def each(self) -> Iterable[tuple[rankings.Scored, Evaluation]]:
+        return zip(self.loaded.all, self.evaluations, strict=True)
+
+
+def _print(found: _Found) -> None:
+    if found.per_query:
+        for scored, evaluation in found.each:
+            if found.compared is not None:
                 say(f"{printable(scored.name)}:")
             columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
             print_table(
@@ -162,14 +171,14 @@ def _print(
                 ],
             )
             say()
-    if compared is not None:
+    if found.compared is not None:
         from ltr_harness.report.terminal import show
 
-        show(compared)
+        show(found.compared)
         say()
-        print_means(compared.comparison)
+        print_means(found.compared.comparison)
         return
-    _print_one(loaded.all[0].name, evaluations[0], typed)
+    _print_one(found.loaded.all[0].name, found.evaluations[0], found.typed)
 
 
 def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> None:
@@ -225,15 +234,15 @@ def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
     return lines
 
 
-def _write_csv(loaded: rankings.Rankings, evaluations: Sequence[Evaluation], per_query: bool) -> None:
+def _write_csv(found: _Found) -> None:
     """Means, or with --per-query a table of per-query values that `compare` reads; full precision."""
-    several = len(evaluations) > 1
+    several = len(found.evaluations) > 1
     rows: list[list[Any]] = [["ranking", "metric", "mean", "n_queries", "n_undefined"]]
-    if per_query:
-        rows = [[*["ranking"] * several, "query_id", "n_relevant", *evaluations[0].metrics]]
-    for scored, evaluation in zip(loaded.all, evaluations, strict=True):
+    if found.per_query:
+        rows = [[*["ranking"] * several, "query_id", "n_relevant", *found.evaluations[0].metrics]]
+    for scored, evaluation in found.each:
         of_metrics = {name: evaluation[name] for name in evaluation.metrics}
-        if per_query:
+        if found.per_query:
             columns = [values.per_query.tolist() for values in of_metrics.values()]
             relevant = evaluation.judgments.n_relevant.tolist()
             lines = zip(evaluation.query_ids.tolist(), relevant, *columns, strict=True)
@@ -246,17 +255,11 @@ def _write_csv(loaded: rankings.Rankings, evaluations: Sequence[Evaluation], per
     say(csv_text(rows), nl=False)
 
 
-def _document(
-    loaded: rankings.Rankings,
-    evaluations: Sequence[Evaluation],
-    compared: ReportData | None,
-    per_query: bool,
-    notes: Sequence[str],
-    typed: Mapping[str, str],
-) -> dict[str, Any]:
+def _document(found: _Found, notes: Sequence[str]) -> dict[str, Any]:
     """The same numbers for programs."""
-    body: dict[str, Any] = {"judgments": str(loaded.judgments_file), "rankings": [], "notes": list(notes)}
-    for scored, evaluation in zip(loaded.all, evaluations, strict=True):
+    judgments = str(found.loaded.judgments_file)
+    body: dict[str, Any] = {"judgments": judgments, "rankings": [], "notes": list(notes)}
+    for scored, evaluation in found.each:
         part: dict[str, Any] = {"name": scored.name, "file": str(scored.path), "metrics": {}}
         for name in evaluation.metrics:
             values = evaluation[name]
@@ -265,21 +268,21 @@ def _document(
                 "n_queries": values.n_queries,
                 "n_undefined": values.n_undefined,
                 "higher_is_better": values.metric.higher_is_better,
-                **({"asked": typed[name]} if name in typed else {}),
+                **({"asked": found.typed[name]} if name in found.typed else {}),
             }
-        if per_query:
+        if found.per_query:
             queries = [str(query) for query in evaluation.query_ids.tolist()]
             part["per_query"] = {
                 name: dict(zip(queries, evaluation[name].per_query.tolist(), strict=True))
                 for name in evaluation.metrics
             }
         body["rankings"].append(part)
-    if compared is None:
-        first = evaluations[0].metrics[0]
-        limits = evaluations[0].limits(first)
+    if found.compared is None:
+        first = found.evaluations[0].metrics[0]
+        limits = found.evaluations[0].limits(first)
         body["limits"] = None if limits is None else {"metric": first, **vars(limits)}
     else:
         from ltr_harness.report.json_document import document
 
-        body["comparison"] = document(compared)
+        body["comparison"] = document(found.compared)
     return body

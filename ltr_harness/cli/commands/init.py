@@ -174,8 +174,7 @@ def guessed_columns(
             found = f"no column looks like the {role} ({shown})"
             key = ", or a key of several: --column 'query=[A, B]'" if role == "query" else ""
             problems.append(Problem(place, found, cure=f"name it: --column {role}=COLUMN{key}"))
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     return options, said
 
 

@@ -15,7 +15,6 @@ from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.cli.events import EventStream
-    from ltr_harness.monitoring.config import MonitorConfig
     from ltr_harness.monitoring.result import Watched
 
 ALERT = 4
@@ -82,12 +81,20 @@ def command(
     """
     from ltr_harness.cli.events import EventStream
     from ltr_harness.monitoring.load import load_monitor_config
+    from ltr_harness.monitoring.stages import watch
 
     stream = EventStream("monitor", quiet) if as_json else None
     with stream or nullcontext():
         halves = ("slices.confirm_split=true",) if confirm_split else ()
         settings = load_monitor_config(config, (*overrides, *halves))
-        watched = _watched(settings, log, baseline, output, history, dask)
+        watched = watch(settings, log, baseline, history, dask)
+        if output is not None:
+            from ltr_harness.monitoring.page import write_monitor_report
+            from ltr_harness.monitoring.stored import write_provenance, write_tables
+
+            write_tables(watched, output)
+            write_provenance(watched, settings, log or settings.log, baseline or settings.baseline, output)
+            write_monitor_report(watched.result, output)
         code = ALERT if watched.result.alerts and not exit_zero else 0
         if stream is not None:
             _tell(stream, watched, output)
@@ -97,28 +104,6 @@ def command(
     else:
         _say(watched, output, per_query, quiet)
     return code
-
-
-def _watched(
-    settings: MonitorConfig,
-    log: Path | None,
-    baseline: Path | None,
-    output: Path | None,
-    history: Path | None,
-    dask: str | None,
-) -> Watched:
-    """The whole computation, and what it leaves in the output folder."""
-    from ltr_harness.monitoring.stages import watch
-
-    watched = watch(settings, log, baseline, history, dask)
-    if output is not None:
-        from ltr_harness.monitoring.page import write_monitor_report
-        from ltr_harness.monitoring.stored import write_provenance, write_tables
-
-        write_tables(watched, output)
-        write_provenance(watched, settings, log or settings.log, baseline or settings.baseline, output)
-        write_monitor_report(watched.result, output)
-    return watched
 
 
 def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
@@ -136,7 +121,7 @@ def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
 
 def _say(watched: Watched, output: Path | None, per_query: bool, quiet: bool) -> None:
     """The headline, then a line for each alert, then where and why."""
-    from ltr_harness.monitoring.headline import banner
+    from ltr_harness.monitoring.page import banner
 
     result = watched.result
     told = not quiet and (bool(result.alerts) or sys.stderr.isatty())

@@ -40,9 +40,8 @@ def command(
         raise UsageError("several folders; name the report's folder with -o DIR")
     wanted = [part.strip() for part in formats.split(",")]
     if "svg" in wanted or "png" in wanted:
-        threading.Thread(
-            target=warm_up, args=(wanted,), daemon=True
-        ).start()  # while the statistics are computed
+        # while the statistics are computed
+        threading.Thread(target=warm_up, args=(wanted,), daemon=True).start()
     data = stored_data(runs, baseline, ledger=not no_ledger)
     path = write_report(data, output or runs[0] / "report", wanted)
     show(data)

@@ -101,8 +101,7 @@ def command(
         worker_context()
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiment.check import refuse_errors
-    from ltr_harness.experiment.cluster import chosen_cluster
-    from ltr_harness.experiment.experiment import check_final, prepare, read, run_prepared
+    from ltr_harness.experiment.experiment import check_final, chosen_cluster, prepare, read, run_prepared
     from ltr_harness.experiment.progress import TerminalProgress
 
     with (
@@ -166,8 +165,7 @@ def _train_final(
         record = run.record
         about = f"all {count_of(record.data['train'].n_queries, 'query')}"
         if summary := record.metrics.get(record.primary):
-            mean = "undefined" if summary.mean is None else f"{summary.mean:.4f}"
-            about = f"test {record.primary} {mean}"
+            about = f"test {record.primary} {summary.mean_text}"
         seed = f", seed {record.seed}" if len(result.runs) > 1 else ""
         say(f"final: {record.model}{seed}, {about}: {run.path}")
     return 1 if result.failures else 0

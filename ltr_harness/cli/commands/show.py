@@ -129,11 +129,7 @@ def show_run(run: Path, as_json: bool) -> int:
     if record.best_round is not None:
         say(f"best round {record.best_round} of {record.rounds_trained}")
     for name, summary in record.metrics.items():
-        mean = "undefined" if summary.mean is None else f"{summary.mean:z.4f}"
-        say(
-            f"  {name}  {mean}  over {summary.n_queries - summary.n_undefined:,} of "
-            f"{count_of(summary.n_queries, 'query')}"
-        )
+        say(f"  {name}  {summary.mean_text}  over {summary.counted}")
     for note in record.notes:
         say(f"note: {note}")
     for name, value in record.params.items():

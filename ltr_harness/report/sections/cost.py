@@ -27,9 +27,6 @@ def section(data: ReportData) -> list[Block]:
     return blocks
 
 
-# ---- training -------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Cost:
     """What a model's training and scoring cost."""
@@ -80,9 +77,6 @@ def _cost_table(data: ReportData, costs: Sequence[Cost]) -> Table:
         },
         notes=("Times depend on this machine and its load; trees and leaves do not.",),
     )
-
-
-# ---- serving --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -232,21 +226,17 @@ def _front_chart(data: ReportData, points: Sequence[FirstRounds]) -> Chart:
         scale={"type": "log", "nice": False, "padding": 30},
         axis={"tickCount": 4, "format": "~g", "grid": False},
     )
-    body: dict[str, Any] = {
-        "width": "container",
-        "height": 240,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": charts.placed(rows, names)},
-        "encoding": {"x": x, "y": charts.quantitative("mean", title=None, scale={"zero": False})},
-        "layer": _front_layers(charts.model_colour(data, names)),
-    }
+    y = charts.quantitative("mean", title=None, scale={"zero": False})
+    layers = _front_layers(charts.model_colour(data, names))
     cheapest_first = sorted((cut for cut in points if cut.on_front), key=lambda cut: cut.p50)
     named = [f"{cut.model} with {count_of(cut.rounds, 'round')}" for cut in cheapest_first]
     return Chart(
         name="pareto_front",
         title=f"{data.primary} over the cost of a query, by each model's first rounds alone; filled and dashed: the "
         "front, where nothing else is as cheap and as good",
-        spec=charts.spec(body),
+        spec=charts.wide(
+            charts.placed(rows, names), 240, autosize=charts.FIT, encoding={"x": x, "y": y}, layer=layers
+        ),
         text=f"On the front, from the cheapest: {'; '.join(named)}.",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ltr_harness.errors import HarnessError
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
 
 
 def section(data: ReportData) -> list[Block]:
-    cutoffs: dict[str, list[int | None]] = {}
-    for metric in data.metrics:
-        base, _, _, k = MetricName.of(metric)
-        cutoffs.setdefault(base, []).append(k)
-    items = tuple((base, metric_text(base, ks)) for base, ks in cutoffs.items())
     return [
         Heading("Definitions"),
         Paragraph(
@@ -30,13 +26,22 @@ def section(data: ReportData) -> list[Block]:
             "too. Values are computed per query in double precision, never rounded, and then averaged over "
             "queries."
         ),
-        Definitions(items),
+        Definitions(tuple(metric_items(data.metrics))),
         Heading("How to read the statistics", level=3),
         Definitions(_statistics(data)),
     ]
 
 
-def metric_text(base: str, ks: list[int | None]) -> tuple[Text, ...]:
+def metric_items(metrics: Sequence[str]) -> list[tuple[str, tuple[Text, ...]]]:
+    """Each family of these metrics with its definition and its cutoffs."""
+    cutoffs: dict[str, list[int | None]] = {}
+    for metric in metrics:
+        base, _, _, k = MetricName.of(metric)
+        cutoffs.setdefault(base, []).append(k)
+    return [(base, _text_of(base, ks)) for base, ks in cutoffs.items()]
+
+
+def _text_of(base: str, ks: list[int | None]) -> tuple[Text, ...]:
     from ltr_harness.metrics import parse_metric
 
     numbers = [str(k) for k in ks if k is not None]

@@ -8,7 +8,7 @@ from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table, Text
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import corrected_label, near_models
+from ltr_harness.report.sections.verdict import corrected_label, marked, near_models
 from ltr_harness.wording import none_if_undefined
 
 
@@ -51,11 +51,8 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
 
     def mean(model: str, metric: str) -> Estimate:
         summary, pair = data.summary(model, metric), data.paired(model, metric)
-        mark: blocks.Mark = ""
-        if pair is not None and (pair.verdict == "better" or pair.verdict == "worse"):
-            mark = pair.verdict
         low, high = (summary.ci_low, summary.ci_high) if intervals else (None, None)
-        return Estimate(summary.mean, low, high, mark)
+        return Estimate(summary.mean, low, high, "" if pair is None else marked(pair.verdict))
 
     counts = (min(data.summary(model, metric).n for model in data.models) for metric in data.metrics)
     interval_text = f", with {data.confidence_label} intervals" if intervals else ""
@@ -98,6 +95,9 @@ def cutoffs(data: ReportData) -> list[Block]:
     }
     if not pairs:
         return []
+    words: dict[str, list[str]] = {}
+    for (model, base, k), pair in pairs.items():
+        words.setdefault(model, []).append(f"{base}@{k} {formats.difference(pair.difference)}")
     return [
         Heading("Difference over K"),
         Paragraph(
@@ -107,7 +107,7 @@ def cutoffs(data: ReportData) -> list[Block]:
             name="difference_over_k",
             title=f"Difference to {data.baseline} at each K, with {data.confidence_label} intervals",
             spec=_cutoffs_spec(data, pairs),
-            text=_cutoffs_words(pairs),
+            text=" ".join(f"{model}: {', '.join(parts)}." for model, parts in words.items()),
         ),
     ]
 
@@ -127,14 +127,7 @@ def _cutoffs_spec(data: ReportData, pairs: dict[tuple[str, str, int], Paired]) -
         }
         for (model, base, k), pair in pairs.items()
     ]
-    colour = {
-        "field": "metric",
-        "type": "nominal",
-        "title": None,
-        "sort": {"field": "family", "op": "min"},
-        "scale": {"range": [charts.colour_of(at) for at in range(len(families))]},
-        "legend": {"orient": "top", "direction": "horizontal"},
-    }
+    colour = charts.by_colour("metric", len(families), sort={"field": "family", "op": "min"})
     x = {"field": "k", "type": "ordinal", "title": "K", "axis": {"labelAngle": 0}}
     y = charts.quantitative("difference", title="difference", axis={"format": "+.2~f", "tickCount": 5})
     offset = {"field": "family", "type": "ordinal"}  # whiskers of one K beside each other
@@ -156,10 +149,3 @@ def _cutoffs_spec(data: ReportData, pairs: dict[tuple[str, str, int], Paired]) -
     return charts.small_multiples(
         [name for name in data.rivals if name in {m for m, _, _ in pairs}], rows, panel
     )
-
-
-def _cutoffs_words(pairs: dict[tuple[str, str, int], Paired]) -> str:
-    lines: dict[str, list[str]] = {}
-    for (model, base, k), pair in pairs.items():
-        lines.setdefault(model, []).append(f"{base}@{k} {formats.difference(pair.difference)}")
-    return " ".join(f"{model}: {', '.join(parts)}." for model, parts in lines.items())

@@ -136,19 +136,13 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         "data": {"values": [{"zero": 0}]},
         **charts.layer({"type": "rule", "strokeDash": [4, 3], "clip": True}, x=charts.quantitative("zero")),
     }
-    body = {
-        "width": "container",
-        "height": 26 * len(rows),
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": charts.placed(rows, compared)},
-        "layer": [zero, *layers, *beyond],
-    }
+    every = [zero, *layers, *beyond]
     return Chart(
         name="paired_differences",
         title=f"Difference in {data.primary} to {data.baseline} with {data.confidence_label} intervals; "
         "an interval across the dashed line means the sign is open"
         + ("; arrows point to models far outside" if beyond else ""),
-        spec=charts.spec(body),
+        spec=charts.wide(charts.placed(rows, compared), 26 * len(rows), autosize=charts.FIT, layer=every),
         text=" ".join(
             f"{pair.model}: {formats.difference(pair.difference)} "
             f"{formats.interval(pair.ci_low, pair.ci_high, signed=True)}, {pair.verdict}."

@@ -135,17 +135,11 @@ def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
         charts.quantitative("recall"),
         *charts.tooltip(precision=".4f", shown="+.4f"),
     ]
-    body = {
-        "width": "container",
-        "height": 180,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": charts.placed(rows, names)},
-        "layer": [
-            charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": 0}),
-            charts.layer({"type": "line", "strokeWidth": 1.75}, **shared, detail={"field": "model"}),
-            charts.layer({"type": "point", "filled": True, "size": 34}, **shared, tooltip=about),
-        ],
-    }
+    layers = [
+        charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": 0}),
+        charts.layer({"type": "line", "strokeWidth": 1.75}, **shared, detail={"field": "model"}),
+        charts.layer({"type": "point", "filled": True, "size": 34}, **shared, tooltip=about),
+    ]
     words = [
         f"{name}: AP {formats.metric(one.ap)}; precision {formats.metric(one.precision[0])} at recall 0, "
         f"{formats.metric(one.precision[5])} at one half, {formats.metric(one.precision[10])} at 1."
@@ -154,6 +148,6 @@ def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
     return Chart(
         name="precision_recall",
         title=f"{title.capitalize()} over recall, interpolated at eleven points, mean over queries",
-        spec=charts.spec(body),
+        spec=charts.wide(charts.placed(rows, names), 180, autosize=charts.FIT, layer=layers),
         text=" ".join(words),
     )

@@ -123,9 +123,8 @@ def _introduction(data: ReportData, *, lists: bool) -> str:
     seeds = {data.entrants[name].replicates[0] for name in data.models}
     which = f"seed {next(iter(seeds))}" if len(seeds) == 1 else "each model's first seed"
     return (
-        f"{text} A query opens to both ranked lists, those of {which}: the first {_depth(data)} documents with "
-        "label and "
-        "score, equal scores in the order of the file, and the rank of each in the other list."
+        f"{text} A query opens to both ranked lists, those of {which}: the first {_depth(data)} documents with label "
+        "and score, equal scores in the order of the file, and the rank of each in the other list."
     )
 
 
@@ -151,11 +150,6 @@ def _table(data: ReportData, changed: list[ChangedQuery], metric: str, name: str
     )
 
 
-def _moved(other: int, here: int) -> str:
-    """A document's rank in the other list, with an arrow where this list has it higher or lower."""
-    return f"{other} {'↑' if here < other else '↓' if here > other else ' '}".rstrip()
-
-
 def _side_by_side(
     data: ReportData, rows: TestRows, change: ChangedQuery, both: Sequence[NDArray[np.float64]], name: str
 ) -> Details:
@@ -171,13 +165,10 @@ def _side_by_side(
         line: list[Cell] = [place + 1]
         for one, other in ((0, 1), (1, 0)):
             row = int(orders[one][place])
+            there = int(ranks[other][row])
             label = Badge(f"{labels[row]:g}", "good" if labels[row] > 0 else "muted")
-            line += [
-                str(names[row]),
-                label,
-                f"{scores[one][row]:.4g}",
-                _moved(int(ranks[other][row]), place + 1),
-            ]
+            moved = " ↑" if place + 1 < there else " ↓" if place + 1 > there else ""
+            line += [str(names[row]), label, f"{scores[one][row]:.4g}", f"{there}{moved}"]
         lines.append(tuple(line))
     columns = [Column("Rank", "count")]
     for group, rank in (

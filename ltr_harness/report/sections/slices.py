@@ -26,28 +26,21 @@ def section(data: ReportData) -> list[Block]:
             )
     if not answers or answers[0][0] != data.primary:
         return []
-    tested = sum(result.n >= SMALLEST for result in data.slices)
+    tested = [result for result in data.slices if result.n >= SMALLEST]
+    apart = sum(_apart(data, result, data.primary) for result in tested)
+    differ = f"{apart:,} of {len(tested):,} differ from the verdict" if apart else ""
+    heading = Heading("Slices", finding=differ or f"none of {len(tested):,} differs", matters=bool(apart))
     about = Paragraph(
-        f"The paired differences within parts of the query set. The {tested} intervals hold jointly with "
+        f"The paired differences within parts of the query set. The {len(tested)} intervals hold jointly with "
         f"{data.confidence_label} confidence, and so do their p-values, so a part may be picked out after looking. "
         "A part that is not distinguishable is small more often than equal."
     )
-    return [_heading(data), about, *([Choice("Metric", tuple(answers))] if answers[1:] else answers[0][1])]
+    return [heading, about, *([Choice("Metric", tuple(answers))] if answers[1:] else answers[0][1])]
 
 
 def slices_of(data: ReportData, metric: str) -> Sequence[SliceResult]:
     """At the primary metric those that the whole report has."""
     return data.slices if metric == data.primary else slice_results(data.comparison, metric)
-
-
-def _heading(data: ReportData) -> Heading:
-    """On how many parts a model's verdict differs from its verdict on all queries."""
-    tested = [result for result in data.slices if result.n >= SMALLEST]
-    apart = [result for result in tested if _apart(data, result, data.primary)]
-    finding = f"{len(apart):,} of {len(tested):,} differ from the verdict"
-    return Heading(
-        "Slices", finding=finding if apart else f"none of {len(tested):,} differs", matters=bool(apart)
-    )
 
 
 def _apart(data: ReportData, result: SliceResult, metric: str) -> bool:

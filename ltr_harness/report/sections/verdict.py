@@ -8,21 +8,8 @@ from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.comparison.gained import limits
 from ltr_harness.comparison.pairs import Paired
 from ltr_harness.comparison.slices import SliceResult
-from ltr_harness.report.blocks import (
-    Badge,
-    Banner,
-    Block,
-    Bullets,
-    Cell,
-    Column,
-    Details,
-    Estimate,
-    Mark,
-    Paragraph,
-    Table,
-    Tone,
-    axis_of,
-)
+from ltr_harness.report import blocks
+from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Paragraph, Table, Tone
 from ltr_harness.report.data import ReportData
 from ltr_harness.stats.method import CORRECTIONS, Correction
 from ltr_harness.wording import count_of
@@ -69,14 +56,14 @@ FAR = 4
 
 def section(data: ReportData) -> list[Block]:
     outcome, text = data.comparison.headline
-    blocks: list[Block] = [Banner(PILLS[outcome], text)]
+    shown: list[Block] = [blocks.Banner(PILLS[outcome], text)]
     if data.failures:
-        blocks.append(Paragraph(failures_sentence(data), "warning"))
-    blocks.append(fixed_k_table(data))
-    blocks += [Paragraph(line) for line in limits(data.comparison.gained.values(), data.primary)]
+        shown.append(Paragraph(failures_sentence(data), "warning"))
+    shown.append(fixed_k_table(data))
+    shown += [Paragraph(line) for line in limits(data.comparison.gained.values(), data.primary)]
     if data.comparison.cautions:
-        blocks.append(Bullets(data.comparison.cautions))
-    return [*blocks, _method(data)]
+        shown.append(blocks.Bullets(data.comparison.cautions))
+    return [*shown, _method(data)]
 
 
 def _method(data: ReportData) -> Details:
@@ -103,7 +90,7 @@ def fixed_k_table(data: ReportData) -> Table:
     summaries = {name: data.summary(name, primary) for name in data.models}
 
     def mean(name: str) -> Cell:
-        return Estimate(summaries[name].mean, summaries[name].ci_low, summaries[name].ci_high)
+        return blocks.Estimate(summaries[name].mean, summaries[name].ci_low, summaries[name].ci_high)
 
     def verdict(name: str) -> Cell:
         pair = data.paired(name, primary)
@@ -111,7 +98,7 @@ def fixed_k_table(data: ReportData) -> Table:
 
     def difference(name: str) -> Cell:
         pair = data.paired(name, primary)
-        return None if pair is None else replace(Estimate.of(pair), mark=marked(pair.verdict))
+        return None if pair is None else replace(blocks.Estimate.of(pair), mark=marked(pair.verdict))
 
     def p(name: str) -> Cell:
         pair = data.paired(name, primary)
@@ -146,12 +133,14 @@ def fixed_k_table(data: ReportData) -> Table:
                 best="max",
                 hint="(mean - random order) / (ceiling - random order): 0 is a random order, 1 the best one.",
             )
-        ] = lambda name: Estimate(one.share, one.ci_low, one.ci_high) if (one := gained.get(name)) else None
+        ] = lambda name: (
+            blocks.Estimate(one.share, one.ci_low, one.ci_high) if (one := gained.get(name)) else None
+        )
     caption = f"Models at {primary}" + (f", against {data.baseline}" if data.rivals else "")
     return Table.of("fixed_k", caption, data.models, columns)
 
 
-def marked(verdict: str) -> Mark:
+def marked(verdict: str) -> blocks.Mark:
     """How a difference is coloured."""
     return "better" if verdict == "better" else "worse" if verdict == "worse" else ""
 
@@ -165,7 +154,7 @@ def near(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float] | None:
     undecided = [pair for pair in pairs if pair.ci_low <= 0 <= pair.ci_high]
     reach = max((max(-pair.ci_low, pair.ci_high) for pair in undecided), default=math.inf)
     shown = [pair for pair in pairs if abs(pair.difference) <= FAR * (reach or math.inf)]
-    return axis_of(end for pair in shown for end in (pair.ci_low, pair.ci_high))
+    return blocks.axis_of(end for pair in shown for end in (pair.ci_low, pair.ci_high))
 
 
 def near_models(data: ReportData) -> list[str]:
