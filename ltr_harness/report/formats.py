@@ -44,8 +44,8 @@ p_value = partial(value_text, form="p")
 percent = partial(value_text, form="percent")
 
 
-def interval(low: float | None, high: float | None, *, signed: bool = False) -> str:
-    """Both ends in brackets; empty where there is none.
+def interval(low: float | None, high: float | None, form: Format = "metric", *, signed: bool = False) -> str:
+    """Both ends in brackets, as a column writes its numbers; empty where there is none.
 
     Example:
         >>> interval(0.42, 0.44), interval(-0.01, 0.02, signed=True), interval(None, None)
@@ -53,7 +53,7 @@ def interval(low: float | None, high: float | None, *, signed: bool = False) -> 
     """
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
-    write = difference if signed else metric
+    write = difference if signed else partial(value_text, form=form)
     return f"[{write(low)}, {write(high)}]"
 
 
@@ -67,7 +67,7 @@ def cell_text(cell: Cell, form: Format) -> str:
         case ModelName(name=name):
             return name
         case Estimate(value=value, low=low, high=high):
-            tail = interval(low, high, signed=form == "difference")
+            tail = interval(low, high, form)
             return f"{value_text(value, form)} {tail}".rstrip()
         case str():
             return cell

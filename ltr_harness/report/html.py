@@ -135,7 +135,7 @@ def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:
         case blocks.Trend():
             return view._replace(kind="trend", numeric=False)
         case blocks.Estimate(value=value, low=low, high=high, mark=mark):
-            around = _minus(formats.interval(low, high, signed=column.format == "difference"))
+            around = _minus(formats.interval(low, high, column.format))
             text = _minus(formats.value_text(value, column.format))
             plot = None if column.axis is None else _places(cell, column.axis)
             return view._replace(text=text, around=around, mark=mark, best=best, plot=plot)

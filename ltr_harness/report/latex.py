@@ -98,7 +98,7 @@ def _cell(cell: blocks.Cell, column: blocks.Column, best: bool) -> str:
     if isinstance(cell, blocks.Estimate):
         value = _number(formats.value_text(cell.value, column.format))
         value = rf"\textbf{{{value}}}" if best else value
-        around = _number(formats.interval(cell.low, cell.high, signed=column.format == "difference"))
+        around = _number(formats.interval(cell.low, cell.high, column.format))
         tail = rf" {{\scriptsize {around}}}" if around else ""
         return value + MARKS[cell.mark] + tail
     text = formats.cell_text(cell, column.format)

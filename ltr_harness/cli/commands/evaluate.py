@@ -204,7 +204,7 @@ def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> N
         say(f"\n{evaluation.metrics[0]} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
     limits = evaluation.limits()
     if limits is not None:
-        say(f"{evaluation.metrics[0]}: {limits}")
+        say(f"{'' if values.size > 1 else chr(10)}{evaluation.metrics[0]}: {limits}")
 
 
 def _over(values: MetricValues) -> str:

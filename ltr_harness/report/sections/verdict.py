@@ -128,10 +128,10 @@ def fixed_k_table(data: ReportData) -> Table:
     if gained := data.comparison.gained:
         columns[
             Column(
-                f"Of what can be gained [{label} CI]",
-                "metric",
+                "Gained",
+                "number",
                 best="max",
-                hint="(mean - random order) / (ceiling - random order): 0 is a random order, 1 the best one.",
+                hint=f"Share of what can be gained [{label} CI]: 0 is a random order of the candidates, 1 the best.",
             )
         ] = lambda name: (
             blocks.Estimate(one.share, one.ci_low, one.ci_high) if (one := gained.get(name)) else None
