@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -362,6 +362,10 @@ def _taken(
     counts = np.searchsorted(owners, queries, side="right") - first
     rows = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
     return np.repeat(np.arange(queries.size), counts), rows
+
+
+OneLabel = Literal["majority", "mean", "max", "median"]
+"""How several judgments of a document become its label; of equally frequent grades the lowest."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.search import Section, Seed, TuneConfig, several
 from ltr_harness.errors import Problem, RankerError
+from ltr_harness.groups import OneLabel
 from ltr_harness.logs.settings import TimeZone
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
@@ -241,6 +242,8 @@ class JudgmentsConfig(Section):
     """Column with the document id. Default: as in the rows, or a known name."""
     label: str | None = None
     """Column with the grade. Default: as in the rows, or a known name."""
+    several: OneLabel | None = None
+    """How several judgments of a document become one label; an error unless given. Majority: of equals the lowest."""
 
     @model_validator(mode="after")
     def _whose(self) -> Self:

@@ -235,14 +235,19 @@ class FoldReader:
         assert judgments is not None
 
         def joined() -> RankingDataset:
-            truth = read_judgments(files.judgments, data.root, data.reader, judgments.columns)
+            several = judgments.several
+            truth = read_judgments(files.judgments, data.root, data.reader, judgments.columns, several)
             _, labelled = reader_of_rows(data.reader, files.rows, data.root)
             return with_judgments(
                 rows.dataset, truth, labelled=labelled, no_candidates=data.no_candidates, elsewhere=elsewhere
             )
 
         digests = [self._cache.digest(path) for path in judgment_files(files.judgments, data.root)]
-        options = [json.dumps(judgments.columns), data.reader.model_dump_json(), data.no_candidates]
+        options = [
+            json.dumps([judgments.columns, judgments.several]),
+            data.reader.model_dump_json(),
+            data.no_candidates,
+        ]
         recipe = ["judgments", *files.judgments, *digests, *options, fingerprint_arrays(elsewhere)]
         key = (files, recipe[-1])
         if key not in self._joined:

@@ -246,8 +246,9 @@ def listing_of(value: Any, source: str, role: Role) -> Listing:
         return _of_mapping(value, source, role)
     if hasattr(value, "qrels_iter"):  # a data set of ir_datasets
         return _of_rows(value.qrels_iter() if role == "qrels" else value.scoreddocs_iter(), source, role)
-    if any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")):
-        return _of_frame(value, source, role)
+    if (table := table_in_memory(value, source)) is not None:
+        lazy = hasattr(value, "collect") and not hasattr(value, "__arrow_c_stream__")
+        return of_table(table, role, f"{_library(value)} {'lazy ' * lazy}table")
     if _ratings(value) is not None:
         return _of_ratings(value, source)
     if isinstance(value, Iterable):
@@ -290,16 +291,16 @@ def _of_mapping(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
     return of_mapping(value, source, f"dict {{query: {{document: {WORD[role]}}}}}")
 
 
-def _of_frame(value: Any, source: str, role: Role) -> Listing:
+def table_in_memory(value: Any, source: str) -> ArrowTable | None:
+    """A frame as a table; None where the value is none. Raises DataError: what cannot be read as a table."""
     import pyarrow as pa
 
-    library = _library(value)
-    lazy = hasattr(value, "collect") and not hasattr(value, "__arrow_c_stream__")
+    if not any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")):
+        return None
     try:
-        table = table_of(value, named_index=True)
+        return ArrowTable(table_of(value, named_index=True), Path(source))
     except (TypeError, ValueError, OverflowError, pa.ArrowException) as problem:
         raise DataError.at(source, f"cannot be read as a table: {problem}") from None
-    return of_table(ArrowTable(table, Path(source)), role, f"{library} {'lazy ' * lazy}table")
 
 
 def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.groups import Judgments, Missed, QueryGroups, Subtopics
+from ltr_harness.groups import Judgments, Missed, OneLabel, QueryGroups, Several, Subtopics
 from ltr_harness.readers.catboost import CatBoostPool
-from ltr_harness.readers.forms import columns_of, opened_table, qrels_of
-from ltr_harness.readers.parquet import ArrowTable, Parquet, table_of
+from ltr_harness.readers.forms import columns_of, opened_table, qrels_of, table_in_memory
+from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.reader import Reader, ValueOptions
 from ltr_harness.readers.rows import bad_rows, per_query, query_ids
 from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
@@ -46,10 +46,17 @@ class Truth:
     by_column: bool = False  # whether columns number the subtopics, as in the rows of a table
     # (n,) values each: what the rows say of their query, and its weight as ``None``
     attributes: Mapping[str | None, NDArray[Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    # int64 and float64 (n_judgments,): the row and the grade of each judgment, where rows are made of several
+    several: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
 
 
 def read_judgments(
-    files: Sequence[str], root: Path, reader: Reader | None = None, columns: Mapping[str, str] | None = None
+    files: Sequence[str],
+    root: Path,
+    reader: Reader | None = None,
+    columns: Mapping[str, str] | None = None,
+    several: OneLabel | None = None,
 ) -> Truth:
     """The judgments of files: tables, whose columns have the names of the reader's unless told, or qrels.
 
@@ -58,6 +65,7 @@ def read_judgments(
         root: the folder they are relative to.
         reader: of the rows; its rules for labels hold for the tables too.
         columns: ``query``, ``document_id`` and ``label`` to the tables' columns, where these have others.
+        several: how several judgments of a document become one label; None where that is an error.
 
     Raises:
         DataError: every problem found, each with its place; a document that is judged twice.
@@ -67,9 +75,11 @@ def read_judgments(
     for path in judgment_files(files, root):
         opened = opened_table(path, names)
         parts.append(
-            _of_qrels(qrels_of(path)) if opened is None else _of_table(opened[0], reader, columns or {})
+            _of_qrels(qrels_of(path, several=several is not None))
+            if opened is None
+            else _of_table(opened[0], reader, columns or {})
         )
-    return _together(parts, ", ".join(files))
+    return _one_each(_together(parts, ", ".join(files)), several)
 
 
 def judgment_files(files: Sequence[str], root: Path) -> list[Path]:
@@ -77,13 +87,14 @@ def judgment_files(files: Sequence[str], root: Path) -> list[Path]:
     return Parquet().paths(files, root)
 
 
-def judgments_of(value: Any, reader: Reader | None = None) -> Truth:
+def judgments_of(value: Any, reader: Reader | None = None, several: OneLabel | None = None) -> Truth:
     """The judgments in memory, or of a file: a frame, ``{query: {document: grade}}``, or what `evaluate_runs` takes."""
     if isinstance(value, str | Path):
-        return read_judgments([str(value)], Path(), reader)
-    if any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")):
-        return _of_table(ArrowTable(table_of(value, named_index=True), Path("judgments")), reader, {})
-    return _of_qrels(qrels_of(value, "judgments"))
+        return read_judgments([str(value)], Path(), reader, several=several)
+    table = table_in_memory(value, "judgments")
+    if table is not None:
+        return _one_each(_of_table(table, reader, {}), several)
+    return _one_each(_of_qrels(qrels_of(value, "judgments", several=several is not None)), several)
 
 
 def reader_of_rows(reader: Reader, files: Sequence[str], root: Path) -> tuple[Reader, bool]:
@@ -141,7 +152,7 @@ def with_judgments(
     added = elsewhere is None and no_candidates == "zero"
     match = _Match.of(dataset, truth, as_text(judgments.document_ids), added=added)
     labels, judged, subtopics = judgments.labels, judgments.judged, judgments.subtopics
-    notes = [*dataset.notes, *match.notes(no_candidates, elsewhere)]
+    notes = [*dataset.notes, *truth.notes, *match.notes(no_candidates, elsewhere)]
     if labelled:
         _refuse_contradictions(match)
     else:
@@ -178,6 +189,7 @@ def with_judgments(
         ),
         query_attributes={name: match.attribute(name) for name in dataset.query_attributes},
         notes=tuple(notes),
+        several=match.several,
     )
 
 
@@ -236,6 +248,16 @@ class _Match:
         missed = line[is_missed]
         missed = missed[np.lexsort((truth.documents[missed], number[missed]))]
         return cls(dataset, truth, ids, number, rows, line[at[rows]], documents, missed, names[strays])
+
+    @property
+    def several(self) -> Several | None:
+        """The judgments that labels were made of, those of the dataset's queries, query by query."""
+        if self.truth.several is None:
+            return None
+        row, grades = self.truth.several
+        used = np.flatnonzero(self.number[row] >= 0)
+        used = used[np.argsort(self.number[row[used]], kind="stable")]
+        return Several(self.number[row[used]], row[used], grades[used])
 
     def notes(self, no_candidates: NoCandidates, elsewhere: NDArray[np.str_] | None) -> list[str]:
         """How much was missed, and which judged queries have no row."""
@@ -398,7 +420,7 @@ def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
     others: dict[str | None, NDArray[Any]] = dict(rows.attributes.items())
     if weight is not None:
         others[None] = rows.values["weights"]
-    truth = Truth(
+    return Truth(
         str(table.path),
         np.repeat(as_text(rows.block_ids), sizes),
         rows.values["document_ids"],
@@ -409,7 +431,6 @@ def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
         bool(subtopics),
         others,
     )
-    return _each_once(truth)
 
 
 def _of_qrels(qrels: Qrels) -> Truth:
@@ -422,6 +443,7 @@ def _of_qrels(qrels: Qrels) -> Truth:
         qrels.grades >= 0,
         qrels.place or (lambda row: str(qrels.path)),
         qrels.subtopics,
+        notes=tuple(note.replace(str(qrels.path), qrels.path.name) for note in qrels.notes),
     )
 
 
@@ -442,7 +464,7 @@ def _together(parts: Sequence[Truth], source: str) -> Truth:
         return np.concatenate([getattr(part, name) for part in parts])
 
     shared = [name for name in parts[0].attributes if all(name in part.attributes for part in parts)]
-    truth = Truth(
+    return Truth(
         source,
         column("queries"),
         column("documents"),
@@ -450,24 +472,82 @@ def _together(parts: Sequence[Truth], source: str) -> Truth:
         column("judged"),
         place,
         attributes={name: np.concatenate([part.attributes[name] for part in parts]) for name in shared},
+        notes=tuple(note for part in parts for note in part.notes),
     )
-    return _each_once(truth)
 
 
-def _each_once(truth: Truth) -> Truth:
-    """The judgments, where each document of a query has one."""
+def _one_each(truth: Truth, several: OneLabel | None) -> Truth:
+    """The judgments, one for each document of a query: of several by the rule, without one refused."""
     (queries,), _ = _coded(truth.queries)
-    (documents,), _ = _coded(truth.documents)
-    _, first, which = np.unique(
-        queries * (documents.max() + 1) + documents, return_index=True, return_inverse=True
+    (documents,), names = _coded(truth.documents)
+    _, first, pair = np.unique(queries * names.size + documents, return_index=True, return_inverse=True)
+    again = first[pair] != np.arange(pair.size)
+    if several is None or not again.any():
+        problems = bad_rows(
+            again,
+            truth.place,
+            lambda row: (
+                f"document {str(truth.documents[row])!r} of query {str(truth.queries[row])!r} is judged at "
+                f"{truth.place(int(first[pair[row]]))} already"
+            ),
+            "each document once per query, or `judgments: {files: …, several: majority}`",
+        )
+        if problems:
+            raise DataError(problems)
+        return truth
+    if truth.subtopics is not None:
+        found = "documents have several judgments, each with grades by subtopic"
+        raise DataError.at(truth.source, found, "one judgment of each document")
+    pair, grades = pair[truth.judged], truth.labels[truth.judged]
+    of, labels = one_label_each(pair, grades, several)
+    label, judged = np.zeros(first.size), np.zeros(first.size, dtype=bool)
+    label[of], judged[of] = labels, True
+    n = int(np.count_nonzero(np.bincount(pair) > 1))
+    said = f"{count_of(n, 'document')} of {first.size:,} {plural('has', n)} several judgments"
+    return Truth(
+        truth.source,
+        truth.queries[first],
+        truth.documents[first],
+        label,
+        judged,
+        lambda row: truth.place(int(first[row])),
+        attributes={name: values[first] for name, values in truth.attributes.items()},
+        notes=(
+            *truth.notes,
+            f"{said}: their label is {_RULES[several]} (several: {several})",
+        ),
+        several=(pair, grades),
     )
-    before = first[which]
-    again = before != np.arange(which.size)
 
-    def found(row: int) -> str:
-        said = f"document {str(truth.documents[row])!r} of query {str(truth.queries[row])!r}"
-        return f"{said} is judged at {truth.place(int(before[row]))} already"
 
-    if problems := bad_rows(again, truth.place, found, "each document once per query"):
-        raise DataError(problems)
-    return truth
+_RULES = {
+    "majority": "the most frequent grade, of equals the lowest",
+    "mean": "the mean grade",
+    "max": "the highest grade",
+    "median": "the median grade, the mean of the two in the middle",
+}
+
+
+def one_label_each(
+    documents: NDArray[np.int64], grades: NDArray[np.float64], rule: OneLabel
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Each document, ascending, and the one label of its judgments. Shapes: `documents`, `grades` (n_judgments,).
+
+    Example:
+        >>> documents, grades = np.array([3, 3, 3, 3, 5]), np.array([0.0, 2.0, 2.0, 0.0, 1.0])
+        >>> [one_label_each(documents, grades, rule)[1].tolist() for rule in ("majority", "mean", "max")]
+        [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
+    """
+    order = np.lexsort((grades, documents))
+    documents, grades = documents[order], grades[order]
+    of, starts, sizes = np.unique(documents, return_index=True, return_counts=True)
+    if rule == "max":
+        return of, grades[starts + sizes - 1]
+    if rule == "mean":
+        return of, np.add.reduceat(grades, starts) / sizes
+    if rule == "median":
+        return of, (grades[starts + (sizes - 1) // 2] + grades[starts + sizes // 2]) / 2
+    runs = np.flatnonzero(np.concatenate(([True], (np.diff(documents) != 0) | (np.diff(grades) != 0))))
+    lengths = np.diff(np.append(runs, grades.size))
+    longest = np.lexsort((grades[runs], -lengths, documents[runs]))  # of equals the lowest first
+    return of, grades[runs[longest[np.unique(documents[runs[longest]], return_index=True)[1]]]]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.groups import QueryGroups, as_column
+from ltr_harness.groups import OneLabel, QueryGroups, as_column
 from ltr_harness.readers.rows import Rows, assembled, blocks_of
 from ltr_harness.wording import count_of
 
@@ -28,6 +28,7 @@ def from_arrays(
     subtopics: ArrayLike | None = None,
     retrieved: ArrayLike | None = None,
     judgments: Any = None,
+    several: OneLabel | None = None,
     regroup: bool = False,
     source: str = "arrays",
 ) -> RankingDataset:
@@ -48,6 +49,8 @@ def from_arrays(
             be anything.
         judgments: the truth, of which the rows are candidates: a frame, ``{query: {document: grade}}``, a file, or
             whatever `evaluate_runs` takes. Judged documents without a row were missed.
+        several: ``majority`` (of equals the lowest), ``mean``, ``max`` or ``median``: the label of a document with
+            several judgments, which are an error otherwise.
         regroup: bring scattered queries together, with a note; otherwise they are an error.
         source: how messages call this data.
 
@@ -109,7 +112,7 @@ def from_arrays(
         return dataset
     from ltr_harness.readers.judgments import judgments_of, with_judgments
 
-    return with_judgments(dataset, judgments_of(judgments), labelled=labels is not None)
+    return with_judgments(dataset, judgments_of(judgments, None, several), labelled=labels is not None)
 
 
 def _starts_and_ids(
@@ -133,7 +136,14 @@ def _starts_and_ids(
     return blocks_of(_plain(rows), [0])
 
 
-def from_frame(frame: Any, *, source: str = "frame", judgments: Any = None, **columns: Any) -> RankingDataset:
+def from_frame(
+    frame: Any,
+    *,
+    source: str = "frame",
+    judgments: Any = None,
+    several: OneLabel | None = None,
+    **columns: Any,
+) -> RankingDataset:
     """A ranking dataset from a frame of pandas, Polars or Arrow.
 
     Args:
@@ -141,6 +151,7 @@ def from_frame(frame: Any, *, source: str = "frame", judgments: Any = None, **co
         source: how messages call this data.
         judgments: the truth, of which the rows are candidates: see `from_arrays`. A frame's columns are called as those
             of the rows; without a column of labels the rows have the labels of the judgments.
+        several: how several judgments of a document become one label: see `from_arrays`.
         columns: what is what, as in an experiment file with ``reader: parquet``: `query`, `label`, `features`,
             `weight`, `position`, `document_id`, `retrieved`, `attributes`, `regroup`.
 
@@ -178,7 +189,7 @@ def from_frame(frame: Any, *, source: str = "frame", judgments: Any = None, **co
         return reader.assembled([opened], source)
     from ltr_harness.readers.judgments import has_labels, judgments_of, with_judgments
 
-    truth, labelled = judgments_of(judgments, reader), has_labels(reader, [opened])
+    truth, labelled = judgments_of(judgments, reader, several), has_labels(reader, [opened])
     rows = (reader if labelled else reader.without_labels()).assembled([opened], source)
     return with_judgments(rows, truth, labelled=labelled)
 

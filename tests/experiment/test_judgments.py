@@ -137,6 +137,27 @@ def test_rows_beside_their_judgments_come_from_the_cache_until_either_changes(
     assert {part.judgments.missed for part in plain.splits.values()} == {None}
 
 
+def test_several_judgments_are_kept_by_the_cache(world: Path, tmp_path: Path) -> None:
+    truth = pd.read_parquet(world / "truth.parquet")
+    pd.concat([truth, truth.assign(label=2)]).to_parquet(world / "twice.parquet")
+    data: dict[str, Any] = {"files": "bare.parquet", "folds": 3}
+    with pytest.raises(DataError, match=r"`judgments: \{files: …, several: majority\}`"):
+        read(world, cache=tmp_path, **data, judgments="twice.parquet")
+    data["judgments"] = {"files": "twice.parquet", "several": "mean"}
+    first, again = (read(world, cache=tmp_path, **data) for _ in range(2))
+    assert first.facts == again.facts
+    (whole, *_) = first.facts["test"].agreement
+    assert (whole.n_documents, whole.n_judgments) == (8 * first.test.n_queries, 16 * first.test.n_queries)
+    fold = truth.set_index(["query_id", "document_id"]).label
+    ids = first.test.judgments.document_ids
+    assert ids is not None
+    queries = np.repeat(first.test.groups.ids, first.test.groups.sizes)
+    wanted = (fold[list(zip(queries, ids, strict=True))] + 2) / 2
+    np.testing.assert_array_equal(again.test.labels, wanted)
+    other = read(world, cache=tmp_path, **{**data, "judgments": {"files": "twice.parquet", "several": "max"}})
+    assert set(other.test.labels) == {2.0}
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import DataError
 from ltr_harness.evaluation import evaluate
+from ltr_harness.groups import OneLabel
+from ltr_harness.inspection.agreement import agreement
 from ltr_harness.metrics import bind
 from ltr_harness.readers.judgments import (
     judgments_of,
@@ -321,12 +323,18 @@ def test_queries_of_other_splits_belong_there_and_those_of_none_are_counted() ->
     assert said.startswith("1 of the judged queries (25.0%) is of no split and counted nowhere, such as d: ")
 
 
-def test_subtopics_come_with_the_judgments() -> None:
+def test_subtopics_come_with_the_judgments(tmp_path: Path) -> None:
     truth = frame_of(TRUTH, s1=[1, 0, 1, 0, 0], s2=[0, 2, 0, 0, 1])
     rows = ROWS.assign(s1=[0, 1, 1], s2=[0, 0, 0])
     data = from_frame(rows, features=["bm25"], subtopics=["s1", "s2"], judgments=truth)
     assert data.judgments.pool.subtopics is not None
     assert data.judgments.pool.subtopics.labels(6).tolist() == [[0, 1, 0, 1, 0, 0], [0, 0, 2, 0, 0, 1]]
+    (tmp_path / "two.qrels").write_text("a s1 y 2\na s2 y 1\na s2 z 1\n")
+    other = from_frame(ROWS, features=["bm25"], judgments=tmp_path / "two.qrels")
+    assert other.judgments.pool.subtopics is not None
+    assert other.judgments.pool.subtopics.labels(4).tolist() == [[0, 2, 0, 0], [0, 1, 1, 0]]
+    said = "two.qrels: 1 document with judgments for several subtopics (the second column); "
+    assert any(note.startswith(said) for note in other.notes)
     with pytest.raises(DataError, match="the rows have columns of subtopics, and judgments has not"):
         from_frame(rows, features=["bm25"], subtopics=["s1", "s2"], judgments=TRUTH)
 
@@ -340,3 +348,93 @@ def test_letor_rows_find_their_judgments_by_the_ids_in_comments(tmp_path: Path) 
         reader.read(["rows.txt"], tmp_path), read_judgments(["truth.qrels"], tmp_path, reader)
     )
     assert missed_of(data) == [("1", "GX9", 1.0), ("2", "GX1", 1.0)]
+
+
+RULES: list[OneLabel] = ["majority", "mean", "max", "median"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(-1, 3)), min_size=1, max_size=60),
+    st.sampled_from(RULES),
+)
+def test_several_judgments_become_the_label_that_pandas_gives(
+    votes: list[tuple[int, int, int]], rule: OneLabel
+) -> None:
+    rows = pd.DataFrame(
+        [(query, document) for query in range(3) for document in range(4)],
+        columns=["query_id", "document_id"],
+    )
+    truth = pd.DataFrame([(0, 0, 0), *votes], columns=["query_id", "document_id", "label"])
+    judged = truth[truth.label >= 0]
+    grouped = judged.groupby(["query_id", "document_id"]).label
+    # pandas' modes are ascending: the first is the lowest
+    wanted = grouped.agg(lambda own: own.mode().iloc[0]) if rule == "majority" else grouped.agg(rule)
+    data = from_arrays(
+        np.ones((len(rows), 1)),
+        None,
+        query_ids=rows.query_id,
+        document_ids=rows.document_id,
+        judgments=list(truth.itertuples(index=False)),
+        several=rule,
+    )
+    pairs = pd.MultiIndex.from_frame(rows)
+    np.testing.assert_allclose(data.labels, wanted.reindex(pairs).fillna(0), rtol=1e-15)
+    outside = wanted[~wanted.index.isin(pairs)].reset_index()
+    assert [(int(query), int(document)) for query, document, _ in missed_of(data)] == list(
+        zip(outside.query_id, outside.document_id, strict=True)
+    )
+    np.testing.assert_allclose([label for *_, label in missed_of(data)], outside.label, rtol=1e-15)
+    if not truth.duplicated(["query_id", "document_id"]).any():
+        assert data.several is None
+        return
+    assert data.several is not None
+    kept = pd.DataFrame(
+        {"query": data.several.queries, "document": data.several.documents, "grade": data.several.grades}
+    )
+    assert (np.diff(data.several.queries) >= 0).all()
+    assert sorted(tuple(sorted(own)) for _, own in kept.groupby("document").grade) == sorted(
+        tuple(sorted(own)) for _, own in grouped
+    )
+    names = data.groups.ids[data.several.queries]
+    np.testing.assert_array_equal(
+        np.bincount(names.astype(int), minlength=4), np.bincount(judged.query_id, minlength=4)
+    )
+
+
+@pytest.mark.parametrize("form", ["csv", "qrels", "json rows"])
+def test_annotators_may_judge_in_one_file_or_in_several(tmp_path: Path, form: str) -> None:
+    frame = pd.DataFrame(
+        {
+            "query_id": list("aaaab"),
+            "document_id": list("yyyzx"),
+            "label": [2, 2, 0, 1, 1],
+            "annotator": [1, 2, 3, 1, 1],
+        }
+    )
+    one, two = tmp_path / "one", tmp_path / "two.csv"
+    if form == "csv":
+        one = tmp_path / "one.csv"
+        frame.to_csv(one, index=False)
+    elif form == "qrels":  # the second column is the annotator, not a subtopic
+        lines = [
+            f"{row.query_id} {row.annotator} {row.document_id} {row.label}" for row in frame.itertuples()
+        ]
+        one.write_text("\n".join(lines))
+    else:
+        one.write_text(frame.to_json(orient="records"))
+    frame_of({"a": {"y": 2}}).to_csv(two, index=False)
+    rows = from_frame(ROWS, features=["bm25"])
+    for files, n in (([one.name], 5), ([one.name, "two.csv"], 6)):
+        truth = read_judgments(files, tmp_path, several="majority")
+        data = with_judgments(rows, truth)
+        assert data.several is not None
+        assert data.several.grades.size == n
+        said = "1 document of 3 has several judgments: their label is the most frequent grade, of equals the lowest"
+        assert f"{said} (several: majority)" in data.notes
+        assert missed_of(data) == [("a", "z", 1.0)]
+    with pytest.raises(
+        DataError, match="judgments by subtopic in several files" if form == "qrels" else "already"
+    ):
+        read_judgments([one.name, "two.csv"], tmp_path)
+    assert agreement(data)[0].n_judgments == 4
