@@ -207,6 +207,9 @@ def test_what_nobody_judged_is_neither_missed_nor_a_contradiction() -> None:
     unlabelled = from_frame(ROWS.drop(columns="label"), features=["bm25"], judgments=truth)
     assert unlabelled.judgments.judged is not None
     assert unlabelled.judgments.judged.tolist() == [False, True, True]
+    table = from_frame(ROWS, features=["bm25"], unjudged=-1, judgments=frame_of(truth).replace(-2, -1))
+    assert missed_of(table) == []
+    assert table.groups.ids.tolist() == ["a", "b"]
     for label, said in ((1, "not judged here, label 1"), (-1, "label 2 here, not judged")):
         rows = ROWS.assign(label=[label, 2, 1] if label > 0 else [0, label, 1])
         with pytest.raises(DataError, match=said):
@@ -219,6 +222,8 @@ def test_a_contradiction_names_the_first_three_places(tmp_path: Path) -> None:
     with pytest.raises(DataError) as raised:
         from_frame(ROWS, features=["bm25"], judgments=path, source="rows")
     first, second, third = map(str, raised.value.problems)
+    cure = "leave the column of labels out of the rows, if the judgments are right"
+    assert [cure in one for one in (first, second, third)] == [True, False, False]
     assert first.startswith(f"{path}:2: document 'x' of query 'a': label 1 here, label 0 in rows")
     assert second.startswith(f"{path}:3: document 'y' of query 'a': label 1 here, label 2 in rows")
     assert third.startswith(f"{path}:4: document 'x' of query 'b': label 3 here, label 1 in rows")
@@ -275,11 +280,19 @@ def test_judgments_that_cannot_be_matched_are_refused() -> None:
         with_judgments(flagged, judgments_of(TRUTH))
 
 
-def test_queries_without_candidates_have_the_judgments_own_attributes_and_weights() -> None:
+def test_queries_without_candidates_have_the_judgments_own_attributes_and_weights(tmp_path: Path) -> None:
     truth = frame_of(TRUTH, day=[3, 3, 4, 4, 9], weight=[1.0, 1.0, 3.0, 3.0, 7.0])
     options: dict[str, Any] = {"features": ["bm25"], "attributes": ["day"], "weight": "weight"}
     data = from_frame(ROWS, **options, judgments=truth)
     assert data.query_attributes["day"].tolist() == [3, 4, 9]
+    truth[:2].to_csv(tmp_path / "one.csv", index=False)
+    truth[2:].to_csv(tmp_path / "two.csv", index=False)
+    reader = Parquet(**options)
+    read = with_judgments(
+        from_frame(ROWS, **options), read_judgments(["one.csv", "two.csv"], tmp_path, reader)
+    )
+    assert read.query_attributes["day"].tolist() == [3, 4, 9]
+    assert fingerprint_dataset(read) == fingerprint_dataset(data)
     assert data.judgments.query_weights is not None
     assert data.judgments.query_weights.tolist() == [1, 3, 7]
     without = from_frame(ROWS, features=["bm25"], attributes=["day"], judgments=TRUTH)
