@@ -304,6 +304,9 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
         valid = split.pop("valid", None)
         if isinstance(valid, list):  # a share of the training queries is among them anyway
             split["train"] = [*split["train"], *valid]
+            judged = plain["data"].get("judgments", {})
+            if "valid" in judged:
+                judged["train"] = [*judged.get("train", []), *judged.pop("valid")]
     plain.pop("tune", None)
     plain.pop("references", None)  # they are of models that saw no validation queries
     return plain | {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ltr_harness.config import load_data
 from ltr_harness.config.load import load_experiment, resolved_yaml
 from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.evaluation import evaluate
+from ltr_harness.experiment.experiment import final_experiment
 from ltr_harness.experiment.folds import Fold, FoldReader, reading_of
 from ltr_harness.readers.letor import Letor
 from ltr_harness.runs import load_run
@@ -206,6 +208,18 @@ def test_the_configuration_says_judgments_only_where_there_are_some(world: Path)
     experiment = load_experiment({"name": "e", "data": section, "models": models})
     assert load_experiment(yaml.safe_load(resolved_yaml(experiment))) == experiment
     assert experiment.data.no_candidates == "zero"
+
+
+def test_the_final_model_has_the_judgments_of_validation_too(world: Path) -> None:
+    splits = {"train": "past.parquet", "valid": "future.parquet", "test": "rows.parquet"}
+    judgments = {"train": "truth.parquet", "valid": "truth with days.csv"}
+    data = {"reader": "parquet", "root": str(world), "splits": splits, "judgments": judgments}
+    models = {"bm25": {"ranker": "feature", "feature": "bm25"}}
+    experiment = load_experiment({"name": "e", "data": data, "models": models})
+    record = SimpleNamespace(model="bm25", tuning=None, best_round=None)
+    final = final_experiment(experiment, [SimpleNamespace(record=record)], "bm25")  # type: ignore[list-item]
+    assert final["data"]["judgments"] == {"train": ["truth.parquet", "truth with days.csv"]}
+    assert load_experiment(final).data.splits["all"].train == ("past.parquet", "future.parquet")
 
 
 @pytest.mark.long
