@@ -203,6 +203,10 @@ def _data(data: Node, tree: Node) -> Node:
     splits = data.mapping.get("splits")
     if splits is not None and not splits.mapping.keys().isdisjoint(("train", "valid", "test")):
         data = data.with_entry("splits", Node({"all": splits}, splits.place, {"all": splits.place}))
+    judgments = data.mapping.get("judgments")
+    if judgments is not None and isinstance(judgments.value, str | list):
+        files = {"files": judgments}
+        data = data.with_entry("judgments", Node(files, judgments.place, {"files": judgments.place}))
     return data
 
 

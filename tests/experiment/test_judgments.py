@@ -242,6 +242,10 @@ def test_the_values_of_a_run_are_those_of_its_pool(
     file.write_text(yaml.safe_dump(config))
     status, out, err = ltr("check", file)
     assert status == 0, err
+    missing = "data.judgments=truht.parquet"
+    status, _, err = ltr("check", file, "--set", missing)
+    assert status == 2
+    assert f"--set {missing}: {world / 'truht.parquet'}: no such file; did you mean 'truth.parquet'?" in err
     assert "3 of the judged queries (5.0%) have no candidate and the value 0 (no_candidates: zero)" in out
     status, _, err = ltr("run", file, "--runs", tmp_path / "runs")
     assert status == 0, err
