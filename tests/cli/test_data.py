@@ -150,8 +150,8 @@ def test_convert_to_nowhere(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     code, _, err = run(capsys, "data", "convert", folder / "train.txt", "-o", folder / "train.xyz")
     assert code == 2
     assert (
-        err
-        == f"error: {folder}/train.xyz: does not say its format; expected one of letor, lightgbm, csv, parquet, arrow\n"
+        err == f"error: {folder}/train.xyz: does not say its format; "
+        "expected one of letor, lightgbm, csv, parquet, arrow, qrels\n"
     )
     assert run(capsys, "data", "convert", folder / "nothing.txt", "-o", folder / "a.csv")[0] == 2
 
