@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -326,3 +327,44 @@ def test_what_was_missed_is_on_the_scale_and_tells_queries_apart(
     assert "note: b test: 19 of 20 queries are tested in a too (such as q101)" in said, (
         "of q100 other grades were missed"
     )
+
+
+def test_agreement_of_several_judgments_from_file_to_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = two_stage_experiment(tmp_path)
+    config = yaml.safe_load(path.read_text())
+    for key in ("label", "retrieved"):
+        del config["data"][key]
+    config["data"]["judgments"] = {"files": "votes.csv", "several": "median"}
+    path.write_text(yaml.safe_dump(config))
+    votes = ["query,document,label"]
+    for first in (0, 100):
+        for row in two_stages(first, 20).splitlines()[1:]:
+            query, market, document, label, *_ = row.split(",")
+            # three judges agree on each document in de; two of three agree in us
+            given = [label] * 3 if market == "de" else [label, label, str(3 - int(label))]
+            votes += [f"{query},{document},{one}" for one in given]
+    (tmp_path / "votes.csv").write_text("\n".join(votes))
+    for name in ("train", "test"):
+        kept = [r for r in (tmp_path / f"{name}.csv").read_text().splitlines() if not r.endswith(",0,,")]
+        (tmp_path / f"{name}.csv").write_text("\n".join(kept))
+
+    said = command(capsys, "check", path)[1]
+    # of the 56 documents of queries with rows, 40 in us have 1 equal pair of 3, 16 in de have 3 of 3
+    equal = (40 * 1 + 16 * 3) / (56 * 3)
+    assert (
+        f"test: agreement on 56 documents with 168 judgments: {equal:.1%} of the pairs have equal grades; "
+        in said
+    )
+    assert re.search(r"^test: alpha by market: us -?0\.\d{4}, de 1\.0000$", said, re.MULTILINE)
+    assert command(capsys, "run", path, "--runs", tmp_path / "runs")[0] == 0
+    (us,) = [
+        one
+        for one in find_runs(tmp_path / "runs" / "x")[0].record.data["test"].agreement
+        if one.label == "us"
+    ]
+    assert (us.n_documents, us.n_judgments, us.equal) == (40, 120, 1 / 3)
+    report = (tmp_path / "runs" / "x" / "report" / "report.md").read_text()
+    assert f"| all test | market us | 40 | 120 | 33.3 % | {us.ordinal:.4f} | {us.nominal:.4f} |" in report
+    assert "Labels that judges disagree on bound what any metric can tell" in report
