@@ -188,3 +188,23 @@ def test_a_table_about_other_queries_is_refused(folder: Path, tmp_path: Path) ->
         DataError, match=r"missed.parquet: query 999 is not in per_query.parquet; run the experiment"
     ):
         _ = load_run(tmp_path).judgments
+
+
+def test_scored_again_without_judgments_nothing_was_missed(tmp_path: Path) -> None:
+    config = experiment(tmp_path)
+    for seed, name in enumerate(("train", "valid", "test")):
+        rows = two_stages(seed)
+        rows["query_id"] = name + rows["query_id"].astype(str)
+        rows[rows["found"] == 1].drop(columns="found").to_csv(tmp_path / f"{name}.csv", index=False)
+    rows[["query_id", "document_id", "label"]].to_csv(tmp_path / "truth.csv", index=False)
+    config["models"] = {"lgbm": config["models"]["lgbm"]}  # type: ignore[index]
+    judged = {**config, "data": {**config["data"], "judgments": {"test": "truth.csv"}}}  # type: ignore[dict-item]
+    run_experiment(judged, runs=tmp_path)
+    before = run_of(tmp_path, "lgbm")
+    assert before.judgments.missed is not None
+    run_experiment(config, runs=tmp_path)
+    after = run_of(tmp_path, "lgbm")
+    assert after.path == before.path  # scored again, not trained
+    assert MISSED not in after.record.files
+    assert after.judgments.missed is None
+    assert after.record.metrics["ndcg@5"].mean > before.record.metrics["ndcg@5"].mean
