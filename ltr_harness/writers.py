@@ -77,7 +77,7 @@ def _write_qrels(judgments: Judgments, path: Path, temporary: Temporary) -> list
         raise DataError.at(path, "qrels name documents, and the data have no document ids")
     if fractions := int(np.count_nonzero(labels % 1)):
         found = f"{count_of(fractions, 'label')} with a fraction"
-        raise DataError.at(path, found, "grades: qrels have whole numbers")
+        raise DataError.at(path, found, "grades: qrels have integers")
     _refuse(path, "query id", map(str, queries.tolist()))
     _refuse(path, "document id", map(str, documents.tolist()))
     judged = slice(None) if judgments.judged is None else judgments.judged

@@ -223,7 +223,7 @@ def test_qrels_have_what_was_judged_and_missed_documents(tmp_path: Path) -> None
     ("labels", "ids", "said"),
     [
         ([1, 0], None, "qrels name documents, and the data have no document ids"),
-        ([1, 0.5], ["x", "y"], "1 label with a fraction; expected grades: qrels have whole numbers"),
+        ([1, 0.5], ["x", "y"], "1 label with a fraction; expected grades: qrels have integers"),
         ([1, 0], ["x", "y z"], "document id 'y z'"),
     ],
 )
