@@ -59,7 +59,7 @@ class Look:
         for record in records:
             if "test" not in record.data:
                 return None
-            tests[record.fold] = record.data["test"].judgments_fingerprint
+            tests[record.fold] = record.data["test"].judged_by
             by_model.setdefault((record.experiment, record.model), set()).add(record.identity)
         if len(by_model) < 2:
             return None

@@ -142,9 +142,7 @@ def _described(
     tests = {record.fold: record.data["test"] for record in records if "test" in record.data}
     for record in records:
         ours, theirs = tests.get(record.fold), record.data.get("test")
-        if record.primary != first.primary or (
-            ours and theirs and ours.judgments_fingerprint != theirs.judgments_fingerprint
-        ):
+        if record.primary != first.primary or (ours and theirs and ours.judged_by != theirs.judged_by):
             raise DataError(
                 f"{path}: its runs have several primary metrics or test data, and no {PLAN} groups them"
             )
@@ -154,7 +152,7 @@ def _described(
     reported = _reported(path, records)
     low, high = reported.interval(best, first.primary)
     last = min(max(0, *((run.path / RECORD).stat().st_mtime for run in runs)), _LAST_SECOND)
-    digest = digest_of_folds({fold: test.judgments_fingerprint for fold, test in tests.items()})
+    digest = digest_of_folds({fold: test.judged_by for fold, test in tests.items()})
     sources = list(dict.fromkeys(test.source for test in tests.values()))
     return Experiment(
         folder=path.name or str(path),

@@ -62,9 +62,8 @@ class SplitFacts(Stored):
     source: str
     fingerprint: str  # features, labels, groups, ids and weights together
     judgments_fingerprint: str  # labels, groups, ids and weights: equal for every model on the same test data
-    truth_fingerprint: str = (
-        ""  # relevant documents: equal for other candidates; "" where candidates are not declared
-    )
+    # relevant documents: equal for other candidates; "" where candidates are not declared
+    truth_fingerprint: str = ""
     n_queries: Count
     n_rows: Count
     n_without_relevant: Count
@@ -72,6 +71,11 @@ class SplitFacts(Stored):
     candidates: tuple[CandidateRecall, ...] = ()  # of all queries and of slices, as the next one
     agreement: tuple[Agreement, ...] = ()
     files: dict[str, str] = Field(default_factory=dict)  # path relative to data.root -> SHA-256
+
+    @property
+    def judged_by(self) -> str:
+        """What must be equal for two results to be about one question: the truth, of any candidates where declared."""
+        return self.truth_fingerprint or self.judgments_fingerprint
 
 
 class MetricSummary(Stored):
