@@ -75,8 +75,7 @@ def from_arrays(
         problems.append(Problem(source, text, f"{matrix.shape[1]} different ones, one per column"))
     if not problems:
         problems += _value_problems(source, checked)
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     kinds = {"labels": np.float64, "weights": np.float64, "positions": np.int32}
     rows = Rows(
         matrix,

@@ -246,8 +246,7 @@ class Synthetic(Reader):
             for name in files
             if name not in _SPLITS
         ]
-        if problems:
-            raise DataError(problems)
+        DataError.refuse(problems)
         parts = [self._split(name) for name in files]
         sizes = np.concatenate([part.sizes for part in parts])
         attributes: dict[str, NDArray[Any]] = {"intent": np.concatenate([part.intents for part in parts])}

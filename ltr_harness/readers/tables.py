@@ -469,6 +469,5 @@ class TableReader(FileReader, ValueOptions):
             problems += [
                 self._absent(name, table) for name in (*roles, *of_rule, *features) if name not in there
             ]
-        if problems:
-            raise DataError(limited(problems, noun="missing column"))
+        DataError.refuse(limited(problems, noun="missing column"))
         return features, notes
