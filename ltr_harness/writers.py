@@ -174,7 +174,6 @@ def _write_table(
 
 
 def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Path) -> Any:
-    """The dataset as a `pyarrow.Table`."""
     import pyarrow
 
     sizes, judgments = dataset.groups.sizes, dataset.judgments

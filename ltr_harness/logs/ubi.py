@@ -131,7 +131,6 @@ def _table(file: Path, timezone: str) -> Any:
 
 
 def _events(table: Any) -> pd.DataFrame:
-    """Documents with an action."""
     events = table.filter(table[ACTION].is_valid())
     documents = _plain(events).drop(columns=[OBJECT, POSITION], errors="ignore")
     documents[OBJECT] = _first(events, _OBJECTS, pa.string())

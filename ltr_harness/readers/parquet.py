@@ -168,7 +168,6 @@ def table_of(frame: Any, *, named_index: bool = False) -> Any:
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
-    """Raise if two columns have one name."""
     if twice := repeated(names):
         found = f"has two columns {shortened([repr(name) for name in twice], 5)}"
         raise DataError.at(path, found, "a name of its own for each column")

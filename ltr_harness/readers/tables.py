@@ -402,7 +402,6 @@ class TableReader(FileReader, ValueOptions):
             yield f"features names {', '.join(both)}, of which relevance makes labels; expected other columns"
 
     def _rule_roles(self) -> ListColumns:
-        """Which columns play a role in the rule of relevance."""
         return ListColumns.model_construct(
             query_id=self.query_columns[0],
             item_id=self.document_id,
