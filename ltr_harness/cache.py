@@ -224,11 +224,6 @@ def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
     }
 
 
-def storable(dataset: RankingDataset) -> bool:
-    """Whether all its columns are plain values; arrays of Python objects are not."""
-    return all(array.dtype.kind != "O" for array in _arrays(dataset).values())
-
-
 def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
     # One name at a time, in the way NumPy itself checks sizes against the header.
     columns: dict[str, NDArray[Any]] = {}
@@ -421,7 +416,7 @@ class DataCache:
             if folder.exists():
                 log.warning("%s in the data cache is damaged: the data is read again", folder)
             dataset = make()
-            if not storable(dataset):
+            if any(array.dtype.kind == "O" for array in _arrays(dataset).values()):  # Python's objects
                 return CachedSet(dataset, key)
             fingerprints = Fingerprints.of(dataset)
             try:

@@ -58,7 +58,6 @@ def unfinished(parent: Path, *, private: bool = False) -> Iterator[Path]:
 
 
 def _made(parent: Path, mode: int) -> tuple[Path, int | None]:
-    """A new folder and its lock."""
     while True:
         folder = parent / f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
         folder.mkdir(mode=mode)

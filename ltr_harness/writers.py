@@ -220,7 +220,6 @@ def subtopic_columns(dataset: RankingDataset) -> tuple[str, ...]:
 
 
 def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Path) -> Any:
-    """The dataset as a `pyarrow.Table`."""
     import pyarrow
 
     judgments, rows = dataset.judgments.pool, dataset.judgments.in_pool

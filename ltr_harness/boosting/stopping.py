@@ -11,10 +11,6 @@ from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric
 
 
-def _rounds(default: int, description: str) -> Any:
-    return field(default=default, metadata={"description": description, "ge": 1})
-
-
 @dataclass(frozen=True)
 class StoppingRule:
     """Train until the metric has not improved for `patience` rounds; keep the best round.
@@ -30,13 +26,19 @@ class StoppingRule:
     """
 
     metric: Metric
-    patience: int = _rounds(50, "Rounds without improvement before training stops.")  # makes a field
+    patience: int = field(
+        default=50, metadata={"description": "Rounds without improvement before training stops.", "ge": 1}
+    )
     min_delta: float = field(
         default=0.0,
         metadata={"description": "An improvement is more than this.", "ge": 0, "allow_inf_nan": False},
     )
-    every: int = _rounds(1, "Evaluate each n-th round only.")  # and the last
-    max_rounds: int = _rounds(2000, "Train at most this many rounds.")
+    every: int = field(
+        default=1, metadata={"description": "Evaluate each n-th round only.", "ge": 1}
+    )  # and the last
+    max_rounds: int = field(
+        default=2000, metadata={"description": "Train at most this many rounds.", "ge": 1}
+    )
 
     def __post_init__(self) -> None:
         problems = [

@@ -293,13 +293,11 @@ class Watching(StoppingCallback):
         return stop
 
     def _tell(self, measured: Sequence[Measured]) -> None:
-        """A round was evaluated."""
         if self._on_round is not None:
             self._on_round(measured)
         self._printing.show(measured[0].round, self._max_rounds, measured)
 
     def _is_due(self, attempt: int, last: bool = False) -> bool:
-        """Whether this round is evaluated."""
         return last or attempt % self._every == 0
 
 

@@ -115,11 +115,6 @@ class Comparison:
         """Metric to direction."""
         return {metric: self.entrants[0].higher_is_better[metric] for metric in self.metrics}
 
-    @property
-    def knows_relevant(self) -> bool:
-        """Whether the inputs told how many relevant documents each query has."""
-        return any("n_relevant" in entrant.query_attributes for entrant in self.entrants)
-
     def entrant(self, model: str) -> Entrant:
         """One model's per-query values."""
         for entrant in self.entrants:
@@ -485,7 +480,8 @@ def _over(comparison: Comparison, n: int) -> str:
     if n == comparison.n_queries:
         return f", over {count_of(n, 'query')}."
     left_out = comparison.n_queries - n
-    if comparison.knows_relevant and left_out == comparison.n_without_relevant:
+    known = any("n_relevant" in entrant.query_attributes for entrant in comparison.entrants)
+    if known and left_out == comparison.n_without_relevant:
         why = f"{count_of(left_out, 'query')} {plural('has', left_out)} no relevant document"
     else:
         why = f"{comparison.primary} is undefined for {count_of(left_out, 'query')}"

@@ -74,7 +74,6 @@ def _fixed_k(metric: Metric) -> Metric:
 
 
 def _only_valid(value: Any) -> Any:
-    """Refuses to stop on anything but validation data."""
     if value != "valid":
         raise ValueError(
             "'valid': the number of rounds is chosen on validation data only; chosen on the data that judges "

@@ -301,7 +301,6 @@ _storages: dict[Path, Any] = {}
 
 
 def _storage(folder: Path, tune: TuneConfig) -> Any:
-    """Optuna's storage, read again."""
     import optuna
     from optuna.storages.journal import JournalFileBackend
 

@@ -347,7 +347,6 @@ def _report(client: MlflowClient, experiment: str, folder: Path) -> str:
 def _log(
     client: MlflowClient, experiment: str, run: Run, identity: Mapping[str, str], parent: str | None
 ) -> str:
-    """The MLflow run that a run became."""
     from mlflow.entities import Param
 
     record = run.record

@@ -127,7 +127,6 @@ def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: M
 
 
 def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: NDArray[np.bool_]) -> Agreement:
-    """Of the chosen queries."""
     here, there = scores
     groups, weights = binding.judgments.groups, binding.judgments.query_weights
     values = np.where(chosen, [binding.per_query(one)[0] for one in (here, there)], np.nan)

@@ -71,8 +71,7 @@ def _documents(file: Path) -> Iterator[dict[str, Any]]:
                     yield source if isinstance(source, dict) else document
     except (OSError, EOFError, zlib.error) as problem:
         raise DataError.at(file, f"cannot be read: {problem}") from None
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def _is_action(document: dict[str, Any]) -> bool:
@@ -233,8 +232,7 @@ class Log:
             for name in wanted
             if self.columns.count(name) > 1
         ]
-        if problems:
-            raise DataError(problems)
+        DataError.refuse(problems)
 
 
 def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:

@@ -96,8 +96,7 @@ def _counted(path: Path, events: pd.DataFrame, names: Sequence[str]) -> Any:
         for name, cure in cures.items()
         if len(cures) == len(names) or cure.startswith("did you mean")
     ]
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     known = events.loc[events[ACTION].isin(names), [QUERY, OBJECT, ACTION, TIME]]
     return pa.Table.from_pandas(known, preserve_index=False)
 
@@ -132,7 +131,6 @@ def _table(file: Path, timezone: str) -> Any:
 
 
 def _events(table: Any) -> pd.DataFrame:
-    """Documents with an action."""
     events = table.filter(table[ACTION].is_valid())
     documents = _plain(events).drop(columns=[OBJECT, POSITION], errors="ignore")
     documents[OBJECT] = _first(events, _OBJECTS, pa.string())

@@ -1,18 +1,17 @@
 """CG: cumulative gain."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
-from ltr_harness.metrics.core.gains import NAMED_GAINS, gains_of, table_text
-from ltr_harness.metrics.core.metric import Cutoffs, Facts, Metric, Prepared, Values
+from ltr_harness.metrics.core.gains import GainMetric, gains_of
+from ltr_harness.metrics.core.metric import Cutoffs, Prepared, Values
 from ltr_harness.metrics.dcg import cumulated
 
 
 @dataclass(frozen=True, kw_only=True)
-class CG(Metric):
+class CG(GainMetric):
     """How much graded relevance the first K documents deliver, in whatever order: DCG without a discount.
 
     CG@K = sum over ranks r <= K of gain(label_r). A tie group counts its mean gain at each of its ranks.
@@ -38,16 +37,9 @@ class CG(Metric):
         10.0
     """
 
-    gain: Any = "exp"
-
     name = "cg"
-    graded = True
     bounds = (0.0, float("inf"))
     source = "Järvelin & Kekäläinen 2002"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
-        super().__post_init__()
 
     @property
     def adds_up(self) -> bool:
@@ -70,6 +62,3 @@ class CG(Metric):
             scale=np.ones(judgments.groups.n_queries),
             rank_worth=np.ones(self.ranks_counted(judgments)),
         )
-
-    def row_facts(self, judgments: Judgments) -> Facts:
-        return {"gain": gains_of(judgments, self.gain, self.name)}

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
-from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, NAMED_GAINS, discounts, gains_of, table_text
-from ltr_harness.metrics.core.metric import Cutoffs, Facts, Metric, Prepared, Values
+from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, GainMetric, discounts, gains_of, table_text
+from ltr_harness.metrics.core.metric import Cutoffs, Facts, Prepared, Values
 
 
 @dataclass(frozen=True, kw_only=True)
-class DCG(Metric):
+class DCG(GainMetric):
     """How much graded relevance the list delivers, each rank worth less than the one above it.
 
     DCG@K = sum over ranks r <= K of gain(label_r) * discount(r).
@@ -42,16 +42,13 @@ class DCG(Metric):
         8.8928
     """
 
-    gain: Any = "exp"
     discount: Any = "log2"
 
     name = "dcg"
-    graded = True
     bounds = (0.0, float("inf"))
     source = "Järvelin & Kekäläinen 2002"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
         object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
         super().__post_init__()
 
@@ -77,9 +74,6 @@ class DCG(Metric):
             rank_worth=discounts(self.discount, self.ranks_counted(judgments), self.name),
             apart=discounts(named, n_ranks, self.name) if named else None,
         )
-
-    def row_facts(self, judgments: Judgments) -> Facts:
-        return {"gain": gains_of(judgments, self.gain, self.name)}
 
     def rank_facts(self, n_ranks: int) -> Facts:
         return {"discount": discounts(self.discount, n_ranks, self.name)}

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
-from ltr_harness.metrics.core.gains import NAMED_GAINS, gains_of, table_text
-from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
+from ltr_harness.metrics.core.gains import GainMetric, gains_of
+from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Prepared, Values
 
 
 @dataclass(frozen=True, kw_only=True)
-class Q(Metric):
+class Q(GainMetric):
     """How densely relevance fills the top, a high grade counting more: average precision with grades.
 
     Q@K = (1/min(R, K)) * sum over relevant ranks r <= K of (b cg(r) + count(r)) / (b cg*(r) + r), with count(r)
@@ -46,11 +46,9 @@ class Q(Metric):
     b: float = 1
 
     name = "q"
-    graded = True
     source = "Sakai 2004"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
         super().__post_init__()
         if self.b < 0:
             raise MetricError(f"q: b={self.b}; expected a number >= 0")
@@ -98,9 +96,6 @@ class Q(Metric):
             depth=depth,
             blend=float(self.b),
         )
-
-    def row_facts(self, judgments: Judgments) -> Facts:
-        return {"gain": gains_of(judgments, self.gain, self.name)}
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         relevant = np.count_nonzero(gains_of(judgments, self.gain, self.name) > 0.0)

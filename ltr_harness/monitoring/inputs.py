@@ -48,7 +48,8 @@ class ComparedColumn:
 
 def compared_columns(periods: Periods) -> list[ComparedColumn]:
     """Every feature and segment that both periods have."""
-    features, segments = query_features(periods), segments_of(periods)
+    features = query_features(periods)
+    segments = [name for name in columns_of(periods.now, "segment") if f"segment:{name}" in periods.before]
     alpha = periods.spent * periods.config.drift.alpha / max(1, len(names_of(periods)) + len(segments))
     numbers = [number_column(name, *values, periods, alpha) for name, values in features.items()]
     return [*numbers, *(segment_column(name, periods, alpha) for name in segments)]
@@ -82,11 +83,6 @@ def names_of(periods: Periods) -> list[str]:
     both = [name for name in periods.now.columns if name in periods.before]
     features = (name.removeprefix("feature:") for name in both if name.startswith("feature:"))
     return list(dict.fromkeys(name.rpartition(":")[0] for name in features))
-
-
-def segments_of(periods: Periods) -> list[str]:
-    """The segments that both periods have."""
-    return [name for name in columns_of(periods.now, "segment") if f"segment:{name}" in periods.before]
 
 
 def number_column(name: str, now: Floats, before: Floats, periods: Periods, alpha: float) -> ComparedColumn:

@@ -124,7 +124,6 @@ class _Candidates:
         self._test()
 
     def _enough(self, sums: Floats) -> Bools:
-        """Which cells have the queries that a mean needs."""
         least = self._search.periods.config.slices.min_queries
         enough: Bools = sums[0, 0] >= least
         return enough & (sums[1, 0] >= least) if self._search.with_before else enough

@@ -8,21 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+import ltr_harness.monitoring.arms as arms
+import ltr_harness.monitoring.change as change
+import ltr_harness.monitoring.inputs as inputs
+import ltr_harness.monitoring.labels as labels
+import ltr_harness.monitoring.parity as parity
+import ltr_harness.monitoring.queries as queries
+import ltr_harness.monitoring.slices as slices
+import ltr_harness.monitoring.stored as stored
+import ltr_harness.monitoring.summaries as summaries
+import ltr_harness.monitoring.windows as windows
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.metrics import METRICS
-from ltr_harness.monitoring import (
-    arms,
-    change,
-    inputs,
-    labels,
-    parity,
-    queries,
-    slices,
-    stored,
-    summaries,
-    windows,
-)
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.load import load_monitor_config

@@ -238,7 +238,6 @@ class LightGBMRanker(DataParallelRanker):
         )
 
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
-        """LightGBM's Dataset of the training and of the validation split."""
         split = self.prepared(training.train)
         columns = self.categorical_columns(split)
         train = _dataset(

@@ -231,7 +231,6 @@ def problems(
 
 
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:
-    """Limits that depend on the data."""
     if objective not in ("regression", METRIC, *CLASSES) and facts.n_fractional:
         yield Problem(
             "objective",

@@ -246,7 +246,6 @@ class XGBoostRanker(DataParallelRanker):
         ]
 
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
-        """XGBoost's matrix of the training and of the validation split."""
         import xgboost
 
         split = self.prepared(training.train)

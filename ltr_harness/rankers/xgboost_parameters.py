@@ -249,7 +249,6 @@ def _threshold(objective: str, relevant: int | None, facts: Facts | None) -> Ite
 
 
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:
-    """Limits that depend on the data."""
     fractional = f"found {count_of(facts.n_fractional, 'such training label')}"
     if objective == "rank:ndcg" and is_on(given.get("ndcg_exp_gain", True)):
         cure = "set params.ndcg_exp_gain: false, map the labels with data.grades, or use objective: rank:pairwise"

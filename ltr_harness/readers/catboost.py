@@ -116,6 +116,5 @@ def _described(path: Path) -> dict[int, tuple[str, str]]:
         n = sum(_ROLES.get(kind) == role for kind in kinds)
         if n != 1 and not problems:
             problems.append(Problem(str(path), f"{n} columns are {examples}", "exactly one"))
-    if problems:
-        raise DataError(limited(problems))
+    DataError.refuse(limited(problems))
     return described

@@ -167,8 +167,7 @@ def located(files: Sequence[str], root: Path, *, folders: bool = False) -> list[
             problems.append(_pipe(path))
         else:
             problems.append(Problem(str(path), "no such file", cure=_nearest(path)))
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     return paths
 
 

@@ -102,8 +102,7 @@ def surveyed(paths: Sequence[Path]) -> list[Chunk]:
     for file in sorted({chunk.file for chunk in chunks}):
         if not any(chunk.n_rows for chunk in chunks if chunk.file == file):
             problems.append(Problem(str(paths[file]), "has no rows, only blank lines or comments", "rows"))
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     return chunks
 
 

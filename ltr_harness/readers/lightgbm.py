@@ -112,8 +112,7 @@ class _Companions:
         for path in paths:
             if _beside(path, ".init").is_file():
                 self.notes.append(f"{_beside(path, '.init').name} is not used: models start from zero here")
-        if self._problems:
-            raise DataError(limited(self._problems, noun="problem"))
+        DataError.refuse(limited(self._problems, noun="problem"))
         self.sizes = np.concatenate(sizes)
         self.weights = np.concatenate(parts) if parts else None
         self.positions = self._positions([*chain(*positions.values())]) if positions else None

@@ -87,8 +87,7 @@ def from_arrays(
         problems.append(Problem(source, text, f"{matrix.shape[1]} different ones, one per column"))
     if not problems:
         problems += _value_problems(source, checked, flags)
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
     if flags is not None and "positions" in checked:
         checked["positions"] = np.where(flags, checked["positions"], 0)
     kinds = {"labels": np.float64, "weights": np.float64, "positions": np.int32}

@@ -43,8 +43,7 @@ class Parquet(TableReader):
                 cure = f"name one such folder, as {sorted(folders)[0]}, or write without partitions"
                 problems.append(Problem(str(path), found, "files that hold all their columns", cure))
             paths += inside
-        if problems:
-            raise DataError(problems)
+        DataError.refuse(problems)
         return paths
 
     def opened(self, path: Path) -> OpenedTable:
@@ -169,7 +168,6 @@ def table_of(frame: Any, *, named_index: bool = False) -> Any:
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
-    """Raise if two columns have one name."""
     if twice := repeated(names):
         found = f"has two columns {shortened([repr(name) for name in twice], 5)}"
         raise DataError.at(path, found, "a name of its own for each column")
@@ -189,8 +187,7 @@ def _refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
                 problems.append(
                     Problem(str(path), f"column {name!r} contains values that are not valid: {found}")
                 )
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def _size_in_memory(table: Any) -> int:

@@ -184,8 +184,7 @@ class ScoreTable:
             )
             expected = "a score for every row: leaving rows out would change every metric"
             problems.append(Problem(str(self._table.path), found, expected))
-        if problems:
-            raise DataError(problems)
+        DataError.refuse(problems)
         return at, source
 
     def _within_query(self, query: NDArray[np.int64]) -> tuple[str, NDArray[np.int64], NDArray[np.int64]]:

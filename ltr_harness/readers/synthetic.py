@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.reader import Reader
 from ltr_harness.readers.rows import Rows, assembled
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class Draws:
@@ -42,10 +44,8 @@ class Clicks(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    position_bias: float = Field(
+    position_bias: Share = Field(
         default=0.8,
-        ge=0.0,
-        le=1.0,
         description="A row at position p is seen with probability 1 - b + b / p; 0: all rows are seen.",
     )
     noise: float = Field(
@@ -183,10 +183,8 @@ class Synthetic(Reader):
         description="Standard deviation of what the labels owe to nothing that a model can see; the utility "
         "that a model can see has standard deviation 1.",
     )
-    tied: float = Field(
+    tied: Share = Field(
         default=0.02,
-        ge=0.0,
-        le=1.0,
         description="Share of rows that have the features of the row before them.",
     )
     clicks: Clicks | None = Field(
@@ -206,16 +204,12 @@ class Synthetic(Reader):
         description="Adds the attribute `market` with so many values, each market half as large as the one before "
         "and with noisier labels.",
     )
-    leak: float = Field(
+    leak: Share = Field(
         default=0.0,
-        ge=0.0,
-        le=1.0,
         description="The last feature becomes `leak_1`, a mixture of the grade (1.0: nothing else) and noise.",
     )
-    duplicates: float = Field(
+    duplicates: Share = Field(
         default=0.0,
-        ge=0.0,
-        le=1.0,
         description="Share of the queries of valid and test that are queries of train under another id.",
     )
     seed: int = Field(default=1, ge=0, description="Makes another set of the same kind.")
@@ -246,8 +240,7 @@ class Synthetic(Reader):
             for name in files
             if name not in _SPLITS
         ]
-        if problems:
-            raise DataError(problems)
+        DataError.refuse(problems)
         parts = [self._split(name) for name in files]
         sizes = np.concatenate([part.sizes for part in parts])
         attributes: dict[str, NDArray[Any]] = {"intent": np.concatenate([part.intents for part in parts])}
@@ -279,7 +272,6 @@ class Synthetic(Reader):
         return _utility(dataset.features, self.n_features // 4, dataset.feature_names.index("query_1"))
 
     def _split(self, name: str) -> SyntheticRows:
-        """One split with everything that was asked for."""
         code = _SPLITS.index(name)
         parts = self._judged(code)
         if self.duplicates and code:
@@ -292,7 +284,6 @@ class Synthetic(Reader):
         return parts
 
     def _judged(self, code: int) -> SyntheticRows:
-        """One split with grades."""
         name = _SPLITS[code]
         n = int(getattr(self.n_queries, name))
         draws = Draws(self.seed, code)

@@ -86,8 +86,7 @@ def refuse_types(path: Path, schema: Any, numbers: Sequence[str]) -> None:
         for name in numbers
         if not is_numeric(schema.field(name).type)
     ]
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def unfit_ids(texts: Any) -> NDArray[np.bool_]:
@@ -362,8 +361,7 @@ def joined(
     Raises DataError: the problems, and those of the parts.
     """
     problems = [*problems, *(problem for part in parts for problem in part.problems)]
-    if problems:
-        raise DataError(limited(problems, noun="problem"))
+    DataError.refuse(limited(problems, noun="problem"))
     starts = np.cumsum([0, *(part.n_rows for part in parts)])
 
     def place(row: int) -> str:

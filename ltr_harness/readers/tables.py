@@ -416,7 +416,6 @@ class TableReader(FileReader, ValueOptions):
             yield f"features names {', '.join(both)}, of which relevance makes labels; expected other columns"
 
     def _rule_roles(self) -> ListColumns:
-        """Which columns play a role in the rule of relevance."""
         return ListColumns.model_construct(
             query_id=self.query_columns[0],
             item_id=self.document_id,
@@ -483,6 +482,5 @@ class TableReader(FileReader, ValueOptions):
             problems += [
                 self._absent(name, table) for name in (*roles, *of_rule, *features) if name not in there
             ]
-        if problems:
-            raise DataError(limited(problems, noun="missing column"))
+        DataError.refuse(limited(problems, noun="missing column"))
         return features, notes

@@ -73,14 +73,6 @@ def grades_from_events(
     return grades
 
 
-def grades_from_match(
-    prediction: NDArray[np.str_], truth: NDArray[np.str_], positive: tuple[str, ...]
-) -> Floats:
-    """1 where the predicted class (n_rows,) and the true class are the same and a positive one."""
-    matches: Floats = ((prediction == truth) & np.isin(truth, positive)).astype(np.float64)
-    return matches
-
-
 def satisfied_clicks(
     clicks: NDArray[np.integer],
     dwell: Floats,
@@ -177,7 +169,7 @@ def grades_of_rows(
     """Counts of every event per row, or of ready labels, and the rows' grades (None where they cannot be had)."""
     if rule.chosen == "match":
         prediction, truth = (texts_of(rows.category(name)) for name in (rule.prediction or "", rule.label))
-        return {}, grades_from_match(prediction, truth, rule.positive)
+        return {}, ((prediction == truth) & np.isin(truth, rule.positive)).astype(np.float64)
     if rule.chosen == "label":
         labels = rows.numbers(rule.label)
         counts = {RELEVANT: (labels > 0).astype(np.int32)}
@@ -203,12 +195,6 @@ def grades_of_rows(
     return events, _checked(grades, rows, rule, contract)
 
 
-def anything_happened(counts: Mapping[str, NDArray[np.int32]]) -> NDArray[np.bool_]:
-    """(n_rows,) whether users did anything with the row, wanted or not: then they have looked at it."""
-    happened: NDArray[np.bool_] = np.logical_or.reduce([count > 0 for count in counts.values()])
-    return happened
-
-
 def fit(grades: Floats) -> NDArray[np.bool_]:
     """(n_rows,) whether they can be grades at all. Shapes: `grades` (n_rows,)."""
     good: NDArray[np.bool_] = (grades >= 0) & (grades <= np.finfo(np.float32).max)
@@ -224,7 +210,8 @@ def judged_rows(
 ) -> NDArray[np.bool_] | None:
     """(n_rows,) the rows that the rule judges; None for all. A query keeps at least one row."""
     if rule.from_events and counts:
-        happened, seen = anything_happened(counts), None
+        # whatever users did with a row, wanted or not: they have looked at it
+        happened, seen = np.logical_or.reduce([count > 0 for count in counts.values()]), None
         if rule.unseen == "ignore_below_last_click":
             seen = examined(happened, scores, rows.boundaries)
             contract.check("not_judged", ~seen, rows.name)

@@ -100,7 +100,6 @@ class TestRows:
         return reasons
 
     def _refused_with(self, scores: NDArray[np.float64], metrics: Sequence[Metric]) -> dict[Metric, str]:
-        """The metrics that cannot be computed of these scores, and why."""
         binding = self._bound(tuple(metrics))
         suspected, both = binding.refusing(scores), zip(metrics, binding.metrics, strict=True)
         asked = [metric for metric, resolved in both if resolved in suspected]

@@ -256,7 +256,6 @@ def _write_csv(found: _Found) -> None:
 
 
 def _document(found: _Found, notes: Sequence[str]) -> dict[str, Any]:
-    """The same numbers for programs."""
     judgments = str(found.loaded.judgments_file)
     body: dict[str, Any] = {"judgments": judgments, "rankings": [], "notes": list(notes)}
     for scored, evaluation in found.each:

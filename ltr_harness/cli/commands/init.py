@@ -295,7 +295,6 @@ def starter(
 
 
 def _boosted(exponential: bool, preset: str) -> list[str]:
-    """The lines of the boosted models."""
     sampled = f"preset: {preset}"
     if exponential:
         return [

@@ -174,7 +174,6 @@ class RankLib(EngineFormat):
 
 
 def _numbers(names: Sequence[str]) -> list[int]:
-    """RankLib's number of each column."""
     if not all(name.isascii() and name.isdigit() for name in names):
         return list(range(1, len(names) + 1))
     numbers = [int(name) for name in names]

@@ -3,14 +3,15 @@
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
-from ltr_harness.metrics.core.metric import Metric
+from ltr_harness.metrics.core.metric import Facts, Metric
 from ltr_harness.wording import count_of, plain_number
 
 NAMED_GAINS = ("exp", "linear", "exp_real")
@@ -121,6 +122,22 @@ def _refuse(judgments: Judgments, bad: NDArray[np.bool_], metric: str, why: str,
         f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r} "
         f"({count_of(int(bad.sum()), 'such row')}): {why}; {cure}"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GainMetric(Metric):
+    """A metric of graded labels, each of which is worth its gain."""
+
+    gain: Any = "exp"
+
+    graded = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
+        super().__post_init__()
+
+    def row_facts(self, judgments: Judgments) -> Facts:
+        return {"gain": gains_of(judgments, self.gain, self.name)}
 
 
 M = TypeVar("M", bound=Metric)

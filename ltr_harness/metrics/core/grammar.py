@@ -217,7 +217,6 @@ def _build(name: str, parameters: dict[str, Any]) -> Metric:
 
 
 def _read(metric: type[Any], parameter: str, text: str) -> Any:
-    """A parameter's value from the grammar's text."""
     accepted = accepted_of(metric)
     fields = {field.name for field in dataclasses.fields(metric)}
     if parameter not in fields:
@@ -245,7 +244,6 @@ def _cutoff(metric: object, text: str) -> int:
 
 
 def _class_or_function(name: str) -> Any:
-    """The metric's class, or a user's own function."""
     ours = built_in(name)  # NDCG@10 and P@5 are how papers write them
     if ours is not None:
         return catalog.load(ours, MetricError)
