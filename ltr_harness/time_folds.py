@@ -7,6 +7,7 @@ The last test part ends with the data's last day; the folds before it step back 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Literal
@@ -130,6 +131,27 @@ class TimeFolds:
             return np.arange(days.size)
         begin = self.train.before(_date(int(days.max()) + 1))
         return np.flatnonzero(days >= (begin - _EPOCH).days).astype(np.int64)
+
+    def inner(self, days: Days, n: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Pairs of past and held-out queries: n of n + 1 parts of the days, each without the past's last `gap`.
+
+        Args:
+            days: see `Days`; those of a training part.
+            n: how many pairs.
+
+        Raises:
+            DataError: one of the parts or its past has fewer than two queries.
+        """
+        for part in np.array_split(np.unique(days), n + 1)[1:]:
+            held = np.flatnonzero(np.isin(days, part)).astype(np.int64)
+            begin = _date(int(part[0])) if part.size else _EPOCH
+            end = begin if self.gap is None else self.gap.before(begin)
+            past = np.flatnonzero(days < (end - _EPOCH).days).astype(np.int64)
+            if min(past.size, held.size) < _FEW_QUERIES:
+                found = f"{n} inner folds of {count_of(np.unique(days).size, 'training day')} are too many"
+                cure = "fewer inner_folds, a smaller gap, or a longer training part"
+                raise DataError.at("tune.inner_folds", found, cure)
+            yield past, held
 
     def _fold(self, first: date, end: date, number: int) -> TimeFold | None:
         """The fold whose test part ends `number` steps before the data; None where too little is left to train on."""

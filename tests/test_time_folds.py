@@ -179,3 +179,12 @@ def test_times_that_are_none(times: np.ndarray[tuple[int], np.dtype[np.generic]]
 def test_what_is_no_span(text: str) -> None:
     with pytest.raises(ValueError, match="such as 3 months"):
         Span.of(text)
+
+
+def test_inner_folds_are_later_than_their_past() -> None:
+    index = days("2024-01-01", "2024-01-12")
+    rule = TimeFolds(**spans(test="1 month", gap="1 day"))
+    found = [(past.tolist(), held.tolist()) for past, held in rule.inner(numbers(index), 3)]
+    assert found == [([0, 1], [3, 4, 5]), ([0, 1, 2, 3, 4], [6, 7, 8]), ([*range(8)], [9, 10, 11])]
+    with pytest.raises(DataError, match="20 inner folds of 12 training days are too many"):
+        list(rule.inner(numbers(index), 20))

@@ -256,7 +256,7 @@ class _Loading:
         self.check(rules.leak_rules(splits))
         self.check(rules.stopping_rules(splits, models, has_stopping))
         if data is not None:
-            self.check(rules.time_rules(data, has_stopping))
+            self.check(rules.time_rules(data, has_stopping, searched))
         if searched is not None:
             searched = rules.with_built_in(searched, models)
             known = self.tree.mapping.get("models", self.tree).mapping

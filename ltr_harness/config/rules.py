@@ -89,11 +89,17 @@ def data_rules(data: DataLayout) -> Iterator[Violation]:
             yield Violation(where, f"a holdout with {' and '.join(ways)}", "at most one of them")
 
 
-def time_rules(data: DataLayout, stopping: bool) -> Iterator[Violation]:
-    """Folds in time need validation data to stop on."""
-    if stopping and isinstance(data.folds, TimeFoldsConfig) and data.folds.valid is None:
+def time_rules(data: DataLayout, stopping: bool, tune: TuneConfig | None) -> Iterator[Violation]:
+    """Folds in time need validation data to stop on, and to judge trials by."""
+    if not isinstance(data.folds, TimeFoldsConfig) or data.folds.valid is not None:
+        return
+    if stopping:
         found = "data.folds has no validation data, on which stopping could choose the number of rounds"
         cure = "add valid: 1 month, or use stopping: null and give each model its rounds"
+        yield Violation(("data", "folds"), found, cure=cure)
+    elif tune is not None and tune.inner_folds is None:
+        found = "data.folds has no validation data, on which tune could choose"
+        cure = "add valid: 1 month, or judge trials on training queries: inner_folds: 5"
         yield Violation(("data", "folds"), found, cure=cure)
 
 

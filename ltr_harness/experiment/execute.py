@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import Stopper, StoppingRule
-from ltr_harness.config.experiment import Holdout, ModelConfig, model_at
+from ltr_harness.config.experiment import Holdout, ModelConfig, TimeFoldsConfig, model_at
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, HarnessError, TrainingError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
@@ -29,6 +29,7 @@ from ltr_harness.runs.insight import of_training
 from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, Record, Trial
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, MISSED, PER_QUERY, TEST_SCORES, Run, load_run
 from ltr_harness.splits import folds
+from ltr_harness.time_folds import DAY
 
 if TYPE_CHECKING:
     from ltr_harness.experiment.progress import Progress
@@ -436,9 +437,14 @@ def _trial(
 
 
 def _inner_folds(job: Job, train: RankingDataset) -> Iterator[tuple[RankingDataset, RankingDataset]]:
-    """The training queries in inner folds: each part once held out from the others."""
+    """The training queries in inner folds: each part once held out from the others, or from the past alone."""
     tune, data = job.tune, job.experiment.data
     assert tune.inner_folds is not None
+    if isinstance(data.folds, TimeFoldsConfig):
+        days = train.query_attributes[DAY].astype("datetime64[D]").astype(np.int64)
+        for past, held in data.folds.rule.inner(days, tune.inner_folds):
+            yield train.take(past), train.take(held)
+        return
     sides = [how for split in data.splits.values() for how in (split.valid, split.test)]
     named = [how.together for how in sides if isinstance(how, Holdout) and how.together]
     together = data.fold_together or next(iter(named), None)

@@ -11,7 +11,18 @@ import pandas as pd
 import pytest
 import yaml
 
+from ltr_harness import run_experiment
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.cache import DataCache
+from ltr_harness.config import load_data, load_experiment
+from ltr_harness.errors import DataError
+from ltr_harness.experiment import execute
 from ltr_harness.experiment.experiment import read
+from ltr_harness.experiment.folds import Fold, FoldReader
+from ltr_harness.experiment.job import Job
+from ltr_harness.metrics import parse_metric
+from ltr_harness.rankers import Training
+from ltr_harness.readers.memory import from_frame
 from ltr_harness.runs import find_runs
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -107,6 +118,7 @@ def test_the_final_model_is_of_the_newest_window(ltr: Cli, tmp_path: Path) -> No
         ({"test": "3 years"}, "2023-01-01 to 2024-12-31 is too short for a fold"),
         ({"time_zone": "Berlin"}, "did you mean 'Europe/Berlin'?"),
         ({"tests": "1 month"}, "unknown key 'tests'"),
+        ({"gap": "2 years"}, "too short for a fold; expected 2 years + 1 month + 2 years + 3 months"),
     ],
 )
 def test_what_is_refused(ltr: Cli, tmp_path: Path, folds: dict[str, Any], message: str) -> None:
@@ -133,3 +145,190 @@ def test_the_configuration_is_read_back(tmp_path: Path) -> None:
     assert experiment.compare.unit == "period"  # type: ignore[attr-defined]
     assert load_experiment(yaml.safe_load(resolved_yaml(experiment))) == experiment
     assert read(config(tmp_path), runs=tmp_path / "runs").reader.names()[-1] == "2024-10-01"
+
+
+SPOILT: dict[str, tuple[Callable[[pd.Series], Any], str]] = {
+    "two in a query": (lambda when: when.where(when.index != 7, "2024-05-05"), "query"),
+    "numbers": (lambda when: pd.to_datetime(when).astype("int64"), "nothing says whether they are seconds"),
+    "none": (lambda when: when.where(when.index // 6 != 3, ""), "query '3' has no when (1 such)"),
+    "mixed zones": (
+        lambda when: (when + "T05:00:00").where(when.index // 6 != 3, "2023-01-02T05:00:00+02:00"),
+        "have no time zone",
+    ),
+    "text": (lambda when: when.where(when.index // 6 != 3, "soon"), "text that is not a time"),
+}
+
+
+@pytest.mark.parametrize("spoilt", SPOILT)
+def test_times_in_a_file_that_are_none(ltr: Cli, tmp_path: Path, spoilt: str) -> None:
+    path, table = config(tmp_path), rows()
+    change, message = SPOILT[spoilt]
+    table["when"] = change(table["when"])
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    code, _, err = ltr("check", path)
+    assert code == 2
+    said = " ".join(err.split())
+    assert message in said
+    assert "when" in said
+
+
+@pytest.mark.parametrize("kind", ["csv", "text", "date", "timestamp", "zone"])
+def test_every_reader_with_columns_has_times(tmp_path: Path, kind: str) -> None:
+    table = rows()
+    if kind != "csv":
+        when = pd.to_datetime(table["when"])
+        made = {"text": table["when"], "date": when.dt.date, "timestamp": when + pd.Timedelta("23h")}
+        table["when"] = made[kind] if kind in made else when.dt.tz_localize("Europe/Berlin")
+        table.to_parquet(tmp_path / "rows.parquet")
+    else:
+        table.to_csv(tmp_path / "rows.csv", index=False)
+    file = "rows.csv" if kind == "csv" else "rows.parquet"
+    folds = {"by_time": "when", "test": "3 months", "valid": "1 month", "gap": "2 weeks", "at_most": 2}
+    if kind == "zone":
+        folds["time_zone"] = "Europe/Berlin"
+    data = {
+        "reader": file.partition(".")[2],
+        "root": str(tmp_path),
+        "files": [file],
+        "attributes": ["when"],
+        "folds": folds,
+    }
+    reader = FoldReader(load_data(data), DataCache(None))
+    assert reader.names() == ["2024-07-01", "2024-10-01"]
+    fold = reader.read("2024-10-01")
+    assert fold.test.groups.ids.tolist() == list(range(2 * 639, 2 * 731))  # of October to December
+    assert fold.train.n_queries == 2 * 580  # up to August 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["text", "timestamp"])
+def test_a_frame_in_python_has_times(tmp_path: Path, kind: str) -> None:
+    table = rows()
+    if kind == "timestamp":
+        table["when"] = pd.to_datetime(table["when"])
+    dataset = from_frame(table, query="query_id", attributes=["when"])
+    folds = {"by_time": "when", "test": "3 months", "valid": "1 month", "at_most": 2}
+    experiment = {
+        "name": "frame",
+        "data": {"files": dataset, "folds": folds},
+        "metrics": {"cutoffs": [3], "report": ["ndcg"], "primary": "ndcg@3"},
+        "stopping": None,
+        "models": {"tells": {"ranker": "feature", "feature": "tells"}, "random": {"ranker": "random"}},
+        "report": {"formats": ["json"]},
+    }
+    result = run_experiment(experiment, runs=tmp_path)
+    assert {run.record.fold for run in result.runs} == {"2024-07-01", "2024-10-01"}
+    comparison = result.comparison
+    assert comparison is not None
+    assert comparison.n_queries <= 2 * 184
+
+
+def days_in(part: Any) -> np.ndarray[tuple[int], np.dtype[np.datetime64]]:
+    return np.asarray(part.query_attributes["day"].astype("datetime64[D]"))
+
+
+@pytest.mark.parametrize("inner", [None, 4])
+def test_no_trial_has_a_query_of_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inner: int | None
+) -> None:
+    path = config(tmp_path, gap="2 weeks")
+    tuned = yaml.safe_load(path.read_text())
+    tuned["tune"] = {"trials": 1, "models": {"xgb": {"params.max_depth": [2, 3]}}}
+    if inner is not None:
+        tuned["tune"]["inner_folds"] = inner
+    experiment = load_experiment(tuned)
+    reader = FoldReader(experiment.data, DataCache(None))
+    metric = parse_metric("ndcg@3")
+    rule = StoppingRule(metric, patience=3, max_rounds=8)
+    job = Job(experiment, reader, tmp_path, (metric,), metric, rule, threads=1)
+    trained: list[Training] = []
+
+    def remembered(**given: Any) -> Training:
+        trained.append(Training(**given))
+        return trained[-1]
+
+    monkeypatch.setattr(execute, "Training", remembered)
+    fold = reader.read("2024-04-01")  # the oldest: 2024-02-18 is its first day of validation, after a gap
+    blind = Fold(fold.name, {"train": fold.train, "valid": fold.splits["valid"]}, fold.facts)
+    trial = execute.run_trial(job, "xgb", 0, {"params.max_depth": 2}, blind, lambda step, value: False)
+    assert trial.status == "complete", trial.error
+    assert len(trained) == (inner or 1)
+    for one in trained:
+        assert one.valid is not None
+        past, later = days_in(one.train), days_in(one.valid)
+        assert past.max() + 14 < later.min()
+        last = "2024-03-17" if inner is None else "2024-02-03"
+        assert later.max() <= np.datetime64(last)
+    if inner is not None:
+        held = np.concatenate([days_in(one.valid) for one in trained])
+        assert np.unique(held).size == 319  # four fifths of the 399 days, each once
+        assert held.size == 2 * 319
+
+
+def test_tuning_needs_days_to_judge_by(ltr: Cli, tmp_path: Path) -> None:
+    path = config(tmp_path, valid=None)
+    tuned = yaml.safe_load(path.read_text())
+    tuned |= {"stopping": None, "tune": {"trials": 1, "models": {"xgb": {"params.max_depth": [2, 3]}}}}
+    tuned["models"]["xgb"]["rounds"] = 5
+    path.write_text(yaml.safe_dump(tuned))
+    code, _, err = ltr("check", path)
+    assert code == 2
+    assert "data.folds has no validation data, on which tune could choose" in " ".join(err.split())
+    tuned["tune"]["inner_folds"] = 3
+    path.write_text(yaml.safe_dump(tuned))
+    assert ltr("check", path)[0] == 0
+
+
+@pytest.mark.parametrize("dated", [True, False])
+def test_queries_without_candidates_have_the_time_of_their_judgments(tmp_path: Path, dated: bool) -> None:
+    table = rows().assign(document_id=lambda one: one.index % 6)
+    missed = 2 * 700  # a query of December 2024
+    table[table.query_id != missed].drop(columns="label").to_parquet(tmp_path / "rows.parquet")
+    truth = table[["query_id", "document_id", "label", *(["when"] if dated else [])]]
+    truth.to_parquet(tmp_path / "truth.parquet")
+    data: dict[str, Any] = {
+        "reader": "parquet",
+        "root": str(tmp_path),
+        "files": ["rows.parquet"],
+        "judgments": "truth.parquet",
+        "attributes": ["when"],
+        "folds": {"by_time": "when", "test": "3 months", "valid": "1 month", "at_most": 2},
+    }
+
+    def tested(**more: Any) -> Any:
+        return FoldReader(load_data({**data, **more}), DataCache(None)).read("2024-10-01").test
+
+    if dated:
+        part = tested()
+        assert part.groups.ids[~part.groups.with_rows].tolist() == [missed]
+        assert part.n_queries == 184
+    else:
+        with pytest.raises(DataError, match=r"1 query without candidates has no when.*no_candidates: skip"):
+            tested()
+    assert tested(no_candidates="skip").n_queries == 183
+
+
+@pytest.mark.parametrize("when", ["2024-11-11", "", "2024-11-12"])
+def test_missed_documents_stand_beside_candidates_in_time(tmp_path: Path, when: str) -> None:
+    """`retrieved:` marks missed rows; a query of nothing else has the time of its missed rows."""
+    table = rows().assign(document_id=lambda one: one.index % 6, found=1)
+    last = table.query_id == 2 * 700
+    table.loc[last, "found"] = 0
+    table.loc[last, "when"] = when
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    data = {
+        "reader": "csv",
+        "root": str(tmp_path),
+        "files": ["rows.csv"],
+        "retrieved": "found",
+        "attributes": ["when"],
+        "folds": {"by_time": "when", "test": "3 months", "valid": "1 month", "at_most": 1},
+    }
+    reader = FoldReader(load_data(data), DataCache(None))
+    if not when:
+        with pytest.raises(DataError, match=r"1 query without candidates has no when"):
+            reader.names()
+        return
+    part = reader.read("2024-10-01").test
+    (at,) = np.flatnonzero(~part.groups.with_rows)
+    assert part.query_attributes["day"][at] == when
