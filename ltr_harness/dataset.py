@@ -90,8 +90,7 @@ class RankingDataset:
             expected = "judged documents to learn from"
             raise DataError.at(self.source, "no document is judged", expected)
         sizes = groups.sum(judged, np.int64)
-        queries = np.flatnonzero(sizes)
-        weights, ids, missed = judgments.query_weights, judgments.document_ids, judgments.missed
+        learned = judgments.with_rows(rows, QueryGroups.from_counts(sizes, groups.ids))
         notes = list(self.notes)
         if rows.size < self.n_rows:
             left_out = count_of(self.n_rows - rows.size, "document")
@@ -99,23 +98,15 @@ class RankingDataset:
         if not groups.with_rows.all():
             left_out = count_of(int(np.count_nonzero(~groups.with_rows)), "query")
             notes.append(f"nothing is learned from {left_out} without candidates")
-        return replace(
+        kept = replace(
             self,
             features=self.features[rows],
-            judgments=Judgments(
-                judgments.labels[rows],
-                QueryGroups.from_sizes(sizes[queries], groups.ids[queries]),
-                None if weights is None else weights[queries],
-                None if ids is None else ids[rows],
-                subtopics=None if judgments.subtopics is None else judgments.subtopics.take(rows),
-                missed=None if missed is None else missed.take(queries),
-            ),
+            judgments=replace(learned, judged=None),
             positions=None if self.positions is None else self.positions[rows],
-            query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
             notes=tuple(notes),
             file_rows=rows if self.file_rows is None else self.file_rows[rows],
-            several=None if self.several is None else self.several.take(queries),
         )
+        return kept.take(np.flatnonzero(sizes))
 
     def take(self, queries: NDArray[np.int64], source: str | None = None) -> RankingDataset:
         """The given queries alone; a query is never split. Features of neighbouring queries are not copied.

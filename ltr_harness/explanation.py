@@ -141,17 +141,9 @@ class _Asked:
         if self.retrieved is None:
             return self
         judgments, listed = self.judgments, np.asarray(self.retrieved)
-        sizes, subtopics = judgments.groups.sum(listed, np.int64), judgments.subtopics
-        some, rows = sizes > 0, np.flatnonzero(listed)
-        candidates = Judgments(
-            judgments.labels[rows],
-            QueryGroups(np.concatenate(([0], np.cumsum(sizes[some]))), judgments.groups.ids[some]),
-            None if judgments.query_weights is None else judgments.query_weights[some],
-            judgments.documents_of(rows),
-            None if judgments.judged is None else judgments.judged[rows],
-            None if subtopics is None else subtopics.take(rows),
-        )
-        return _Asked(candidates, self.scores[rows], None)
+        sizes, rows = judgments.groups.sum(listed, np.int64), np.flatnonzero(listed)
+        candidates = judgments.with_rows(rows, QueryGroups.from_counts(sizes, judgments.groups.ids))
+        return _Asked(candidates.take(np.flatnonzero(sizes)), self.scores[rows], None)
 
     def ranked(self, metric: Metric) -> Ranking:
         scores = checked_scores(self.scores, self.judgments.groups, self.retrieved)

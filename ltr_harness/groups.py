@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array as array_of
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -182,6 +182,16 @@ class QueryGroups:
         return cls(boundaries, names)
 
     @classmethod
+    def from_counts(cls, counts: NDArray[np.int64], ids: NDArray[Any]) -> QueryGroups:
+        """Groups from the number of rows of each query, which may be 0.
+
+        Args:
+            counts: int64 (n_queries,).
+            ids: (n_queries,).
+        """
+        return cls(np.concatenate(([0], np.cumsum(counts))), ids)
+
+    @classmethod
     def from_ids(cls, row_ids: ArrayLike) -> tuple[QueryGroups, NDArray[np.int64] | None]:
         """Groups from one query id per row, in whatever order; queries keep the order they first appear in.
 
@@ -224,7 +234,7 @@ class QueryGroups:
             queries: int64 (n_kept,), numbers of queries in the order wanted.
         """
         sizes = self.sizes[queries]
-        groups = QueryGroups(np.concatenate(([0], np.cumsum(sizes))), self.ids[queries])
+        groups = self.from_counts(sizes, self.ids[queries])
         if _are_neighbours(queries):
             return groups, np.arange(groups.n_rows) + self.boundaries[queries[0]]
         rows = np.repeat(self.boundaries[queries] - groups.boundaries[:-1], sizes) + np.arange(groups.n_rows)
@@ -295,10 +305,8 @@ class Subtopics:
 
     def take(self, rows: NDArray[np.int64]) -> Subtopics:
         """The given rows (n_kept,) as rows 0, 1, 2, …; -1 stands for a row without subtopics."""
-        first = np.searchsorted(self.rows, rows)
-        counts = np.searchsorted(self.rows, rows, side="right") - first
-        pairs = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        return Subtopics(np.repeat(np.arange(rows.size), counts), self.numbers[pairs], self.grades[pairs])
+        numbers, pairs = _taken(self.rows, rows)
+        return Subtopics(numbers, self.numbers[pairs], self.grades[pairs])
 
     def labels(self, n_rows: int) -> NDArray[np.float64]:
         """float64 (n_subtopics, n_rows): every row's grade by the first, the second, … subtopic of its query."""
@@ -500,27 +508,30 @@ class Judgments:
         Args:
             retrieved: bool (n_rows,), the candidates, at least one.
         """
-        rows = np.flatnonzero(retrieved)
-        if not rows.size:
+        if not retrieved.any():
             raise DataError("no row was retrieved; expected at least one candidate")
-        sizes = self.groups.sum(retrieved, np.int64)
         out = np.flatnonzero(~retrieved if self.judged is None else ~retrieved & self.judged)
-        query_of_row = np.repeat(np.arange(self.groups.n_queries), self.groups.sizes)
-        ids, subtopics = self.document_ids, self.subtopics
-        missed = Missed(
-            query_of_row[out],
-            self.labels[out],
-            None if ids is None else ids[out],
-            None if subtopics is None else subtopics.take(out),
-        )
-        return Judgments(
-            self.labels[rows],
-            QueryGroups(np.concatenate(([0], np.cumsum(sizes))), self.groups.ids),
-            self.query_weights,
-            None if ids is None else ids[rows],
-            None if self.judged is None else self.judged[rows],
-            None if subtopics is None else subtopics.take(rows),
-            missed,
+        queries = np.repeat(np.arange(self.groups.n_queries), self.groups.sizes)[out]
+        subtopics = None if self.subtopics is None else self.subtopics.take(out)
+        missed = Missed(queries, self.labels[out], self.documents_of(out), subtopics)
+        groups = QueryGroups.from_counts(self.groups.sum(retrieved, np.int64), self.groups.ids)
+        return replace(self.with_rows(np.flatnonzero(retrieved), groups), missed=missed)
+
+    def with_rows(self, rows: NDArray[np.int64], groups: QueryGroups) -> Judgments:
+        """The given rows in these groups; of neighbours nothing is copied.
+
+        Args:
+            rows: int64 (n_kept,).
+            groups: of those rows, with the queries of these judgments.
+        """
+        some = slice(rows[0], rows[-1] + 1) if _are_neighbours(rows) else rows
+        return replace(
+            self,
+            labels=self.labels[some],
+            groups=groups,
+            document_ids=None if self.document_ids is None else self.document_ids[some],
+            judged=None if self.judged is None else self.judged[some],
+            subtopics=None if self.subtopics is None else self.subtopics.take(rows),
         )
 
     @cached_property
@@ -607,15 +618,10 @@ class Judgments:
             queries: int64 (n_kept,), numbers of queries in the order wanted.
         """
         groups, rows = self.groups.take(queries)
-        some = slice(rows[0], rows[-1] + 1) if rows.size and _are_neighbours(queries) else rows
-        return Judgments(
-            self.labels[some],
-            groups,
-            None if self.query_weights is None else self.query_weights[queries],
-            None if self.document_ids is None else self.document_ids[some],
-            None if self.judged is None else self.judged[some],
-            None if self.subtopics is None else self.subtopics.take(rows),
-            None if self.missed is None else self.missed.take(queries),
+        return replace(
+            self.with_rows(rows, groups),
+            query_weights=None if self.query_weights is None else self.query_weights[queries],
+            missed=None if self.missed is None else self.missed.take(queries),
         )
 
 

@@ -335,21 +335,15 @@ def _shown(everything: LogRows, column: str | None, contract: Contract) -> tuple
     some = np.logical_or.reduceat(shown, everything.boundaries[:-1])
     _queries(contract, "nothing_shown", ~some, everything)
     kept = np.repeat(some, everything.sizes)
-    parts = [_rows_of(everything, kept, some), _rows_of(everything, shown, some)]
-    return parts[0], parts[1], shown[kept]
+    return _rows_of(everything, kept, some), _rows_of(everything, shown, some), shown[kept]
 
 
 def _rows_of(rows: LogRows, chosen: Bools, queries: Bools) -> LogRows:
     """The chosen rows (n_rows,) of the given queries (n_queries,)."""
     sizes = np.add.reduceat(chosen, rows.boundaries[:-1], dtype=np.int64)[queries]
-    at = np.flatnonzero(chosen)
-    order = at if rows.order is None else rows.order[at]
-    return replace(
-        rows,
-        order=order,
-        queries=rows.queries[queries],
-        boundaries=np.concatenate(([0], np.cumsum(sizes))),
-    )
+    order = np.flatnonzero(chosen) if rows.order is None else rows.order[chosen]
+    ends = np.concatenate(([0], np.cumsum(sizes)))
+    return replace(rows, order=order, queries=rows.queries[queries], boundaries=ends)
 
 
 def ranking(rows: LogRows, config: MonitorConfig, contract: Contract) -> tuple[Floats, Ints, bool]:
