@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
@@ -22,7 +23,7 @@ from ltr_harness.readers.catboost import CatBoostPool
 from ltr_harness.readers.forms import columns_of, opened_table, qrels_of, table_in_memory
 from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.reader import Reader, ValueOptions
-from ltr_harness.readers.rows import bad_rows, per_query, query_ids
+from ltr_harness.readers.rows import bad_rows, limited, per_query, query_ids
 from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
 from ltr_harness.readers.tables import TableReader, column_for
 from ltr_harness.readers.trec import Qrels
@@ -58,27 +59,14 @@ def read_judgments(
     columns: Mapping[str, str] | None = None,
     several: OneLabel | None = None,
 ) -> Truth:
-    """The judgments of files: tables, whose columns have the names of the reader's unless told, or qrels.
-
-    Args:
-        files: names as they stand in the experiment file.
-        root: the folder they are relative to.
-        reader: of the rows; its rules for labels hold for the tables too.
-        columns: ``query``, ``document_id`` and ``label`` to the tables' columns, where these have others.
-        several: how several judgments of a document become one label; None where that is an error.
-
-    Raises:
-        DataError: every problem found, each with its place; a document that is judged twice.
-    """
-    parts = []
-    names = [name for names in _said(reader, columns or {}).values() for name in names]
+    """The judgments of files: tables, whose columns have the names of the reader's unless told, or qrels."""
+    parts, columns = [], columns or {}
+    names = [name for names in _said(reader, columns).values() for name in names]
     for path in judgment_files(files, root):
-        opened = opened_table(path, names)
-        parts.append(
-            _of_qrels(qrels_of(path, several=several is not None))
-            if opened is None
-            else _of_table(opened[0], reader, columns or {})
-        )
+        if opened := opened_table(path, names):
+            parts.append(_of_table(opened[0], reader, columns))
+        else:
+            parts.append(_of_qrels(qrels_of(path, several=several is not None)))
     return _one_each(_together(parts, ", ".join(files)), several)
 
 
@@ -122,17 +110,7 @@ def with_judgments(
 ) -> RankingDataset:
     """The dataset with what was missed, and, where its rows have no labels, with the judgments' labels.
 
-    Args:
-        dataset: rows with document ids: the candidates.
-        truth: judgments of these rows and of others.
-        labelled: whether the rows have labels of their own, which the judgments must not contradict.
-        no_candidates: ``zero`` adds the queries that are judged and have no row; ``skip`` leaves them out.
-        elsewhere: queries, as text, that the other splits have; the judged queries of no split are left out then,
-            with a note. None where the dataset is to have all of them.
-
-    Raises:
-        DataError: rows without document ids; no judged document is among the rows; a label that differs from the
-            row's, with the first three places; a query without rows whose weight nothing says.
+    `elsewhere` are the queries, as text, that the other splits have: the judged queries of no split are left out then.
 
     Example:
         >>> from ltr_harness.readers.memory import from_arrays
@@ -170,12 +148,12 @@ def with_judgments(
         line[match.rows] = match.lines
         subtopics = truth.subtopics.take(line)
     documents = truth.documents[match.missed]
-    sizes = np.concatenate((groups.sizes, np.zeros(match.ids.size - groups.n_queries, dtype=np.int64)))
+    sizes = np.pad(groups.sizes, (0, match.ids.size - groups.n_queries))
     return replace(
         dataset,
         judgments=Judgments(
             labels,
-            QueryGroups(np.concatenate(([0], np.cumsum(sizes))), match.ids),
+            QueryGroups.from_counts(sizes, match.ids),
             match.weights(judgments.query_weights),
             judgments.document_ids,
             None if judged is None or judged.all() else judged,
@@ -236,13 +214,11 @@ class _Match:
         at = np.searchsorted(keys, key)
         rows = np.flatnonzero(np.append(keys, -1)[at] == key)
         if not rows.size:
-            first_row = f"query {groups.name(0)!r}, document {str(documents[0])!r}"
-            first_line = f"query {str(truth.queries[0])!r}, document {str(truth.documents[0])!r}"
-            found = f"{truth.source} judges none of its rows, the first of which is {first_row}"
+            said = f"query {groups.name(0)!r}, document {str(documents[0])!r}"
+            found = f"{truth.source} judges none of its rows, the first of which is {said}"
+            said = f"query {str(truth.queries[0])!r}, document {str(truth.documents[0])!r}"
             cure = "name the split that they are of, as in `judgments: {test: …}`"
-            raise DataError.at(
-                dataset.source, found, f"the same ids in both; it begins with {first_line}", cure
-            )
+            raise DataError.at(dataset.source, found, f"the same ids in both; it begins with {said}", cure)
         is_missed = truth.judged[line]
         is_missed[at[rows]] = False
         missed = line[is_missed]
@@ -297,7 +273,7 @@ class _Match:
         own = self._added(name)
         is_number = values.dtype.kind in "iuf"
         if own is None:
-            own = np.full(n, np.nan) if is_number else np.full(n, "")
+            own = np.full(n, np.nan if is_number else "")
         if is_number and own.dtype.kind in "iuf":
             return np.concatenate((values, own))
         if values.dtype.kind == "b":  # as in tables with empty cells
@@ -331,15 +307,10 @@ def _refuse_contradictions(match: _Match) -> None:
         there = f"label {own[at]:g}" if judged[at] else "not judged"
         row, query = int(rows[at]), dataset.groups.name(dataset.groups.query_of(int(rows[at])))
         found = f"document {str(match.documents[row])!r} of query {query!r}: {here} here, {there} in {dataset.source}"
-        cure = "leave the column of labels out of the rows, if the judgments are right"
+        cure = "" if problems else "leave the column of labels out of the rows, if the judgments are right"
         place = truth.place(int(match.lines[at]))
-        problems.append(
-            Problem(place, found, "one label for each document of a query", "" if problems else cure)
-        )
-    if left := bad.size - len(problems):
-        problems.append(Problem("", f"and {left:,} more {plural('such document', left)}", count=left))
-    if problems:
-        raise DataError(problems)
+        problems.append(Problem(place, found, "one label for each document of a query", cure))
+    DataError.refuse(limited(problems, bad.size, "such document"))
 
 
 def _coded(*columns: NDArray[Any]) -> tuple[list[NDArray[np.int64]], NDArray[np.str_]]:
@@ -366,12 +337,11 @@ def _with_ids(
     """The ids of all queries, integers where those of the rows are, and the codes of the added ones in their order."""
     if not added.size:
         return ids, added
-    numbers = query_ids(names[added])
-    if ids.dtype.kind in "iu" and numbers.dtype.kind != "U":
-        order = np.argsort(numbers)
-        return np.concatenate((ids, numbers[order])), added[order]
-    order = np.argsort(names[added])
-    return np.concatenate((as_text(ids), names[added[order]])), added[order]
+    own, others = ids, query_ids(names[added])
+    if ids.dtype.kind not in "iu" or others.dtype.kind == "U":
+        own, others = as_text(ids), names[added]
+    order = np.argsort(others)
+    return np.concatenate((own, others[order])), added[order]
 
 
 def _said(reader: Reader | None, columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -396,22 +366,14 @@ def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
         found = f"has no column {absent[0]!r}, which judgments names"
         raise DataError.at(table.path, found, cure=f"its columns: {shortened(table.columns, 8)}")
     named = columns_of(table, "qrels", said)
-    rows_like = reader if isinstance(reader, TableReader) else None
-    query: Sequence[str] = (named["query"],)
-    if (
-        rows_like is not None
-        and "query" not in columns
-        and named["query"] == "/".join(rows_like.query_columns)
-    ):
-        query = rows_like.query_columns
     options = reader if isinstance(reader, ValueOptions) else ValueOptions()
-    weight: str | None = None
-    attributes: Sequence[str] = ()
-    subtopics: Sequence[str] = ()
-    if rows_like is not None:
-        weight = rows_like.weight if rows_like.weight in table.columns else None
-        attributes = tuple(name for name in rows_like.attributes if name in table.columns)
-        subtopics = rows_like.subtopics if {*rows_like.subtopics} <= {*table.columns} else ()
+    like = reader if isinstance(reader, TableReader) else Parquet()
+    query: Sequence[str] = (named["query"],)
+    if "query" not in columns and named["query"] == "/".join(like.query_columns):
+        query = like.query_columns
+    weight = like.weight if like.weight in table.columns else None
+    attributes = [name for name in like.attributes if name in table.columns]
+    subtopics = like.subtopics if {*like.subtopics} <= {*table.columns} else ()
     values = {"labels": named["grade"], "document_ids": named["document"], "weights": weight}
     rows = joined([TableColumns(table, (), values, options, (), attributes, subtopics, query)], (), [])
     labels = rows.values["labels"]
@@ -460,20 +422,14 @@ def _together(parts: Sequence[Truth], source: str) -> Truth:
         at = bisect_right(starts, row) - 1
         return parts[at].place(row - starts[at])
 
-    def column(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(part, name) for part in parts])
-
+    names = ("queries", "documents", "labels", "judged")
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+    }
     shared = [name for name in parts[0].attributes if all(name in part.attributes for part in parts)]
-    return Truth(
-        source,
-        column("queries"),
-        column("documents"),
-        column("labels"),
-        column("judged"),
-        place,
-        attributes={name: np.concatenate([part.attributes[name] for part in parts]) for name in shared},
-        notes=tuple(note for part in parts for note in part.notes),
-    )
+    attributes = {name: np.concatenate([part.attributes[name] for part in parts]) for name in shared}
+    notes = tuple(note for part in parts for note in part.notes)
+    return Truth(source, place=place, attributes=attributes, notes=notes, **columns)
 
 
 def _one_each(truth: Truth, several: OneLabel | None) -> Truth:
@@ -483,17 +439,13 @@ def _one_each(truth: Truth, several: OneLabel | None) -> Truth:
     _, first, pair = np.unique(queries * names.size + documents, return_index=True, return_inverse=True)
     again = first[pair] != np.arange(pair.size)
     if several is None or not again.any():
-        problems = bad_rows(
-            again,
-            truth.place,
-            lambda row: (
-                f"document {str(truth.documents[row])!r} of query {str(truth.queries[row])!r} is judged at "
-                f"{truth.place(int(first[pair[row]]))} already"
-            ),
-            "each document once per query, or `judgments: {files: …, several: majority}`",
-        )
-        if problems:
-            raise DataError(problems)
+
+        def judged_already(row: int) -> str:
+            document, query = str(truth.documents[row]), str(truth.queries[row])
+            return f"document {document!r} of query {query!r} is judged at {truth.place(int(first[pair[row]]))} already"
+
+        expected = "each document once per query, or `judgments: {files: …, several: majority}`"
+        DataError.refuse(bad_rows(again, truth.place, judged_already, expected))
         return truth
     if truth.subtopics is not None:
         found = "documents have several judgments, each with grades by subtopic"
@@ -512,10 +464,7 @@ def _one_each(truth: Truth, several: OneLabel | None) -> Truth:
         judged,
         lambda row: truth.place(int(first[row])),
         attributes={name: values[first] for name, values in truth.attributes.items()},
-        notes=(
-            *truth.notes,
-            f"{said}: their label is {_RULES[several]} (several: {several})",
-        ),
+        notes=(*truth.notes, f"{said}: their label is {_RULES[several]} (several: {several})"),
         several=(pair, grades),
     )
 
@@ -538,16 +487,11 @@ def one_label_each(
         >>> [one_label_each(documents, grades, rule)[1].tolist() for rule in ("majority", "mean", "max")]
         [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
     """
-    order = np.lexsort((grades, documents))
-    documents, grades = documents[order], grades[order]
-    of, starts, sizes = np.unique(documents, return_index=True, return_counts=True)
-    if rule == "max":
-        return of, grades[starts + sizes - 1]
-    if rule == "mean":
-        return of, np.add.reduceat(grades, starts) / sizes
-    if rule == "median":
-        return of, (grades[starts + (sizes - 1) // 2] + grades[starts + sizes // 2]) / 2
-    runs = np.flatnonzero(np.concatenate(([True], (np.diff(documents) != 0) | (np.diff(grades) != 0))))
-    lengths = np.diff(np.append(runs, grades.size))
-    longest = np.lexsort((grades[runs], -lengths, documents[runs]))  # of equals the lowest first
-    return of, grades[runs[longest[np.unique(documents[runs[longest]], return_index=True)[1]]]]
+    table = pd.DataFrame({"document": documents, "grade": grades})
+    if rule == "majority":
+        sizes = table.groupby(["document", "grade"], as_index=False).size()
+        by_size = sizes.sort_values(["document", "size", "grade"], ascending=[True, False, True])
+        one = by_size.drop_duplicates("document").set_index("document")["grade"]
+    else:
+        one = table.groupby("document")["grade"].agg(rule)
+    return one.index.to_numpy(), one.to_numpy()
