@@ -254,6 +254,19 @@ def days_of(times: NDArray[Any], name: str, time_zone: str, groups: QueryGroups)
     return local_days(timestamps(column, name, time_zone), time_zone)
 
 
+def period_in(unit: str) -> tuple[Period, int | None] | None:
+    """The period that a unit is made of, and how many where that is said; None for another unit.
+
+    Example:
+        >>> period_in("week"), period_in("2 weeks"), period_in("user_id")
+        (('week', None), ('week', 2), None)
+    """
+    if unit in PERIODS:
+        return unit, None
+    found = re.fullmatch(rf"([1-9][0-9]{{0,3}}) ({'|'.join(PERIODS)})s?", unit)
+    return found and (found[2], int(found[1]))  # type: ignore[return-value]
+
+
 def periods_of(days: Days, period: Period) -> NDArray[np.str_]:
     """What the period of each day is called: ``2024-03-31``, ``2024-W13`` or ``2024-03``."""
     dates = days.astype("datetime64[D]")

@@ -19,13 +19,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.signal import lfilter
 
 from ltr_harness.comparison.cheap_labels import chosen_at_random, powered
 from ltr_harness.comparison.pairs import letters
+from ltr_harness.comparison.periods import left_open
 from ltr_harness.inspection.slices import query_slices
 from ltr_harness.stats.contributions import Contributions, WeightedSum
 from ltr_harness.stats.families import mean_intervals, outcomes, rare_kind, rare_training
 from ltr_harness.stats.method import Method, Test
+from ltr_harness.stats.neighbours import blocks, how_many
 from ltr_harness.stats.seeds import method_difference
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -33,6 +36,7 @@ DEFAULT = Method(draws=1000)
 BETS = Method(test="bounded")
 Random = np.random.Generator
 Draw = Callable[[Random], tuple[np.ndarray, float]]
+Draws = Callable[..., np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -137,6 +141,35 @@ def by_unit(
         wrong = outcomes(total, method).p_corrected < 0.05
         lines = [rare_kind(of_users.size, abs(mean), 1.0, method, family=m) for mean in total.mean[wrong]]
         return Sample(bool(wrong.any()), bool(lines) and all(lines))
+
+    return sample
+
+
+def by_period(
+    periods: int, days: int, alike: float, innovations: Draws = Random.normal, trend: float = 0.0
+) -> Callable[[Random], Sample]:
+    """Days with effects of their own, one to eight queries each: no difference of the mean.
+
+    Args:
+        periods: that are the units unless joined.
+        days: in each.
+        alike: correlation of the effects of neighbouring days.
+        innovations: of the days' effects, (n,), with mean 0 and sd 1.
+        trend: how much higher the differences are in the end than in the beginning.
+    """
+    method = Method(draws=1000, unit="week")
+
+    def sample(rng: Random) -> Sample:
+        span = periods * days
+        new = 0.1 * (1 - alike**2) ** 0.5 * innovations(rng, size=50 + span)
+        effect = lfilter([1.0], [1.0, -alike], new)[50:] + trend * ((np.arange(span) + 0.5) / span - 0.5)
+        day = np.repeat(np.arange(span), rng.integers(1, 9, span))
+        d = effect[day] + np.where(rng.random(day.size) < 0.3, rng.normal(0, 0.3, day.size), 0.0)
+        week, values = day // days, d[:, None]
+        every = Contributions.of(values, week)
+        left = Contributions.of(values, blocks(week, how_many(values, week)))
+        found = outcomes(left, method)
+        return Sample(bool(found.p_corrected[0] < 0.05), bool(left_open(every, left, "week", "weeks")))
 
     return sample
 
@@ -404,6 +437,14 @@ def _sparse(rng: Random) -> np.ndarray:
     return np.where(rng.random((60, 6)) < 0.1, rng.random((60, 6)), 0.5)
 
 
+def _exponential(rng: Random, size: int) -> np.ndarray:
+    return rng.exponential(size=size) - 1
+
+
+def _one_in_five(rng: Random, size: int) -> np.ndarray:
+    return np.where(rng.random(size) < 0.2, rng.normal(0, 5**0.5, size), 0.0)
+
+
 def _clipped(draw: Draw) -> Draw:
     def clipped(rng: Random) -> tuple[np.ndarray, float]:
         d, truth = draw(rng)
@@ -415,6 +456,7 @@ def _clipped(draw: Draw) -> Draw:
 def worlds() -> Iterator[World]:
     """Every row, in the order of the table."""
     yield from _of_one_set()
+    yield from _of_time()
     yield from _of_gates()
     yield from _of_several_sets()
     yield from _of_seeds()
@@ -471,6 +513,24 @@ def _of_one_set() -> Iterator[World]:
         missed,
         own_mean(lambda rng: np.where(rng.random(40) < 0.03, 0.5, 1.0), 0.985),
     )
+
+
+def _of_time() -> Iterator[World]:
+    kinds: tuple[tuple[str, int, float, Draws, float], ...] = (
+        ("weeks", 7, 0.0, Random.normal, 0.0),
+        ("weeks with a trend", 7, 0.0, Random.normal, 0.1),
+        ("weeks, skewed", 7, 0.0, _exponential, 0.0),
+        ("weeks, days alike by .8", 7, 0.8, Random.normal, 0.0),
+        ("weeks, days alike by .8, skewed", 7, 0.8, _exponential, 0.0),
+        ("weeks, days alike by .8, one in five moves", 7, 0.8, _one_in_five, 0.0),
+        ("days alike by .5", 1, 0.5, Random.normal, 0.0),
+        ("days alike by .5, skewed", 1, 0.5, _exponential, 0.0),
+        ("days alike by .5, with a trend", 1, 0.5, Random.normal, 0.1),
+    )
+    for name, *rest in kinds:
+        for periods in (20, 40, 100):
+            sample = by_period(periods, *rest)
+            yield World(f"time: {periods} {name}", "false verdicts", sample, unless_said=True)
 
 
 def _of_gates() -> Iterator[World]:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.cautions import in_periods, unit_codes, warnings
+from ltr_harness.comparison.cautions import unit_codes, warnings
 from ltr_harness.comparison.comparable import aligned, require_bounds, require_comparable, require_finite
 from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.pairs import Contrast, Entrant, Paired, Summary, contrast, summarise
+from ltr_harness.comparison.periods import in_periods
 from ltr_harness.errors import NotComparableError, Problem, UsageError
 from ltr_harness.stats.method import Method, method_of
 
@@ -139,7 +140,7 @@ def compare_entrants(
     require_finite(entrants, metrics)
     if method.test == "bounded":
         require_bounds(entrants, metrics)
-    ordered, unit = in_periods(aligned(entrants), method.unit)
+    ordered, unit = in_periods(aligned(entrants), method.unit, baseline, primary)
     method = replace(method, unit=unit)
     reference = ordered[names.index(baseline)]
     told = [entrant for entrant in ordered if "n_relevant" in entrant.query_attributes]

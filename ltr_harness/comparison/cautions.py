@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +12,13 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.gained import little_to_gain
 from ltr_harness.comparison.pairs import WEIGHT, Entrant, Paired
+from ltr_harness.comparison.periods import compared, neighbours
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.groups import as_column
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.stats.contributions import Codes, Contributions
 from ltr_harness.stats.families import rare_kind, rare_training
 from ltr_harness.stats.method import FLIPS
-from ltr_harness.time_folds import DAY, PERIOD, PERIODS, Period, period_for, periods_of
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -64,24 +63,6 @@ def caution_of(comparison: Comparison, pair: Paired, family: int, margin: float 
         if comparison.entrant(name).seeded or len(comparison.entrant(name).replicates) > 1
     )
     return " ".join(filter(None, (line, rare_training(seeds, room, width, method))))
-
-
-def in_periods(entrants: Sequence[Entrant], unit: str | None) -> tuple[list[Entrant], str | None]:
-    """With the `period`, a week or a month, of each query's day; and the name of the unit, which suits the span."""
-    dated = [one for one in entrants if DAY in one.query_attributes]
-    if not dated or unit not in (PERIOD, *PERIODS) or any(unit in one.query_attributes for one in dated):
-        return list(entrants), unit
-    try:
-        period = period_for(dated[0].query_attributes[DAY].astype("datetime64[D]").astype(np.int64))
-    except ValueError:  # a column of that name, of something else
-        return list(entrants), unit
-    name = next((known for known in PERIODS if known == unit), period)
-    return [_with_period(one, name) if DAY in one.query_attributes else one for one in entrants], name
-
-
-def _with_period(entrant: Entrant, name: Period) -> Entrant:
-    texts = periods_of(entrant.query_attributes[DAY].astype("datetime64[D]").astype(np.int64), name)
-    return replace(entrant, query_attributes={**entrant.query_attributes, name: texts})
 
 
 def unit_codes(entrants: Sequence[Entrant], unit: str) -> Codes:
@@ -135,12 +116,10 @@ def unit_notes(comparison: Comparison) -> list[str]:
     largest = count_of(int(sizes[-1]), "query")
     if sizes[0] != sizes[-1]:
         largest = f"{sizes[0]:,} to {largest}, median {np.median(sizes):g}"
-    said = f"tests and intervals go by {unit}: {sizes.size:,} of {largest}"
-    rivals = [model for model in comparison.ranking if model != comparison.baseline]
-    values = [comparison.query_differences(model) for model in rivals]
-    if not values:
-        values = [comparison.entrant(comparison.baseline).per_query(comparison.primary)]
-    means = Contributions.of(np.column_stack(values), codes)
+    values = compared(comparison.entrants, comparison.baseline, comparison.primary)
+    alike, left_open = neighbours(comparison.entrants, unit, values, codes)
+    said = f"{alike}tests and intervals go by {unit}: {sizes.size:,} of {largest}"
+    means = Contributions.of(values, codes)
     known = ~np.isnan(means.design_effect)
     if known.any():
         low, high = means.design_effect[known].min(), means.design_effect[known].max()
@@ -158,7 +137,7 @@ def unit_notes(comparison: Comparison) -> list[str]:
         )
     elif sizes.size < 2 * FEW:
         notes.append(f"{unit}: {sizes.size} units are few: intervals and p-values hold approximately")
-    return notes
+    return [*notes, left_open] if left_open else notes
 
 
 def unit_texts(values: NDArray[Any]) -> NDArray[np.str_]:

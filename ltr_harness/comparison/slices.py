@@ -13,6 +13,7 @@ from ltr_harness.inspection.slices import query_slices
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
+from ltr_harness.time_folds import DAY, period_in
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.comparison import Comparison
@@ -46,6 +47,7 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
     metric = metric or comparison.primary
     baseline = comparison.entrant(comparison.baseline)
     unit = comparison.method.unit
+    made_of = DAY if unit is not None and period_in(unit) else None
     other_candidates = any(
         not np.array_equal(one.query_attributes.get("rows", ()), baseline.query_attributes.get("rows", ()))
         for one in comparison.entrants
@@ -54,7 +56,9 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
     facts = {
         name: values
         for name, values in baseline.query_attributes.items()
-        if name != unit and not Headroom.is_column(name) and not (name == "rows" and other_candidates)
+        if name not in (unit, made_of)
+        and not Headroom.is_column(name)
+        and not (name == "rows" and other_candidates)
     }
     parts = query_slices(facts)
     rivals = [model for model in comparison.ranking if model != comparison.baseline]

@@ -19,7 +19,7 @@ from ltr_harness.inspection.lints import REPEATED, little_to_gain, one_a_cause, 
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
 from ltr_harness.rankers.ranker import Facts
-from ltr_harness.time_folds import DAY, PERIOD, PERIODS
+from ltr_harness.time_folds import DAY, PERIOD, period_in
 from ltr_harness.wording import count_of, plural
 
 Findings = Mapping[str, tuple[Finding, ...]]
@@ -156,7 +156,7 @@ def _unit_problems(job: Job) -> list[Problem]:
     units: set[str] = set()
     for fold in job.folds:
         known = fold.test.query_attributes
-        if unit in (PERIOD, *PERIODS) and unit not in known and DAY in known:
+        if (unit == PERIOD or period_in(unit)) and unit not in known and DAY in known:
             unit = DAY  # of which a comparison makes them
         if unit not in known:
             cure = did_you_mean(unit, known) if known else "name it under `attributes:` of the data"

@@ -1,0 +1,108 @@
+"""Periods as units: days, weeks or months made of each query's day, joined where neighbours are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.moments import Floats, paired_differences
+from ltr_harness.stats.neighbours import ENOUGH, alike, autocorrelation, blocks, how_many
+from ltr_harness.time_folds import DAY, PERIOD, Days, period_for, period_in, periods_of
+from ltr_harness.wording import count_of, plural
+
+
+def in_periods(
+    entrants: Sequence[Entrant], unit: str | None, baseline: str, metric: str
+) -> tuple[list[Entrant], str | None]:
+    """With the unit made of each query's day where it is a period; and its name, such as ``week`` or ``2 weeks``.
+
+    Neighbouring periods that are alike at the metric are joined, unless the unit says how many.
+    """
+    ordered, days = list(entrants), _days(entrants)
+    if unit is None or days is None or (unit != DAY and any(unit in one.query_attributes for one in ordered)):
+        return ordered, unit
+    made = (period_for(days), None) if unit == PERIOD else period_in(unit)
+    if made is None:
+        return ordered, unit
+    period, number = made
+    number = number or how_many(compared(ordered, baseline, metric), _codes(periods_of(days, period)))
+    name = period if number == 1 else count_of(number, period)
+    if name == DAY:
+        return ordered, name
+    for at, one in enumerate(ordered):
+        own = _days([one])
+        if own is not None:
+            names, codes = np.unique(periods_of(own, period), return_inverse=True)
+            block = blocks(np.arange(names.size), number)
+            texts = names[np.searchsorted(block, block)][codes.reshape(-1)]  # the first period's name
+            ordered[at] = replace(one, query_attributes={**one.query_attributes, name: texts})
+    return ordered, name
+
+
+def compared(entrants: Sequence[Entrant], baseline: str, metric: str) -> Floats:
+    """(n_queries, m): what models differ by from the baseline; its own values where it is alone."""
+    values = {one.name: one.per_query(metric) for one in entrants}
+    base = values.pop(baseline)
+    return np.column_stack([paired_differences(own, base) for own in values.values()] or [base])
+
+
+def neighbours(entrants: Sequence[Entrant], unit: str, values: Floats, units: Codes) -> tuple[str, str]:
+    """How alike neighbouring periods are where some were joined, and what that leaves open; "" where nothing is said.
+
+    Args:
+        entrants: with the unit.
+        unit: its name.
+        values: (n_queries, m), what is compared.
+        units: (n_queries,), codes of the units.
+    """
+    made, days = period_in(unit), _days(entrants)
+    if made is None or days is None:
+        return "", ""
+    period, number = made
+    every, left = Contributions.of(values, _codes(periods_of(days, period))), Contributions.of(values, units)
+    r = autocorrelation(every)
+    said = f"neighbouring {plural(period, 2)} have an autocorrelation of {r:.2f}: "
+    return said * (number is not None and r > 0), left_open(every, left, period, unit)
+
+
+def left_open(every: Contributions, left: Contributions, period: str, unit: str) -> str:
+    """What makes intervals too narrow: neighbouring units that are alike, or too few periods to show whether they are.
+
+    Args:
+        every: by period.
+        left: by unit, of one period or of several.
+        period: its name.
+        unit: likewise.
+    """
+    n = len(every.sums)
+    if alike(left):
+        found = f"neighbours {'still ' * (len(left.sums) < n)}have an autocorrelation of {autocorrelation(left):.2f}"
+        return f"{unit}: {found}: intervals are likely too narrow; a longer test span or longer periods help"
+    if n < ENOUGH:
+        found = f"{n} are too few to show how much neighbouring {plural(period, 2)} are alike"
+        return f"{period}: {found}: intervals may be too narrow; a longer test span tells"
+    return ""
+
+
+def _days(entrants: Sequence[Entrant]) -> Days | None:
+    """The day of each query, of the first that knows it; None where none does, or a column of that name is no date."""
+    for one in entrants:
+        values = one.query_attributes.get(DAY)
+        if values is None or values.dtype.kind not in "UMO":
+            continue
+        try:
+            days = values.astype("datetime64[D]")
+        except ValueError:
+            continue
+        if not np.isnat(days).any():
+            return np.asarray(days.astype(np.int64))
+    return None
+
+
+def _codes(names: np.typing.NDArray[np.str_]) -> Codes:
+    """(n,), in order of time as in that of their names."""
+    return np.asarray(np.unique(names, return_inverse=True)[1].reshape(-1))

@@ -1,0 +1,136 @@
+"""Periods as units: neighbours that are alike are joined, and what that leaves open is said."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.slices import slice_results
+from ltr_harness.errors import UsageError
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.neighbours import alike, autocorrelation, blocks, how_many
+
+
+def of_days(span: int, alike: float, unit: str, seed: int = 3, models: int = 1) -> Comparison:
+    """Five queries a day; what the new models change depends on the day, and on the day before."""
+    rng = np.random.default_rng(seed)
+    day = np.repeat(np.arange(span), 5)
+    dates = pd.date_range("2023-11-20", periods=span).strftime("%Y-%m-%d").to_numpy()[day]
+    facts = {
+        "query_id": [f"q{at:04}" for at in range(day.size)],
+        "day": dates,
+        "lang": np.resize(["de", "en"], day.size),
+    }
+    old = rng.uniform(0.3, 0.7, day.size)
+    tables = {"old": pd.DataFrame({**facts, "mrr": old})}
+    for model in range(models):
+        effect = np.zeros(span)
+        for at in range(1, span):
+            effect[at] = alike * effect[at - 1] + (1 - alike**2) ** 0.5 * rng.normal()
+        change = 0.05 * effect[day] + 0.02 * rng.normal(size=day.size)
+        tables[f"new{model}"] = pd.DataFrame({**facts, "mrr": old + change})
+        alike = 0.0  # of the further ones
+    return compare(tables, unit=unit)
+
+
+def test_neighbouring_weeks_that_are_alike_are_joined_and_the_note_says_so() -> None:
+    found = of_days(280, 0.9, "week")
+    d = found.query_differences("new0")[:, None]
+    weeks = np.arange(1400) // 35
+    r = autocorrelation(Contributions.of(d, weeks))
+    assert found.method.unit == "4 weeks"
+    assert np.array_equal(found.units, weeks // 4)
+    assert any(
+        note.startswith(
+            f"neighbouring weeks have an autocorrelation of {r:.2f}: tests and intervals go by 4 weeks: "
+            "10 of 140 queries"
+        )
+        for note in found.notes
+    )
+    assert "4 weeks: 10 units are few: intervals and p-values hold approximately" in found.notes
+    assert "sign-flip test by 4 weeks p" in found.verdict
+    pair, plain = found.paired("new0"), of_days(280, 0.9, "1 week").paired("new0")
+    assert pair.ci_high - pair.ci_low > 1.3 * (plain.ci_high - plain.ci_low)
+    assert pair.p_t == pytest.approx(float(Contributions.of(d, weeks // 4).t_p[0]))
+
+
+def test_weeks_that_are_not_alike_stay_as_they_are() -> None:
+    found = of_days(700, 0.0, "week", seed=3)
+    assert found.method.unit == "week"
+    assert np.unique(found.units).size == 100
+    assert not any("autocorrelation" in note or "alike" in note for note in found.notes)
+
+
+def test_the_model_whose_neighbours_are_most_alike_decides_for_all() -> None:
+    days = np.arange(40)
+    like, unlike = np.where(days // 8 % 2, 1.0, -1.0), np.sin(3 * days)
+    assert how_many(unlike[:, None], days) == 1
+    assert how_many(np.stack([unlike, like], axis=1), days) == how_many(like[:, None], days) == 4
+    assert of_days(280, 0.9, "week", models=3).method.unit == "4 weeks"
+    assert of_days(280, 0.0, "week", seed=5, models=3).method.unit == "week"
+
+
+@pytest.mark.parametrize(
+    ("span", "alike", "unit", "note"),
+    [
+        (
+            280,
+            0.9,
+            "week",
+            "week: 40 are too few to show how much neighbouring weeks are alike: intervals may be",
+        ),
+        (100, 0.8, "day", "8 days: neighbours still have an autocorrelation of 0."),
+        (100, 0.8, "2 days", "2 days: neighbours still have an autocorrelation of 0."),
+    ],
+)
+def test_what_joining_leaves_open_is_said(span: int, alike: float, unit: str, note: str) -> None:
+    found = of_days(span, alike, unit)
+    (said,) = [one for one in found.notes if one.startswith(note)]
+    assert "a longer test span" in said
+    assert np.unique(found.units).size >= 10
+
+
+def test_nineteen_periods_are_not_joined() -> None:
+    found = of_days(19 * 7, 0.95, "week")
+    assert found.method.unit == "week"
+    assert any("week: 19 units are few" in note for note in found.notes)
+
+
+def test_a_number_of_periods_may_be_named() -> None:
+    assert np.unique(of_days(280, 0.9, "5 weeks").units).size == 8
+    with pytest.raises(UsageError, match="no query has an attribute '2 fortnights'"):
+        of_days(280, 0.9, "2 fortnights")
+
+
+@pytest.mark.parametrize("unit", ["week", "day"])
+def test_slices_and_letters_go_by_the_joined_units_and_days_are_no_slices(unit: str) -> None:
+    found = of_days(280 if unit == "week" else 100, 0.9, unit)
+    assert found.method.unit not in (None, unit)
+    parts = slice_results(found)
+    assert {one.attribute for one in parts} == {"lang"}
+    d = np.where(np.arange(found.n_queries) % 2, np.nan, found.query_differences("new0"))[:, None]
+    (part,) = [one for one in parts if one.label == "de"]
+    assert part.difference == pytest.approx(float(Contributions.of(d, found.units).mean[0]))
+    assert found.n_independent(found.paired("new0")) == np.unique(found.units).size
+
+
+def test_the_autocorrelation_by_hand() -> None:
+    values = np.array([1.0, 2.0, 4.0, 1.0])
+    off = values - 2
+    r = (off[1:] * off[:-1]).sum() / (off**2).sum() + 1 / 4
+    assert autocorrelation(Contributions.of(values[:, None])) == pytest.approx(r)
+    two = np.stack([values, values[[0, 2, 1, 3]]], axis=1)
+    assert autocorrelation(Contributions.of(two)) == max(
+        autocorrelation(Contributions.of(column[:, None])) for column in two.T
+    )
+    assert not alike(Contributions.of(np.full((30, 1), 0.5)))
+    assert autocorrelation(Contributions.of(np.full((30, 1), 0.5))) == -1
+
+
+def test_blocks_are_whole_and_the_last_takes_what_is_left() -> None:
+    periods = np.repeat(np.arange(11), 2)
+    assert np.bincount(blocks(periods, 4)).tolist() == [8, 14]
+    assert blocks(periods, 50).max() == 0
+    assert how_many(np.zeros((22, 1)), periods) == 1
