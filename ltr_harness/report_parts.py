@@ -17,6 +17,7 @@ SECTIONS = {
     "cutoffs": "ltr_harness.report.sections.metrics:cutoffs",
     "precision_recall": "ltr_harness.report.sections.precision_recall:section",
     "distribution": "ltr_harness.report.sections.distribution:section",
+    "over_time": "ltr_harness.report.sections.over_time:section",
     "slices": "ltr_harness.report.sections.slices:section",
     "queries": "ltr_harness.report.sections.queries:section",
     "seeds": "ltr_harness.report.sections.seeds:section",

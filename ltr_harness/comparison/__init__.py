@@ -10,6 +10,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.cautions import unit_codes, warnings
 from ltr_harness.comparison.comparable import aligned, require_bounds, require_comparable, require_finite
 from ltr_harness.comparison.comparison import Comparison, family_text
+from ltr_harness.comparison.over_time import signs_notes
 from ltr_harness.comparison.pairs import Contrast, Entrant, Paired, Summary, contrast, summarise
 from ltr_harness.comparison.periods import in_periods
 from ltr_harness.errors import NotComparableError, Problem, UsageError
@@ -171,4 +172,6 @@ def compare_entrants(
         n_undefined={metric: int(queries.sum()) for metric, queries in undefined.items()},
         units=units,
     )
-    return replace(comparison, notes=(*notes, *warnings(comparison)))
+    decisive = [pair for pair in comparison.pairs if pair.metric == primary]
+    notes = (*notes, *signs_notes(comparison.fold_signs, decisive), *warnings(comparison))
+    return replace(comparison, notes=notes)

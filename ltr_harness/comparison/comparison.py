@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.gained import Gained, gained
+from ltr_harness.comparison.over_time import FoldSigns, InTime, fold_signs, in_time, signs_sentence
 from ltr_harness.comparison.pairs import (
     Contrast,
     Entrant,
@@ -230,7 +231,7 @@ class Comparison:
     @cached_property
     def verdict(self) -> str:
         """One sentence: which model, by how much, how sure, at which metric and K, over how many queries."""
-        return _verdict_sentence(self)
+        return f"{_verdict_sentence(self)} {signs_sentence(self.fold_signs)}".rstrip()
 
     @cached_property
     def headline(self) -> Headline:
@@ -261,6 +262,17 @@ class Comparison:
         """
         ordered = [self.entrant(model) for model in self.ranking]
         return gained(ordered, self.primary, self.method, self.units)
+
+    @cached_property
+    def fold_signs(self) -> tuple[FoldSigns, ...]:
+        """In how many folds in time each model's difference has the sign of the whole, best model first."""
+        return fold_signs([*map(self.entrant, self.ranking)], self.entrant(self.baseline), self.primary)
+
+    @cached_property
+    def in_time(self) -> tuple[InTime, ...]:
+        """The primary metric and the difference by period and by fold in time, where the queries have a `day`."""
+        ordered = [*map(self.entrant, self.ranking)]
+        return in_time(ordered, self.entrant(self.baseline), self.primary, self.method, self.units)
 
     @property
     def table(self) -> pd.DataFrame:

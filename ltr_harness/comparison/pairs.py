@@ -30,6 +30,9 @@ Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "basel
 WEIGHT = "query_weight"
 """The query attribute that says how much a query counts in weighted means."""
 
+SMALLEST = 5
+"""Parts with fewer defined queries are counted and not compared: their interval would say nothing."""
+
 
 @lru_cache(maxsize=1024)
 def _bounds_of(metric: str) -> tuple[float, float]:

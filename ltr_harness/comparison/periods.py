@@ -22,7 +22,7 @@ def in_periods(
 
     Neighbouring periods that are alike at the metric are joined, unless the unit says how many.
     """
-    ordered, days = list(entrants), _days(entrants)
+    ordered, days = list(entrants), days_of_queries(entrants)
     if unit is None or days is None or (unit != DAY and any(unit in one.query_attributes for one in ordered)):
         return ordered, unit
     made = (period_for(days), None) if unit == PERIOD else period_in(unit)
@@ -34,7 +34,7 @@ def in_periods(
     if name == DAY:
         return ordered, name
     for at, one in enumerate(ordered):
-        own = _days([one])
+        own = days_of_queries([one])
         if own is not None:
             names, codes = np.unique(periods_of(own, period), return_inverse=True)
             block = blocks(np.arange(names.size), number)
@@ -59,7 +59,7 @@ def neighbours(entrants: Sequence[Entrant], unit: str, values: Floats, units: Co
         values: (n_queries, m), what is compared.
         units: (n_queries,), codes of the units.
     """
-    made, days = period_in(unit), _days(entrants)
+    made, days = period_in(unit), days_of_queries(entrants)
     if made is None or days is None:
         return "", ""
     period, number = made
@@ -88,7 +88,7 @@ def left_open(every: Contributions, left: Contributions, period: str, unit: str)
     return ""
 
 
-def _days(entrants: Sequence[Entrant]) -> Days | None:
+def days_of_queries(entrants: Sequence[Entrant]) -> Days | None:
     """The day of each query, of the first that knows it; None where none does, or a column of that name is no date."""
     for one in entrants:
         values = one.query_attributes.get(DAY)
@@ -96,7 +96,7 @@ def _days(entrants: Sequence[Entrant]) -> Days | None:
             continue
         try:
             days = values.astype("datetime64[D]")
-        except ValueError:
+        except (ValueError, TypeError):
             continue
         if not np.isnat(days).any():
             return np.asarray(days.astype(np.int64))

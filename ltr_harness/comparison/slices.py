@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ltr_harness.comparison.pairs import SMALLEST as SMALLEST
 from ltr_harness.comparison.pairs import Estimated, Verdict, differences_of
+from ltr_harness.comparison.periods import days_of_queries
 from ltr_harness.inspection.slices import query_slices
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
-from ltr_harness.time_folds import DAY, period_in
+from ltr_harness.time_folds import DAY
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.comparison import Comparison
-
-SMALLEST = 5
-"""Parts with fewer defined queries are counted and not compared: their interval would say nothing."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
     metric = metric or comparison.primary
     baseline = comparison.entrant(comparison.baseline)
     unit = comparison.method.unit
-    made_of = DAY if unit is not None and period_in(unit) else None
+    dated = DAY if days_of_queries([baseline]) is not None else None  # the course over time has them
     other_candidates = any(
         not np.array_equal(one.query_attributes.get("rows", ()), baseline.query_attributes.get("rows", ()))
         for one in comparison.entrants
@@ -56,7 +55,7 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
     facts = {
         name: values
         for name, values in baseline.query_attributes.items()
-        if name not in (unit, made_of)
+        if name not in (unit, dated)
         and not Headroom.is_column(name)
         and not (name == "rows" and other_candidates)
     }

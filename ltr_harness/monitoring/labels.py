@@ -18,7 +18,6 @@ from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, grades_by_rank
 from ltr_harness.monitoring.result import LabelTest, MonitorResult, Presentation, RankRow, table_of
 from ltr_harness.monitoring.summaries import mean_of_known
-from ltr_harness.monitoring.windows import TIME_AXIS
 from ltr_harness.relevance.grades import LABELLED, RELEVANT
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Table
@@ -220,7 +219,7 @@ def _share_chart(result: MonitorResult) -> Chart:
     about = [*charts.tooltip("window", share=".1%"), charts.quantitative("queries")]
     y = charts.quantitative("share", title=None, axis={"format": "%"}, scale={"domainMin": 0})
     mark = {"type": "line", "point": True, "color": charts.PALETTE[3]}
-    drawn = charts.wide(rows, 120, **charts.layer(mark, x=TIME_AXIS, y=y, tooltip=about))
+    drawn = charts.wide(rows, 120, **charts.layer(mark, x=charts.TIME_AXIS, y=y, tooltip=about))
     title = "Share of queries with a relevant document, by window"
     return Chart("labels", title, drawn, f"Between {min(shares):.1%} and {max(shares):.1%}.")
 

@@ -414,16 +414,6 @@ def _table(result: MonitorResult) -> Table:
     )
 
 
-TIME_AXIS = {
-    "field": "at",
-    "type": "temporal",
-    "scale": {"type": "utc"},
-    "title": None,
-    "axis": {"grid": False, "tickCount": 6},
-}
-"""The horizontal axis of charts over windows."""
-
-
 def timeline(result: MonitorResult) -> Chart:
     """The primary metric over time, with its baseline."""
     alerts = sum(status(w, result).text == "alert" for w in result.windows)
@@ -455,9 +445,9 @@ def _means_layers() -> list[dict[str, Any]]:
     line = {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6}
     point = {"type": "point", "filled": True, "size": 45}
     return [
-        charts.layer(line, x=TIME_AXIS, y=_y("mean")),
-        charts.layer({"type": "rule"}, x=TIME_AXIS, y=_y("low"), y2={"field": "high"}, color=colour),
-        charts.layer(point, x=TIME_AXIS, y=_y("mean"), color=colour, tooltip=about),
+        charts.layer(line, x=charts.TIME_AXIS, y=_y("mean")),
+        charts.layer({"type": "rule"}, x=charts.TIME_AXIS, y=_y("low"), y2={"field": "high"}, color=colour),
+        charts.layer(point, x=charts.TIME_AXIS, y=_y("mean"), color=colour, tooltip=about),
     ]
 
 

@@ -32,7 +32,7 @@ GROUPS = {
     Group("Result", "How do the models compare on every metric, and with each other?"): (
         "metrics", "cutoffs", "precision_recall", "paired", "pairs", "tuning", "sweep",
     ),
-    Group("Where", "On which queries do they differ?"): ("slices", "distribution", "queries"),
+    Group("Where", "On which queries do they differ?"): ("over_time", "slices", "distribution", "queries"),
     Group("Can I trust it?", "What else could explain the numbers, and what did they cost?"): (
         "failures", "cautions", "seeds", "ties", "conventions", "tools", "published", "data", "training", "features",
         "cost", "position_bias", "partial_feedback",

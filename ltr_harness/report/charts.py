@@ -54,10 +54,10 @@ FIT = {"type": "fit-x", "contains": "padding"}
 """`autosize` of a wide chart whose names stand beside its axis or points."""
 
 
-def fade(shown: float = 1.0) -> dict[str, Any]:
+def fade(shown: float = 1.0, rest: float = 0.1) -> dict[str, Any]:
     """Opacity of a mark: models that are not picked step back once some are."""
     test = "!length(picked) || indexof(picked, datum.model) >= 0"
-    return {"condition": {"test": test, "value": shown}, "value": 0.1}
+    return {"condition": {"test": test, "value": shown}, "value": rest}
 
 
 def model_colour(data: ReportData, names: Sequence[str]) -> dict[str, Any]:
@@ -154,6 +154,15 @@ def zoom(*channels: str) -> dict[str, Any]:
 
 
 ZOOM_X = zoom("x")
+
+TIME_AXIS = {
+    "field": "at",
+    "type": "temporal",
+    "scale": {"type": "utc"},
+    "title": None,
+    "axis": {"grid": False, "tickCount": 6},
+}
+"""The horizontal axis of charts over time; `at` is in milliseconds since 1970."""
 
 
 def intervals(

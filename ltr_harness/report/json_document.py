@@ -10,6 +10,7 @@ from pydantic_core import core_schema
 
 from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.comparison.gained import Gained
+from ltr_harness.comparison.over_time import FoldSigns, InTime
 from ltr_harness.comparison.pairs import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.report.data import ReportData
@@ -90,6 +91,10 @@ class Document(BaseModel):
     letters: dict[str, list[str]] = Field(
         description="Model to letters; models that share one do not differ at the primary metric."
     )
+    fold_signs: list[FoldSigns] = Field(
+        description="In how many folds in time a model's difference has the sign of the whole."
+    )
+    over_time: list[InTime] = Field(description="One model in a period or a fold in time.")
     slices: list[SliceResult] = Field(description="One model against the baseline on a part of the queries.")
     changed_queries: list[ChangedQuery] = Field(description="The largest gains and losses per query.")
     conventions: list[Convention] = Field(
@@ -132,6 +137,8 @@ def document(data: ReportData) -> dict[str, Any]:
         summaries=[data.summary(model, metric) for model in data.models for metric in data.metrics],
         gained=list(comparison.gained.values()),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
+        fold_signs=list(comparison.fold_signs),
+        over_time=list(comparison.in_time),
         slices=list(data.slices),
         changed_queries=[one for model in data.rivals for kind in changes(data, model) for one in kind],
         conventions=[

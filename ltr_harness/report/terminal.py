@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from ltr_harness.comparison.gained import limits, shares
+from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
@@ -119,7 +120,8 @@ def _print(data: ReportData, console: Console) -> None:
         )
     console.print(Text(_safe(queries_sentence(data))))
     gained = data.comparison.gained.values()
-    for line in (*limits(gained, data.primary), shares(gained)):
+    signs = signs_sentence(data.comparison.fold_signs)
+    for line in (*limits(gained, data.primary), shares(gained), signs):
         if line:
             console.print(Text(_safe(line)))
     for note in data.comparison.cautions:

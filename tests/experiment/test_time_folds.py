@@ -95,6 +95,11 @@ def test_a_run_is_pooled_over_folds_and_goes_by_period(ltr: Cli, tmp_path: Path)
     said = " ".join((out + err).split())
     assert re.search("tests and intervals go by (week: 40|2 weeks: 20|4 weeks: 10) of", said)
     assert "week: 40 are too few to show how much neighbouring weeks are alike" in said
+    sentence = "The sign of the difference agrees in 3 of 3 folds."
+    assert sentence in " ".join(out.split())
+    page = (tmp_path / "runs" / "walk" / "report" / "report.html").read_text()
+    assert sentence in page
+    assert 'id="table-folds"' in page
     again = ltr("compare", tmp_path / "runs" / "walk", "--unit", "month")
     assert "go by month: 9 of" in " ".join((again[1] + again[2]).split())
     assert "month: 9 units are few" in " ".join((again[1] + again[2]).split())

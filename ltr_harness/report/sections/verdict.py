@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.comparison.gained import limits
+from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.comparison.pairs import Paired
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.report import blocks
@@ -61,6 +62,8 @@ def section(data: ReportData) -> list[Block]:
         shown.append(Paragraph(failures_sentence(data), "warning"))
     shown.append(fixed_k_table(data))
     shown += [Paragraph(line) for line in limits(data.comparison.gained.values(), data.primary)]
+    if signs := signs_sentence(data.comparison.fold_signs):
+        shown.append(Paragraph(signs))
     if data.comparison.cautions:
         shown.append(blocks.Bullets(data.comparison.cautions))
     return [*shown, _method(data)]

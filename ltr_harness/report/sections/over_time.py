@@ -1,0 +1,159 @@
+"""Does it hold at all times, and in every fold?"""
+
+from typing import Any
+
+import numpy as np
+
+from ltr_harness.comparison.over_time import FOLD, InTime, sign, signs_notes
+from ltr_harness.comparison.pairs import SMALLEST
+from ltr_harness.report import charts, formats
+from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table, axis_of
+from ltr_harness.report.data import ReportData
+from ltr_harness.report.sections.verdict import near_models
+from ltr_harness.time_folds import period_in
+from ltr_harness.wording import none_if_undefined
+
+_CHARACTERS = 46  # of names beside each other in a legend on a narrow page
+
+
+def section(data: ReportData) -> list[Block]:
+    rows = data.comparison.in_time
+    periods = [row for row in rows if row.unit != FOLD and row.n]
+    folds = [row for row in rows if row.unit == FOLD]
+    if not periods:
+        return []
+    unit, by = periods[0].unit, data.comparison.method.unit
+    over = "queries" if by is None or period_in(by) else f"units of {by}"
+    about = (
+        f"A point is the mean of a {unit}, and the band its {data.confidence_label} interval over {over}, each by "
+        f"itself and from {SMALLEST} {over} on. The spread of the {unit}s shows how much the next one can differ."
+    )
+    blocks: list[Block] = [_heading(data), Paragraph(about), _chart(data, periods, folds, list(data.models))]
+    if names := near_models(data):
+        blocks.append(_chart(data, periods, folds, names, differences=True))
+    return [*blocks, _table(data, folds)] if folds and data.rivals else blocks
+
+
+def _heading(data: ReportData) -> Heading:
+    """The smallest share of folds whose sign agrees; it matters where a verdict has a note about that."""
+    signs = data.comparison.fold_signs
+    if not signs:
+        return Heading("Over time")
+    least = min(signs, key=lambda one: one.agreeing / one.folds)
+    models = "" if len(signs) == 1 else " for all" if least.agreeing == least.folds else f" for {least.model}"
+    notes = signs_notes(signs, [data.comparison.paired(name) for name in data.rivals])
+    return Heading("Over time", finding=f"the sign agrees in {least} folds{models}", matters=bool(notes))
+
+
+def _points(
+    periods: list[InTime], folds: list[InTime], name: str, *, differences: bool
+) -> list[dict[str, Any]]:
+    """A row for each period of a model in the middle of its days, and in each the begin of a fold while there are."""
+    own = [row for row in periods if row.model == name]
+    begins = sorted({_milliseconds(row.period) for row in folds})
+    begins = begins[:: max(1, -(-len(begins) // max(1, len(own))))]
+    points = []
+    for at, row in enumerate(own):
+        mean = (row.mean, row.ci_low, row.ci_high)
+        found = (row.difference, row.difference_ci_low, row.difference_ci_high) if differences else mean
+        point = dict(
+            zip(("value", "low", "high"), (none_if_undefined(round(one, 6)) for one in found), strict=True)
+        )
+        middle = (_milliseconds(row.first_day) + _milliseconds(row.last_day)) // 2
+        about = {"model": name, "period": row.period, "at": middle, "queries": row.n}
+        points.append({**about, **point, **({"fold": begins[at]} if at < len(begins) else {})})
+    return points
+
+
+def _milliseconds(day: str) -> int:
+    return int(np.datetime64(day, "ms").astype(np.int64))
+
+
+def _chart(
+    data: ReportData,
+    periods: list[InTime],
+    folds: list[InTime],
+    names: list[str],
+    *,
+    differences: bool = False,
+) -> Chart:
+    """Means of all models in one picture, or below it differences on the same axis, each of several in a panel."""
+    points = {name: _points(periods, folds, name, differences=differences) for name in names}
+    points = {name: own for name, own in points.items() if own}
+    rows = charts.placed([row for own in points.values() for row in own], list(points))
+    unit, form = periods[0].unit, "+.4f" if differences else ".4f"
+    title = f"{data.primary} by {unit}"
+    axis: dict[str, Any] = {"minExtent": 44, "tickCount": 5, **({"format": "+.3~f"} if differences else {})}
+    y = charts.quantitative("value", title=None, scale={"zero": False}, axis=axis)
+    colour = charts.model_colour(data, list(points))
+    if not differences:  # panels have the names above them
+        columns = max(1, _CHARACTERS // (5 + min(36, max(map(len, points)))))
+        colour |= {"field": "model", "title": None, "sort": charts.BY_PLACE}
+        colour["scale"] = {"range": colour["scale"]["range"]}
+        colour["legend"] = {"orient": "top", "columns": columns, "symbolOpacity": 1}
+    shared = {"x": charts.TIME_AXIS, "y": y, "color": colour}
+    about = [*charts.tooltip("model", "period", "queries"), *charts.tooltip(value=form, low=form, high=form)]
+    line, rule = {"type": "line", "strokeWidth": 1.6}, {"type": "rule", "strokeDash": [2, 3]}
+    band = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "opacity": charts.fade(0.16, 0.03)}
+    begins = charts.layer(rule, x={**charts.TIME_AXIS, "field": "fold"})
+    layers = [
+        {"transform": [{"filter": "isValid(datum.fold)"}], **begins},
+        charts.layer({"type": "area"}, **band),
+        charts.layer(line, **shared, opacity=charts.fade()),
+        charts.layer(
+            {"type": "point", "filled": True, "size": 16}, **shared, opacity=charts.fade(), tooltip=about
+        ),
+    ]
+    if differences:
+        title = f"Difference in {data.primary} to {data.baseline} by {unit}"
+        layers.insert(0, charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": 0}))
+    spec = charts.wide(rows, 150 if differences else 190, autosize=charts.FIT, layer=layers)
+    if differences and len(points) > 1:
+        spec = charts.small_multiples(list(points), rows, {"layer": layers}, each=44, own_y=True)
+        title += ", each model on a scale of its own"
+    words = []
+    for name, own in points.items():
+        low, high = (pick(own, key=lambda row: row["value"]) for pick in (min, max))
+        ends = (
+            f"{formats.value_text(row['value'], 'difference' if differences else 'metric')} in {row['period']}"
+            for row in (low, high)
+        )
+        above = (
+            f"above 0 in {sum(row['value'] > 0 for row in own):,} of {len(own):,}, " if differences else ""
+        )
+        words.append(f"{name}: {above}from {' to '.join(ends)}.")
+    return Chart(
+        name="difference_over_time" if differences else "over_time",
+        title=title + ("; folds begin at the dotted lines" if folds else ""),
+        spec=spec,
+        text=" ".join(words),
+    )
+
+
+def _table(data: ReportData, folds: list[InTime]) -> Table:
+    whole = {name: sign(data.comparison.paired(name).difference) for name in data.rivals}
+    close = near_models(data)
+    axis = axis_of(
+        end for row in folds if row.model in close for end in (row.difference_ci_low, row.difference_ci_high)
+    )
+    over = data.comparison.method.unit or "query"
+    return Table.of(
+        "folds",
+        f"The test parts of the folds in time at {data.primary}, against {data.baseline}.",
+        [row for name in data.rivals for row in folds if row.model == name],
+        {
+            Column("Model"): lambda row: data.model_name(row.model),
+            Column("Tested from", hint="First day with a query."): lambda row: row.first_day,
+            Column("to", hint="Last day with a query."): lambda row: row.last_day,
+            Column("Queries", "count", hint="With a value for both."): lambda row: row.n,
+            Column(f"Difference [{data.confidence_label} CI]", "difference", axis=axis): lambda row: Estimate(
+                row.difference, row.difference_ci_low, row.difference_ci_high
+            ),
+            Column("Sign", hint="Beside that over all folds."): lambda row: (
+                "agrees" if sign(row.difference) == whole[row.model] else "other"
+            ),
+        },
+        notes=(
+            f"Intervals go by {over} within a fold, each by itself: a fold picked after looking proves less.",
+        ),
+    )
