@@ -25,6 +25,7 @@ from ltr_harness.own_files import is_own_file
 from ltr_harness.readers.tables import column_for
 from ltr_harness.runs import record
 from ltr_harness.stored import validated
+from ltr_harness.time_folds import DAY, PERIOD, period_in
 from ltr_harness.wording import FORMULA
 
 if TYPE_CHECKING:
@@ -90,13 +91,13 @@ def from_table(
     if len(set(ids.tolist())) != ids.size:
         twice = frame[query][frame[query].duplicated()].iloc[0]
         raise DataError.at(name, f"query {str(twice)!r} has several rows", "one row per query")
+    of_days = unit is not None and (unit == PERIOD or period_in(unit) is not None)
+    units = [own for own in (unit, DAY if of_days else None) if own is not None and own in frame]
     columns = _Columns.of(
-        [column for column in frame.columns if column not in (query, unit)], name, convention
+        [column for column in frame.columns if column not in (query, *units)], name, convention
     )
     notes += columns.notes
-    attributes = [*(fact for fact in LABEL_FACTS if fact in frame), *columns.others]
-    if unit is not None and unit in frame and unit not in attributes:
-        attributes.append(unit)
+    attributes = dict.fromkeys([*(fact for fact in LABEL_FACTS if fact in frame), *columns.others, *units])
     values = {}
     for metric, column in columns.metrics.items():
         try:

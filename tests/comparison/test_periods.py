@@ -50,6 +50,7 @@ def test_neighbouring_weeks_that_are_alike_are_joined_and_the_note_says_so() -> 
         for note in found.notes
     )
     assert "4 weeks: 10 units are few: intervals and p-values hold approximately" in found.notes
+    assert not any("day" in note for note in found.notes)  # the column is no metric, and not ignored
     assert "sign-flip test by 4 weeks p" in found.verdict
     pair, plain = found.paired("new0"), of_days(280, 0.9, "1 week").paired("new0")
     assert pair.ci_high - pair.ci_low > 1.3 * (plain.ci_high - plain.ci_low)
