@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import json
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.comparison.periods import days_of_queries
 from ltr_harness.report import ReportData, build_report, write_report
-from ltr_harness.report.blocks import Paragraph, Table
+from ltr_harness.report.blocks import Paragraph, Table, plain
 from ltr_harness.report.charts import colour_of, file_spec, svg
 from ltr_harness.report.json_document import document, schema
 from ltr_harness.report.terminal import render
@@ -202,6 +203,25 @@ def test_the_section_is_open_where_the_note_is(changing: ReportData) -> None:
     steady = report_of(world({"new": [0.3, 0.2, 0.1], "old": [-0.1, -0.2, -0.3]}))
     assert heading(steady) == ("the sign agrees in 3 of 3 folds for all", False)
     assert heading(report_of(world({"new": [0.3, 0.2, 0.1]}))) == ("the sign agrees in 3 of 3 folds", False)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_bands_of_several_seeds_are_said_to_be_of_these_models(seeds: int) -> None:
+    days, rng = np.repeat(FOLDS, 10), np.random.default_rng(1)
+    models = [
+        dataclasses.replace(
+            entrant(name, [0.5] * 30, days),
+            values={"mrr": rng.uniform(0, 1, (seeds, 30))},
+            replicates=tuple("123"[:seeds]),
+            seeded=True,
+        )
+        for name in ("a", "b")
+    ]
+    (section,) = [
+        one for one in build_report(report_of(compare(*models))).sections if one.name == "over_time"
+    ]
+    said = [plain(block.text) for block in section.blocks if isinstance(block, Paragraph)]
+    assert ("of these trained models" in said[0]) == (seeds > 1)
 
 
 def test_table_and_charts_hold_the_numbers_of_the_json(changing: ReportData) -> None:

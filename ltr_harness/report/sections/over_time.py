@@ -27,6 +27,8 @@ def section(data: ReportData) -> list[Block]:
     about = (
         f"A point is the mean of a {unit}, and the band its {data.confidence_label} interval over {over}, each by "
         f"itself and from {SMALLEST} {over} on. The spread of the {unit}s shows how much the next one can differ."
+        + " Bands and intervals of folds are of these trained models; the verdict allows for other seeds."
+        * data.over_seeds
     )
     blocks: list[Block] = [_heading(data), Paragraph(about), _chart(data, periods, folds, list(data.models))]
     if names := near_models(data):
