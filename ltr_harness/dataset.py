@@ -92,12 +92,10 @@ class RankingDataset:
         sizes = groups.sum(judged, np.int64)
         learned = judgments.with_rows(rows, QueryGroups.from_counts(sizes, groups.ids))
         notes = list(self.notes)
-        if rows.size < self.n_rows:
-            left_out = count_of(self.n_rows - rows.size, "document")
-            notes.append(f"nothing is learned from {left_out} that nobody judged")
-        if not groups.with_rows.all():
-            left_out = count_of(int(np.count_nonzero(~groups.with_rows)), "query")
-            notes.append(f"nothing is learned from {left_out} without candidates")
+        if n := self.n_rows - rows.size:
+            notes.append(f"nothing is learned from {count_of(n, 'document')} that nobody judged")
+        if n := int(np.count_nonzero(~groups.with_rows)):
+            notes.append(f"nothing is learned from {count_of(n, 'query')} without candidates")
         kept = replace(
             self,
             features=self.features[rows],

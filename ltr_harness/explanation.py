@@ -101,14 +101,10 @@ def explain_mean(
     others = other_definitions(metric)
     theirs = {one.tool: others[one.tool] for one in presets if one.value is not None}
     # whatever breaks ties: the ids it may take are not needed to know which queries count
-    counts = {
-        tool: whole.seen_by(tool).n_defined(dataclasses.replace(one, ties="stable"))
-        for tool, one in theirs.items()
-    }
-    n_queries = judgments.groups.n_queries
-    return MeanExplanation(
-        metric, mean, n_queries, whole.n_defined(metric), presets, counts, _interval(metric, whole)
-    )
+    stable = {tool: dataclasses.replace(one, ties="stable") for tool, one in theirs.items()}
+    counts = {tool: whole.seen_by(tool).n_defined(one) for tool, one in stable.items()}
+    n_queries, n_defined = judgments.groups.n_queries, whole.n_defined(metric)
+    return MeanExplanation(metric, mean, n_queries, n_defined, presets, counts, _interval(metric, whole))
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,9 +292,8 @@ def _presets(metric: Metric, value: float, query: _Asked, effects: bool = False)
         if not _same(with_missed, other):
             by = f" ({other - with_missed:+.4f})" if effects and math.isfinite(other - with_missed) else ""
             reasons.append(f"it is given the candidates alone{by}")
-        values.append(
-            PresetValue(tool, str(theirs), other, "" if _same(value, other) else "; ".join(reasons))
-        )
+        said = "" if _same(value, other) else "; ".join(reasons)
+        values.append(PresetValue(tool, str(theirs), other, said))
     return values
 
 

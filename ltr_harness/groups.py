@@ -560,10 +560,9 @@ class Judgments:
             column[rows], column[others] = candidates, missing
             return column
 
-        ids = None
+        ids, subtopics = None, None
         if self.document_ids is not None and missed.document_ids is not None:
             ids = both(self.document_ids, missed.document_ids)
-        subtopics = None
         if self.subtopics is not None and missed.subtopics is not None:
             own, more = self.subtopics, missed.subtopics
             subtopics = Subtopics.of(

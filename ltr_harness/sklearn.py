@@ -221,9 +221,8 @@ def _of_fold(judgments: Judgments, queries: Any, labels: Any) -> tuple[Judgments
     own = judgments.take(np.array([number[query] for query in groups.ids.tolist()], dtype=np.int64))
     same = own.groups.sizes == groups.sizes
     if same.all():
-        same = ~groups.any(
-            own.labels.astype(np.float32) != as_column(labels, "labels")[order].astype(np.float32)
-        )
+        theirs = as_column(labels, "labels")[order].astype(np.float32)
+        same = ~groups.any(own.labels.astype(np.float32) != theirs)
     if not same.all():
         raise DataError(
             f"query {groups.name(int(np.argmin(same)))!r} has other rows or labels in the judgments than in the fold "

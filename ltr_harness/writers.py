@@ -61,10 +61,8 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
         labels = np.where(judgments.judged, labels, _UNJUDGED)
         said = f"documents that nobody judged have the label {_UNJUDGED}"
         notes.append(f"{said}: read it with the option unjudged={_UNJUDGED}")
-    if n_without := int(np.count_nonzero(~judgments.groups.with_rows)):
-        notes.append(
-            f"{count_of(n_without, 'query')} without documents to write {plural('is', n_without)} left out"
-        )
+    if n := int(np.count_nonzero(~judgments.groups.with_rows)):
+        notes.append(f"{count_of(n, 'query')} without documents to write {plural('is', n)} left out")
     with whole_files(path) as temporary:
         write = _write_svmlight if is_text else _write_table
         return notes + write(dataset, labels, path, temporary, form)
@@ -212,11 +210,8 @@ def _write_table(
 def subtopic_columns(dataset: RankingDataset) -> tuple[str, ...]:
     """The columns of a table that have the rows' grades by subtopic."""
     pairs = dataset.judgments.pool.subtopics
-    return (
-        ()
-        if pairs is None
-        else tuple(f"subtopic_{i}" for i in range(1, int(pairs.numbers.max(initial=0)) + 2))
-    )
+    n = 0 if pairs is None else int(pairs.numbers.max(initial=0)) + 1
+    return tuple(f"subtopic_{i + 1}" for i in range(n))
 
 
 def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Path) -> Any:

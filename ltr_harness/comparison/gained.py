@@ -51,24 +51,15 @@ def gained(
         if sample.freedom[0] >= FEWEST and method.test != "bounded":
             bounds = [(-means.random / (means.ceiling - means.random), 1.0)]
             (low,), (high,) = mean_intervals(sample, method, bounds)
-        found[entrant.name] = Gained(
-            **vars(means),
-            model=entrant.name,
-            share=float(sample.mean[0]),
-            ci_low=float(low),
-            ci_high=float(high),
-        )
+        share, low, high = float(sample.mean[0]), float(low), float(high)
+        found[entrant.name] = Gained(**vars(means), model=entrant.name, share=share, ci_low=low, ci_high=high)
     return found
 
 
 def limits(gained: Iterable[Gained], metric: str) -> list[str]:
     """Random order, ceiling and what retrieval costs: one line for all, or one a model where candidates differ."""
-    models: dict[str, list[str]] = {}
-    for one in gained:
-        models.setdefault(str(one), []).append(one.model)
-    if len(models) <= 1:
-        return [f"{metric}: {line}." for line in models]
-    return [f"{', '.join(names)}: {line}." for line, names in models.items()]
+    models = _by_line((one.model, str(one)) for one in gained)
+    return [f"{metric if len(models) == 1 else names}: {line}." for line, names in models.items()]
 
 
 def shares(gained: Iterable[Gained]) -> str:
@@ -83,10 +74,14 @@ def shares(gained: Iterable[Gained]) -> str:
 
 def little_to_gain(entrants: Sequence[Entrant], metric: str) -> list[str]:
     """Models whose candidates leave order little to decide."""
-    models: dict[str, list[str]] = {}
-    for entrant in entrants:
-        one = Headroom.of_columns(metric, entrant.query_attributes)
-        models.setdefault("" if one is None else one.little_to_gain(metric), []).append(entrant.name)
-    if len(models) == 1:
-        return [line for line in models if line]
-    return [f"{', '.join(names)}: {line}" for line, names in models.items() if line]
+    found = [(one.name, Headroom.of_columns(metric, one.query_attributes)) for one in entrants]
+    models = _by_line((name, "" if one is None else one.little_to_gain(metric)) for name, one in found)
+    return [line if len(models) == 1 else f"{names}: {line}" for line, names in models.items() if line]
+
+
+def _by_line(said: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Each line to the models of which it is said."""
+    lines: dict[str, str] = {}
+    for model, line in said:
+        lines[line] = f"{lines[line]}, {model}" if line in lines else model
+    return lines

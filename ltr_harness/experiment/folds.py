@@ -243,12 +243,9 @@ class FoldReader:
             )
 
         digests = [self._cache.digest(path) for path in judgment_files(files.judgments, data.root)]
-        options = [
-            json.dumps([judgments.columns, judgments.several]),
-            data.reader.model_dump_json(),
-            data.no_candidates,
-        ]
-        recipe = ["judgments", *files.judgments, *digests, *options, fingerprint_arrays(elsewhere)]
+        options = [json.dumps([judgments.columns, judgments.several]), data.reader.model_dump_json()]
+        others = [data.no_candidates, fingerprint_arrays(elsewhere)]
+        recipe = ["judgments", *files.judgments, *digests, *options, *others]
         key = (files, recipe[-1])
         if key not in self._joined:
             self._joined[key] = self._cache.derived(rows, recipe, joined)
@@ -337,10 +334,8 @@ def _attribute(dataset: RankingDataset, name: str | None, *, missing: bool = Fal
     if absent.any() and not missing:
         n = int(absent.sum())
         found = f"{count_of(n, 'query')} without candidates {plural('has', n)} no {name}"
-        expected = f"the column {name!r} in the judgments"
-        raise DataError(
-            Problem(dataset.source, found, expected, "or `no_candidates: skip`, which leaves them out")
-        )
+        cure = "or `no_candidates: skip`, which leaves them out"
+        raise DataError.at(dataset.source, found, f"the column {name!r} in the judgments", cure)
     return values
 
 

@@ -71,10 +71,8 @@ def agreement(dataset: RankingDataset) -> tuple[Agreement, ...]:
 
     def of(part: QuerySlice) -> Agreement:
         some = again & part.queries[several.queries]
-        found = alphas(which[some], several.grades[some])
-        equal, ordinal, nominal = map(none_if_undefined, found)
-        n_documents = int(np.unique(which[some]).size)
-        return Agreement(part.attribute, part.label, n_documents, int(some.sum()), equal, ordinal, nominal)
+        found = map(none_if_undefined, alphas(which[some], several.grades[some]))
+        return Agreement(part.attribute, part.label, np.unique(which[some]).size, int(some.sum()), *found)
 
     return tuple(map(of, [everything, *query_slices(dataset.query_attributes)]))
 
@@ -86,13 +84,13 @@ def agreement_lines(found: Sequence[Agreement]) -> list[str]:
     whole, *parts = found
     if whole.equal is None:
         return ["agreement: no document has several judgments"]
-    alpha = "Krippendorff's alpha is undefined, because all grades are equal"
+    alpha = "is undefined, because all grades are equal"
     if whole.ordinal is not None:
-        alpha = (
-            f"Krippendorff's alpha {four_decimals(whole.ordinal)} (nominal {four_decimals(whole.nominal)})"
-        )
+        alpha = f"{four_decimals(whole.ordinal)} (nominal {four_decimals(whole.nominal)})"
     judged = f"{count_of(whole.n_documents, 'document')} with {whole.n_judgments:,} judgments"
-    lines = [f"agreement on {judged}: {whole.equal:.1%} of the pairs have equal grades; {alpha}"]
+    lines = [
+        f"agreement on {judged}: {whole.equal:.1%} of the pairs have equal grades; Krippendorff's alpha {alpha}"
+    ]
     for attribute in dict.fromkeys(part.attribute for part in parts):
         own = [f"{part.label} {four_decimals(part.ordinal)}" for part in parts if part.attribute == attribute]
         lines.append(f"alpha by {attribute}: {', '.join(own)}")

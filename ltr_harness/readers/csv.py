@@ -135,8 +135,7 @@ class Delimited(OpenedTable):
         nothing = scalar(None, string())
         for at, name in enumerate(numbers):
             table = table.set_column(at, name, compute.if_else(array(rows), table[name], nothing))
-        if bad := self._bad_cells(table, numbers):
-            raise DataError(bad)
+        DataError.refuse(self._bad_cells(table, numbers))
         try:
             for at, name in enumerate(numbers):
                 empty = compute.is_in(table[name], value_set=array([*_NULLS, ""]))

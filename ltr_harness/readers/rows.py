@@ -101,9 +101,8 @@ def assembled(
         file_rows = np.flatnonzero(retrieved) if order is None else order[retrieved]
         positions = None if positions is None else positions[retrieved]
     if order is not None:
-        features = features[
-            order if retrieved is None else np.cumsum(rows.values["retrieved"])[file_rows] - 1
-        ]
+        at = order if retrieved is None else np.cumsum(rows.values["retrieved"])[file_rows] - 1
+        features = features[at]
     return RankingDataset(
         features,
         judgments,
@@ -280,8 +279,7 @@ def _query_weights(
             row = int(absent[0])
             found = f"query {groups.name(groups.query_of(row))!r} has no candidate, and this missed document no weight"
             raise DataError.at(place(row), found, "a weight >= 0")
-        weights, sizes = weights[counts], groups.sum(counts, np.int64)
-        groups = QueryGroups(np.concatenate(([0], np.cumsum(sizes))), groups.ids)
+        weights, groups = weights[counts], QueryGroups.from_counts(groups.sum(counts, np.int64), groups.ids)
     lowest = groups.min(weights)
     # exactly their value where all are equal, which a rounded sum would miss
     means: NDArray[np.float64] = np.where(
@@ -402,8 +400,7 @@ def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
         cure = "models that only have scores are compared by `ltr-harness compare SCORES --data FILE`"
         expected = "a numeric column, or index:value"
         problems = [Problem(_place("train", train), f"has no feature{ignored}", expected, cure)]
-    if problems:
-        raise DataError(problems)
+    DataError.refuse(problems)
 
 
 def _misfits(split: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:

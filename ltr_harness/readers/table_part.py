@@ -165,7 +165,7 @@ class TableColumns:
             else:
                 self.n_beyond += within_float32(self.features[:, j], options.beyond_float32)
         if weight:
-            self.values["weights"] = self._grades(columns, weight, "a weight >= 0", missed_too=False)
+            self.values["weights"] = self._grades(columns, weight, "a weight >= 0", missed=False)
         if position:
             self.values["positions"] = self._positions(columns, position)
         if document:
@@ -310,17 +310,11 @@ class TableColumns:
         return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=np.str_)
 
     def _grades(
-        self,
-        columns: Columns,
-        name: str,
-        expected: str,
-        besides: float | None = None,
-        *,
-        missed_too: bool = True,
+        self, columns: Columns, name: str, expected: str, besides: float | None = None, missed: bool = True
     ) -> NDArray[np.float64]:
         values = columns.numbers(name)
         good = np.isfinite(values) & (values >= 0)
-        if not missed_too:
+        if not missed:
             good |= self._dispensable(values)
         self._report(~(good if besides is None else good | (values == besides)), name, columns, expected)
         return values

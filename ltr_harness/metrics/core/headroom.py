@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -41,9 +42,8 @@ class Limits:
 
     def __str__(self) -> str:
         said = f"random order {four_decimals(self.random)}, ceiling {four_decimals(self.ceiling)}"
-        if np.isnan(self.out_of_reach):
-            return said
-        return f"{said}, retrieval leaves {four_decimals(self.out_of_reach)} out of reach"
+        lost = "" if np.isnan(self.out_of_reach) else four_decimals(self.out_of_reach)
+        return f"{said}, retrieval leaves {lost} out of reach" if lost else said
 
 
 _COLUMNS = (": random order", ": ceiling", ": all retrieved")
@@ -86,44 +86,27 @@ class Headroom:
         if not defined.any():
             return None
         own = None if weights is None else weights[defined]
-        parts = (self.random, self.ceiling, self.complete)
-        random, ceiling, complete = (float(np.average(part[defined], weights=own)) for part in parts)
+        means = (float(np.average(part[defined], weights=own)) for part in vars(self).values())
+        random, ceiling, complete = means
         return Limits(random, ceiling, complete - ceiling)
 
     def columns(self, metric: str) -> dict[str, NDArray[np.float64]]:
-        """The values as columns of a table of queries, by name.
-
-        Args:
-            metric: its canonical name.
-        """
-        values = (self.random, self.ceiling, self.complete)
-        return {metric + end: column for end, column in zip(_COLUMNS, values, strict=True)}
+        """The values as columns of a table of queries, by name."""
+        return {metric + end: column for end, column in zip(_COLUMNS, vars(self).values(), strict=True)}
 
     @classmethod
     def of_columns(cls, metric: str, columns: Mapping[str, NDArray[Any]]) -> Headroom | None:
-        """What `columns` made; None where the table lacks them.
-
-        Args:
-            metric: its canonical name.
-            columns: of the table, by name.
-        """
+        """What `columns` made; None where the table lacks them."""
         found = [columns[metric + end] for end in _COLUMNS if metric + end in columns]
         return cls(*found) if len(found) == len(_COLUMNS) else None
 
     @staticmethod
     def is_column(name: str) -> bool:
-        """Whether a column of a table of queries is one of these, and no fact to cut the queries by.
-
-        Args:
-            name: of the column.
-        """
+        """Whether a column of a table of queries is one of these, and no fact to cut the queries by."""
         return name.endswith(_COLUMNS)
 
     def little_to_gain(self, metric: str) -> str:
         """A sentence where order has little to decide, "" where it has much.
-
-        Args:
-            metric: how it is called.
 
         Example:
             >>> print(Headroom(np.array([0.9, 1.0]), np.ones(2), np.ones(2)).little_to_gain("ndcg@10"))
@@ -170,10 +153,9 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
         return None
     known = _known.setdefault(judgments, {})
     if metric not in known:
-        try:
+        known[metric] = None
+        with suppress(MetricError):
             known[metric] = _computed(metric, judgments)
-        except MetricError:
-            known[metric] = None
     return known[metric]
 
 
@@ -186,9 +168,9 @@ def _computed(metric: Metric, judgments: Judgments) -> Headroom:
     ceiling = values("stable", judgments, judgments.labels)
     complete = np.full_like(ceiling, np.nan)
     if judgments.missed is not None:
-        complete = values("stable", judgments.pool, judgments.pool.labels)
-        if (complete < ceiling - _ROUNDING).any():  # by this metric a longer list can be worse
-            complete = np.full_like(ceiling, np.nan)
+        longer = values("stable", judgments.pool, judgments.pool.labels)
+        if not (longer < ceiling - _ROUNDING).any():  # by some metrics a longer list can be worse
+            complete = longer
     return Headroom(random, ceiling, complete)
 
 
