@@ -125,7 +125,7 @@ def expected_gain(error: float, n_models: int) -> float:
 
     Example:
         >>> round(expected_gain(0.004, 37), 4)
-        0.0061
+        0.006
     """
     grid = np.linspace(-9.0, 9.0, 4000)
     largest = ndtr(grid) ** n_models
