@@ -100,17 +100,22 @@ class FoldReader:
         config = self._data.folds
         if not isinstance(config, TimeFoldsConfig) or self._data.files is None:
             return []
+        return config.rule.divide(self._file_set(self._data.files).dataset.groups, self._days)
+
+    @cached_property
+    def _days(self) -> NDArray[np.int64]:
+        """The day of each query that folds in time divide."""
+        config = self._data.folds
+        assert isinstance(config, TimeFoldsConfig)
+        assert self._data.files is not None
         dataset = self._file_set(self._data.files).dataset
-        return config.rule.divide(dataset.groups, self._days(dataset, config))
+        times = _attribute(dataset, config.by_time)
+        assert times is not None
+        return days_of(times, config.by_time, config.time_zone, dataset.groups)
 
     def boundaries(self) -> list[str]:
         """A line for each fold in time: from when to when its parts are."""
         return [f"fold {fold.name}: {fold}" for fold in self.time_folds]
-
-    def _days(self, dataset: RankingDataset, config: TimeFoldsConfig) -> NDArray[np.int64]:
-        times = _attribute(dataset, config.by_time)
-        assert times is not None
-        return days_of(times, config.by_time, config.time_zone, dataset.groups)
 
     def read(self, name: str) -> Fold:
         """One fold; DataError where a file or its content is wrong, a label above `max_grade`, or splits do not fit."""
@@ -180,24 +185,29 @@ class FoldReader:
     ) -> tuple[dict[str, CachedSet], dict[str, _Files]]:
         """The parts of a fold in time, whose queries know their day; of all rows, those of the newest window."""
         assert self._data.files is not None
-        days = self._days(whole.dataset, config)
+        files = self._files(self._data.files)
         if self._undivided:
-            newest = config.rule.newest(days)
-            parts = {"train": self._taken(whole, newest) if newest.size < days.size else whole}
-            return parts, {"train": self._files(self._data.files)}
+            newest = config.rule.newest(self._days)
+            return {"train": self._taken(whole, newest) if newest.size < self._days.size else whole}, {
+                "train": files
+            }
         if DAY in whole.dataset.query_attributes and config.by_time != DAY:
             found = f"an attribute is called {DAY!r}, as the one that folds in time make of {config.by_time}"
             raise DataError.at("data.attributes", found, cure="rename the column")
-        own = {**whole.dataset.query_attributes, DAY: days.astype("datetime64[D]").astype(np.str_)}
-        recipe = [DAY, config.time_zone, config.by_time]
-        whole = self._cache.derived(whole, recipe, partial(replace, whole.dataset, query_attributes=own))
-        fold = self.time_folds[self.names().index(name)]
-        parts = {
-            side: self._taken(whole, part.queries, f"{whole.dataset.source}, {part}")
-            for side, part in fold.parts.items()
-            if part.queries is not None
-        }
-        return parts, dict.fromkeys(parts, self._files(self._data.files))
+        dates = self._days.astype("datetime64[D]").astype(np.str_)
+
+        def dated(queries: NDArray[np.int64], source: str) -> RankingDataset:
+            part = whole.dataset.take(queries, source)
+            return replace(part, query_attributes={**part.query_attributes, DAY: dates[queries]})
+
+        fold = next(fold for fold in self.time_folds if fold.name == name)
+        parts = {}
+        for side, part in fold.parts.items():
+            assert part.queries is not None
+            source = f"{whole.dataset.source}, {part}"
+            recipe = ["take", fingerprint_arrays(part.queries), source, DAY, config.time_zone, config.by_time]
+            parts[side] = self._cache.derived(whole, recipe, partial(dated, part.queries, source))
+        return parts, dict.fromkeys(parts, files)
 
     def _files(self, rows: tuple[str, ...], side: str = "train") -> _Files:
         judgments = self._data.judgments
