@@ -122,7 +122,7 @@ class Evaluation:
         """Digest of the relevant documents, candidates or not; "" where nobody said which were candidates."""
         from ltr_harness.dataset import fingerprint_truth
 
-        return fingerprint_truth(self._candidates)
+        return fingerprint_truth(self._split(self.judgments))
 
     def headroom(self, metric: str | Metric | None = None) -> Headroom | None:
         """What a random order of the candidates has, and the best one, query by query.
@@ -156,9 +156,18 @@ class Evaluation:
 
     @cached_property
     def _candidates(self) -> Judgments:
+        """Without ids where they would be made anew: for a million rows that takes as long as their metrics."""
+        own = self.judgments
+        if self._retrieved is None:
+            return own
+        return self._split(
+            Judgments(own.labels, own.groups, own.query_weights, judged=own.judged, missed=own.missed)
+        )
+
+    def _split(self, judgments: Judgments) -> Judgments:
         """Documents that the ranking lists, and those that it missed."""
         listed = None if self._retrieved is None else np.asarray(self._retrieved)
-        return self.judgments if listed is None or not listed.any() else self.judgments.with_missed(listed)
+        return judgments if listed is None or not listed.any() else judgments.with_missed(listed)
 
     @cached_property
     def notes(self) -> tuple[str, ...]:

@@ -168,7 +168,8 @@ def _computed(metric: Metric, judgments: Judgments) -> Headroom:
     ceiling = values("stable", judgments, judgments.labels)
     complete = np.full_like(ceiling, np.nan)
     if judgments.missed is not None:
-        longer = values("stable", judgments.pool, judgments.pool.labels)
+        pool = judgments.pool
+        longer = values("stable", pool, pool.labels) if judgments.missed.queries.size else ceiling
         if not (longer < ceiling - _ROUNDING).any():  # by some metrics a longer list can be worse
             complete = longer
     return Headroom(random, ceiling, complete)
