@@ -209,6 +209,7 @@ def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
         "judged": judgments.judged,
         "positions": dataset.positions,
         "file_rows": dataset.file_rows,
+        "row_weights": dataset.row_weights,
         **{f"subtopic_{name}": getattr(judgments.subtopics, name, None) for name in _PAIRS},
         **{f"missed_{name}": getattr(missed, name, None) for name in _MISSED},
         **{f"several_{name}": getattr(dataset.several, name, None) for name in _SEVERAL},
@@ -269,6 +270,7 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         facts["columns"],
         {name: tuple(texts) for name, texts in facts["categories"].items()},
         Several(*(columns[f"several_{name}"] for name in _SEVERAL)) if "several_queries" in columns else None,
+        columns.get("row_weights"),
     )
 
 

@@ -35,6 +35,8 @@ class RankingDataset:
             columns have no names.
         categories: name of each categorical feature that was text to its texts; the features hold places in them.
         several: the judgments that labels were made of, where documents have several; else None.
+        row_weights: float64 (n_rows,), finite and >= 0, where weights differ within a query, whose own weight is then
+            their mean; else None.
     """
 
     features: NDArray[np.float32]
@@ -49,6 +51,7 @@ class RankingDataset:
     columns: Mapping[str, str] = field(default_factory=dict)
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     several: Several | None = None
+    row_weights: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
         size = f"{count_of(self.n_queries, 'query')}, {count_of(self.n_rows, 'row')}"
@@ -79,6 +82,17 @@ class RankingDataset:
         """int64 (n_rows,): ``labels[file_order]`` are the labels in the order of the files; None where `labels` are."""
         return None if self.file_rows is None else np.argsort(self.file_rows, kind="stable")
 
+    def weights_of_rows(self) -> NDArray[np.float64] | None:
+        """What each training row counts: its own weight, else its query's.
+
+        Returns:
+            float64 (n_rows,); None where neither rows nor queries have weights.
+        """
+        of_queries = self.judgments.query_weights
+        if self.row_weights is not None or of_queries is None:
+            return self.row_weights
+        return np.repeat(of_queries, self.groups.sizes)
+
     def learnable(self) -> RankingDataset:
         """The judged documents of queries with candidates: unjudged ones are nothing to learn from."""
         judgments, groups = self.judgments, self.groups
@@ -103,6 +117,7 @@ class RankingDataset:
             positions=None if self.positions is None else self.positions[rows],
             notes=tuple(notes),
             file_rows=rows if self.file_rows is None else self.file_rows[rows],
+            row_weights=None if self.row_weights is None else self.row_weights[rows],
         )
         return kept.take(np.flatnonzero(sizes))
 
@@ -126,6 +141,7 @@ class RankingDataset:
             source=self.source if source is None else source,
             file_rows=None if self.file_rows is None else self.file_rows[rows],
             several=None if self.several is None else self.several.take(queries),
+            row_weights=None if self.row_weights is None else self.row_weights[rows],
         )
 
 
@@ -212,7 +228,7 @@ def fingerprint_truth(judgments: Judgments) -> str:
 
 
 def fingerprint_dataset(dataset: RankingDataset) -> str:
-    """Digest of a whole split: judgments, features, their names and categories, positions, document ids."""
+    """Digest of a whole split: judgments, features, their names and categories, positions, document ids, weights."""
     documents = dataset.judgments.document_ids
     header = fingerprint_arrays(
         np.array(dataset.feature_names, dtype=object),
@@ -222,6 +238,8 @@ def fingerprint_dataset(dataset: RankingDataset) -> str:
     joined = header + fingerprint_judgments(dataset.judgments) + fingerprint_arrays(dataset.features)
     for name, texts in dataset.categories.items():  # nothing without them: older data keep their digests
         joined += fingerprint_arrays(np.array([name, *texts], dtype=object))
+    if dataset.row_weights is not None:
+        joined += fingerprint_arrays(dataset.row_weights)
     return hashlib.sha256(joined.encode("ascii")).hexdigest()
 
 

@@ -113,7 +113,7 @@ def _write_svmlight(
         if documents is not None:
             _refuse(path, "document id", map(str, documents.tolist()), comment=True)
         left_out |= {"positions": dataset.positions is not None}
-        left_out |= {"query weights": dataset.judgments.query_weights is not None}
+        left_out |= {"weights": dataset.judgments.query_weights is not None}
     else:
         left_out |= {"query ids": True, "document ids": documents is not None}
         _companions(dataset, path, temporary)
@@ -145,8 +145,8 @@ def _companions(dataset: RankingDataset, path: Path, temporary: Temporary) -> No
 
     sizes = dataset.groups.sizes
     lines(".query", sizes[sizes > 0].tolist())
-    if dataset.judgments.query_weights is not None:
-        lines(".weight", np.repeat(dataset.judgments.query_weights, sizes).tolist())
+    if (weights := dataset.weights_of_rows()) is not None:
+        lines(".weight", weights.tolist())
     if dataset.positions is not None:
         lines(".position", dataset.positions.tolist())
 
@@ -234,7 +234,10 @@ def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Pat
         ("label", labels.astype(np.int64) if whole else labels),
     ]
     if judgments.query_weights is not None:
-        columns.append(("weight", np.repeat(judgments.query_weights, sizes)))
+        weights = np.repeat(judgments.query_weights, sizes)
+        if dataset.row_weights is not None:
+            weights[rows] = dataset.row_weights
+        columns.append(("weight", weights))
     if dataset.positions is not None:
         columns.append(("position", of_candidates(dataset.positions)))
     if judgments.document_ids is not None:

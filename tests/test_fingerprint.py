@@ -96,6 +96,8 @@ def test_every_part_of_a_dataset_counts() -> None:
         dataset(features=base.features + 1),
         dataset(feature_names=("1", "3")),
         dataset(positions=np.array([1, 2, 1], dtype=np.int32)),
+        dataset(row_weights=np.array([0.5, 1.5, 2])),
+        dataset(row_weights=np.array([1.5, 0.5, 2])),
         dataset(judgments=Judgments.checked(labels, groups)),
         dataset(
             judgments=replace(base.judgments, judged=np.array([True, True, False])),

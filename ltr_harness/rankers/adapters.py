@@ -342,6 +342,7 @@ def by_position(train: RankingDataset) -> RankingDataset:
             missed=judgments.missed,
         ),
         positions=train.positions[order],
+        row_weights=None if train.row_weights is None else train.row_weights[order],
     )
 
 

@@ -82,12 +82,13 @@ def assembled(
             raise DataError.at(source, found, "1 in the rows of candidates")
         if "document_ids" in values:
             _refuse_missed_again(values["document_ids"], groups, retrieved, place)
+    if "weights" in values and not values["weights"].any():
+        raise DataError.at(source, "all weights are 0", "at least one above 0")
+    weights, row_weights, weight_notes = _weights(values.get("weights"), groups, retrieved, place)
     judgments = Judgments.checked(
         values["labels"],
         groups,
-        query_weights=_query_weights(values["weights"], groups, retrieved, place)
-        if "weights" in values
-        else None,
+        query_weights=weights,
         document_ids=values.get("document_ids"),
         judged=values.get("judged"),
         subtopics=pairs if pairs is None or order is None else pairs.take(order),
@@ -111,10 +112,11 @@ def assembled(
         attributes,
         source,
         rows.sparse,
-        rows.notes + notes + _missed_notes(judgments, groups),
+        rows.notes + notes + weight_notes + _missed_notes(judgments, groups),
         file_rows,
         columns or {},
         rows.categories,
+        row_weights=row_weights,
     )
 
 
@@ -265,27 +267,38 @@ def _refuse_missed_again(
         raise DataError.at(place(row), found, "one row for each document of a query")
 
 
-def _query_weights(
-    weights: NDArray[np.float64],
+def _weights(
+    weights: NDArray[np.float64] | None,
     groups: QueryGroups,
     retrieved: NDArray[np.bool_] | None,
     place: Callable[[int], str],
-) -> NDArray[np.float64]:
-    """Mean of each query's candidates, of its missed documents where it has none."""
-    if retrieved is not None:
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, tuple[str, ...]]:
+    """Weights of queries, the mean of their rows', and of rows where they differ within a query, with a note."""
+    if weights is None:
+        return None, None, ()
+    rows, candidates = weights, groups
+    if retrieved is not None:  # of a query without candidates, the mean of its missed documents
         counts = retrieved | ~np.repeat(groups.any(retrieved), groups.sizes)
         absent = np.flatnonzero(counts & np.isnan(weights))
         if absent.size:
             row = int(absent[0])
             found = f"query {groups.name(groups.query_of(row))!r} has no candidate, and this missed document no weight"
             raise DataError.at(place(row), found, "a weight >= 0")
+        rows, candidates = (
+            weights[retrieved],
+            QueryGroups.from_counts(groups.sum(retrieved, np.int64), groups.ids),
+        )
         weights, groups = weights[counts], QueryGroups.from_counts(groups.sum(counts, np.int64), groups.ids)
     lowest = groups.min(weights)
     # exactly their value where all are equal, which a rounded sum would miss
     means: NDArray[np.float64] = np.where(
         lowest == groups.max(weights), lowest, groups.sum(weights) / groups.sizes
     )
-    return means
+    n = int(np.count_nonzero(candidates.min(rows) < candidates.max(rows)))
+    if not n:
+        return means, None, ()
+    note = f"weights differ within {n:,} of {count_of(groups.n_queries, 'query')}, which count their mean in metrics"
+    return means, rows, (note,)
 
 
 def _missed_notes(judgments: Judgments, everything: QueryGroups) -> tuple[str, ...]:

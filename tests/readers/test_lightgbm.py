@@ -62,10 +62,12 @@ def test_sizes_weights_and_positions(tmp_path: Path) -> None:
     assert data.features.tolist() == [[0.5, 0], [0, 1], [0.25, 0]]
     assert data.judgments.query_weights is not None
     assert data.judgments.query_weights.tolist() == [(1 + 2) / 2, 4]
+    assert data.row_weights is not None
+    assert data.row_weights.tolist() == [1, 2, 4]
     assert data.positions is not None
     assert data.positions.tolist() == [3, 1, 2]
     assert data.sparse
-    assert data.notes == ()
+    assert data.notes == ("weights differ within 1 of 2 queries, which count their mean in metrics",)
 
 
 @pytest.mark.parametrize(

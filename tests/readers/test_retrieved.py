@@ -520,7 +520,7 @@ def test_writing_says_what_has_no_place(tmp_path: Path) -> None:
     data = read(tmp_path, features=("bm25",), categorical=())
     notes = write_dataset(data, tmp_path / "b.txt")
     assert notes[0] == "1 query without documents to write is left out"
-    assert "attributes, missed documents, subtopics, positions, query weights have no place" in notes[-1]
+    assert "attributes, missed documents, subtopics, positions, weights have no place" in notes[-1]
     assert Letor().read(["b.txt"], tmp_path).groups.ids.tolist() == [7, 9]
     notes = write_dataset(data, tmp_path / "b", "lightgbm")
     assert "missed documents" in notes[-1]

@@ -65,9 +65,11 @@ def check_the_example(data: RankingDataset) -> None:
     assert data.positions.tolist() == [1, 2, 1]
     assert data.judgments.query_weights is not None
     assert data.judgments.query_weights.tolist() == [(1 + 3) / 2, 2]
+    assert data.row_weights is not None
+    assert data.row_weights.tolist() == [1, 3, 2]
     assert data.query_attributes["device"].tolist() == ["mobile", "desktop"]
     assert not data.sparse
-    assert data.notes == ()
+    assert data.notes == ("weights differ within 1 of 2 queries, which count their mean in metrics",)
 
 
 def test_csv(tmp_path: Path) -> None:

@@ -286,6 +286,8 @@ def test_weights_of_rows_as_xgboost_has_them(tmp_path: Path) -> None:
     assert data.labels.tolist() == [1, 0, 2]
     assert data.judgments.query_weights is not None
     assert data.judgments.query_weights.tolist() == [(2 + 4) / 2, 0.5]
+    assert data.row_weights is not None
+    assert data.row_weights.tolist() == [2, 4, 0.5]
     (tmp_path / "a.txt").write_text(
         "1:1.00000005960464477539062500 qid:1 1:1\n"
     )  # Python decides its last bit

@@ -55,13 +55,14 @@ def datasets(draw: st.DrawFn) -> RankingDataset:
     retrieved, documents = draw(column(st.booleans()).filter(lambda flags: flags is None or any(flags))), None
     if draw(st.booleans()):  # a missed document comes once in its query
         documents = draw(st.lists(ids, min_size=n_rows, max_size=n_rows, unique=retrieved is not None))
-    weights = draw(st.none() | st.lists(st.floats(0.1, 10), min_size=len(sizes), max_size=len(sizes)))
+    of_queries = st.lists(st.floats(0.1, 10), min_size=len(sizes), max_size=len(sizes))
+    weights = draw(column(st.floats(0.1, 10)) | of_queries.map(lambda each: np.repeat(each, sizes)))
     return from_arrays(
         draw(rows),
         draw(st.lists(grades, min_size=n_rows, max_size=n_rows)),
         query_ids=np.repeat(names, sizes),
         feature_names=[f"f{j}" for j in range(n_features)] if draw(st.booleans()) else None,
-        weights=None if weights is None else np.repeat(weights, sizes),
+        weights=weights,
         positions=draw(column(st.integers(0, 2**31 - 1))),
         document_ids=documents,
         retrieved=retrieved,
@@ -96,6 +97,7 @@ def what_the_format_holds(dataset: RankingDataset, kind: type) -> RankingDataset
     names = tuple(str(first + j) for j in range(dataset.n_features))
     if kind is Letor:
         judgments, positions = replace(judgments, query_weights=None), None
+        dataset = replace(dataset, row_weights=None)
     else:
         groups = replace(dataset.groups, ids=np.arange(dataset.n_queries))
         judgments, positions = replace(judgments, document_ids=None, groups=groups), dataset.positions
@@ -153,7 +155,7 @@ def test_what_has_no_place_is_said(tmp_path: Path) -> None:
     )
     assert write_dataset(data, tmp_path / "a.txt") == [
         "features are numbered from 1; their names are in a.txt.features",
-        "attributes, positions, query weights have no place in this format and are left out",
+        "attributes, positions, weights have no place in this format and are left out",
     ]
     assert (tmp_path / "a.txt.features").read_text() == "bm25\n"
     assert write_dataset(data, tmp_path / "a", "lightgbm")[1] == (
