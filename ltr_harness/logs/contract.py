@@ -260,16 +260,6 @@ def _first_three(texts: Iterable[str]) -> list[str]:
     return examples
 
 
-def alerting(production: tuple[LogFinding, ...], baseline: tuple[LogFinding, ...]) -> list[LogFinding]:
-    """Warnings that are more frequent in production than in the baseline by more than a hundredth."""
-    before = {finding.check: finding.share for finding in baseline}
-    return [
-        finding
-        for finding in production
-        if finding.severity == "warning" and finding.share > before.get(finding.check, 0.0) + 0.01
-    ]
-
-
 Floats = NDArray[np.float64]
 THREADS = 2  # of the compiled loops over one batch
 

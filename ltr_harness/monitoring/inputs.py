@@ -19,6 +19,7 @@ from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import Bools, Floats, Ints, column_of, columns_of
 from ltr_harness.monitoring.result import FeatureDrift, MonitorResult, table_of
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph
+from ltr_harness.runs import load_run
 from ltr_harness.stats.adjustment import Decomposition, Parts, decompose
 from ltr_harness.stats.drift import bin_edges, binned, distances, jensen_shannon, psi, psi_threshold, worth
 from ltr_harness.stats.two_samples import difference
@@ -184,8 +185,6 @@ def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[F
 
 def gain_shares(path: Path) -> dict[str, float]:
     """Each feature's share of the gain of all splits of a stored run's trees; a run without is refused."""
-    from ltr_harness.runs import load_run
-
     table = load_run(path).importance
     if table is None:
         found = "has no trees, and so no gain importance"

@@ -58,12 +58,11 @@ def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
                 tested = periods.compare((ours, theirs), rows, "drop", days)
                 tests.append(LabelTest(what, window, tested, before=base, now=mean_of_known(ours[rows])))
     p = bonferroni([test.difference.p for test in tests])
-    done = []
-    for test, corrected in zip(tests, p.tolist(), strict=True):
+    for at, (test, corrected) in enumerate(zip(tests, p.tolist(), strict=True)):
         fallen = test.difference.value <= -config.labels.min_drop * test.before
         alert = bool(corrected <= periods.spent * config.labels.alpha and fallen and test.before > 0)
-        done.append(dataclasses.replace(test, p_corrected=corrected, alert=alert))
-    return done
+        tests[at] = dataclasses.replace(test, p_corrected=corrected, alert=alert)
+    return tests
 
 
 def _of_both(name: str, now: pd.DataFrame, before: pd.DataFrame) -> tuple[Floats, Floats]:
@@ -165,12 +164,9 @@ def _coverage(result: MonitorResult) -> list[Block]:
     unseen = shares["not_judged"]
     covered = []
     for log, share in shares["no_event"].items():
-        below = (
-            f" ({unseen[log]:.1%} lie below the last one of their list and are not judged)"
-            if log in unseen
-            else ""
-        )
-        covered.append(f"{1 - share - unseen.get(log, 0.0):.1%} of {log}'s rows{below}")
+        below = unseen.get(log, 0.0)
+        why = f" ({below:.1%} lie below the last one of their list and are not judged)" if below else ""
+        covered.append(f"{1 - share - below:.1%} of {log}'s rows{why}")
     if covered:
         text = f"Users acted on {', '.join(covered)}; all others count as not relevant, examined or not."
         blocks.append(Paragraph(text, "note"))
@@ -208,13 +204,8 @@ def _windows(result: MonitorResult) -> Table:
 def _share_chart(result: MonitorResult) -> Chart:
     shares = [w.relevant_share for w in result.windows]
     rows = [
-        {
-            "at": w.start_ns // 1_000_000,
-            "window": w.label,
-            "share": round(w.relevant_share, 5),
-            "queries": w.n_queries,
-        }
-        for w in result.windows
+        {"at": w.start_ns // 1_000_000, "window": w.label, "share": round(share, 5), "queries": w.n_queries}
+        for w, share in zip(result.windows, shares, strict=True)
     ]
     about = [*charts.tooltip("window", share=".1%"), charts.quantitative("queries")]
     y = charts.quantitative("share", title=None, axis={"format": "%"}, scale={"domainMin": 0})
@@ -235,11 +226,8 @@ def presentation(periods: Periods) -> Presentation:
     changed = bool(p <= _ALPHA and distance >= _SIZE)
     top = periods.compare((_at_rank_one(now), _at_rank_one(before)), alternative="change")
     steady = max(abs(top.low), abs(top.high)) <= _STEADY * _rate(theirs, 0)
-    signature = "none"
-    if changed:
-        signature = "page" if steady else "ranking"
-    elif top.p <= _ALPHA:
-        signature = "proportional"
+    moved = "page" if steady else "ranking"
+    signature = moved if changed else "proportional" if top.p <= _ALPHA else "none"
     rows = tuple(
         RankRow(rank + 1, int(theirs[1][rank]), int(ours[1][rank]), _rate(theirs, rank), _rate(ours, rank))
         for rank in range(ours[0].shape[1])
@@ -348,20 +336,15 @@ def presentation_section(result: MonitorResult) -> list[Block]:
         _ranks_table(result, seen),
     ]
     if seen.ips is not None:
-        said = [
-            f"IPS-DCG, gains weighted by 1/propensity: {seen.ips_before:.4f} before, "
-            f"{seen.ips_now:.4f} now, {seen.ips}, "
-            f"p {p_value(seen.ips.p)}."
-        ]
+        moved = f"{seen.ips_before:.4f} before, {seen.ips_now:.4f} now, {seen.ips}, p {p_value(seen.ips.p)}"
+        said = [f"IPS-DCG, gains weighted by 1/propensity: {moved}."]
         if seen.ips_normalised is not None:
             said.append(f"Self-normalised: {seen.ips_normalised}.")
         if seen.effective:
             before, now = seen.effective
             said.append(f"Effective number of gains: {before:,.0f} before, {now:,.0f} now.")
-        said.append(
-            "It is unbiased for DCG where the propensities are right; a ratio such as IPS-NDCG would not be."
-        )
-        blocks.append(Paragraph(" ".join(said)))
+        right = "where the propensities are right; a ratio such as IPS-NDCG would not be"
+        blocks.append(Paragraph(" ".join([*said, f"It is unbiased for DCG {right}."])))
     return blocks
 
 
@@ -408,8 +391,9 @@ def _rank_chart(seen: Presentation) -> Chart:
         color={"field": "when", "type": "nominal", "title": None, "scale": scale},
         tooltip=[{"field": "when"}, rank, rate],
     )
-    words = "No ranks."
-    if seen.rows:
-        words = f"At rank 1 {seen.rows[0].rate_before:.1%} before and {seen.rows[0].rate_now:.1%} now."
+    first = seen.rows[0] if seen.rows else None
+    words = (
+        f"At rank 1 {first.rate_before:.1%} before and {first.rate_now:.1%} now." if first else "No ranks."
+    )
     title = "Share of positive items by rank, baseline and production"
     return Chart("by_rank", title, charts.wide(rows, 160, **drawn), words)

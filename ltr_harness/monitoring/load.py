@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -24,10 +24,6 @@ from ltr_harness.monitoring.config import (
     needs_whole_grades,
     refuses_short_lists,
 )
-from ltr_harness.relevance.rule import Relevance
-
-if TYPE_CHECKING:
-    from ltr_harness.runs import Run
 
 FROM = "from"
 _OF_THE_LOG = ("event_log", "maturity", "propensity", "label", "prediction", "list_column")
@@ -50,12 +46,6 @@ def with_rule(tree: Node) -> tuple[Node, list[Problem]]:
     except ConfigError as error:
         return tree.without("relevance"), list(error.problems)
     return tree.with_entry("relevance", from_plain(rule, source.place)), []
-
-
-def rule_of_run(run: Run) -> Relevance | None:
-    """The rule that made the run's labels; None where its data had ready ones."""
-    rule = run.record.reading.get("relevance")
-    return None if rule is None else Relevance.model_validate(rule)
 
 
 def _merged(source: Node, own: Node) -> dict[str, Any]:

@@ -3,12 +3,10 @@
 What is tested is the share of rows with another score, window by window, by queries.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,12 +34,10 @@ from ltr_harness.monitoring.result import (
 from ltr_harness.own_files import admitted
 from ltr_harness.readers.rows import recoded
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, Table
+from ltr_harness.runs import Run, load_run
 from ltr_harness.stats.several_samples import bonferroni
 from ltr_harness.stats.two_samples import Estimate, Sample, mean_estimate
 from ltr_harness.wording import count_of, plural
-
-if TYPE_CHECKING:
-    from ltr_harness.runs import Run
 
 _PIECE = 200_000  # rows
 _EXAMPLES, _FEATURES = 5, 5
@@ -62,8 +58,6 @@ def served(parity: ParityRule) -> Served:
 
 @lru_cache(maxsize=4)
 def _served(path: str, trust: bool) -> Served:
-    from ltr_harness.runs import load_run
-
     run = load_run(Path(path), trust=trust)
     record = run.record
     why = (

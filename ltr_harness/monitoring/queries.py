@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pandas.api.types import union_categoricals
 
+from ltr_harness.dataset import fingerprint_arrays
 from ltr_harness.logs.columns import category_of
 
 Bools = NDArray[np.bool_]
@@ -36,9 +39,8 @@ class QueryColumns:
     cluster: pd.Categorical | None = None
     pair_key: pd.Categorical | None = None
     arm: pd.Categorical | None = None
-    event: Mapping[str, NDArray[np.int32]] | None = (
-        None  # event to int32 (n,), how often it happened in the query
-    )
+    # event to int32 (n,), how often it happened in the query
+    event: Mapping[str, NDArray[np.int32]] | None = None
     segment: Mapping[str, pd.Categorical] | None = None  # column to (n,) values; categories are sorted
     # column:mean, :max and :std of the rows of a query, and the share :missing, to (n,) values
     feature: Mapping[str, Floats] | None = None
@@ -102,8 +104,6 @@ def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
 
 def places_of(ids: pd.Series[Any], among: pd.Series[Any]) -> Ints:
     """(n,) where each id stands among others; -1 where it does not; `ids` (n,), `among` (m,)."""
-    import pyarrow.compute as pc
-
     at = pc.index_in(_arrow(ids), value_set=_arrow(among))
     places: Ints = at.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return places
@@ -122,8 +122,6 @@ def without_pages(table: pd.DataFrame) -> pd.DataFrame:
 
 def concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
     """The tables below each other, in order of query id; `parts` is emptied on the way, to save memory."""
-    import pyarrow.compute as pc
-
     table = parts[0]
     if len(parts) > 1:
         columns = {}
@@ -141,11 +139,10 @@ def concatenated(parts: list[pd.DataFrame]) -> pd.DataFrame:
 
 def digest(table: pd.DataFrame) -> str:
     """SHA-256 of everything in the table: the same queries, whatever file, row order or batches."""
-    from ltr_harness.dataset import fingerprint_arrays
-
     metrics = columns_of(table, "metric")
     categories = [column_of(table, name) for name in ("cluster", "pair_key", "arm")]
     categories += columns_of(table, "segment").values()
+    numbers = (columns_of(table, name).values() for name in ("event", "feature", "online", "parity"))
     return fingerprint_arrays(
         *_letters(table["query_id"]),
         np.array(list(metrics), dtype=object),
@@ -153,16 +150,12 @@ def digest(table: pd.DataFrame) -> str:
         column_of(table, "n_items"),
         grades_by_rank(table),
         column_of(table, "time"),
+        *(column for columns in numbers for column in columns),
         *(
-            column
-            for name in ("event", "feature", "online", "parity")
-            for column in columns_of(table, name).values()
-        ),
-        *(
-            a
-            for c in categories
-            if c is not None
-            for a in (c.codes.astype(np.int32), *_letters(c.categories))
+            part
+            for category in categories
+            if category is not None
+            for part in (category.codes.astype(np.int32), *_letters(category.categories))
         ),
         column_of(table, "ips"),
     )
@@ -170,8 +163,6 @@ def digest(table: pd.DataFrame) -> str:
 
 def to_arrow(table: pd.DataFrame) -> Any:
     """A `pyarrow.Table` that `from_arrow` reads back."""
-    import pyarrow as pa
-
     columns: dict[str, Any] = {}
     for name in table.columns:
         values = column_of(table, name)
@@ -222,7 +213,5 @@ def _letters(texts: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
 
 def _arrow(texts: Any) -> Any:
     """A column, or an index, of text as one Arrow array: pandas' own, where it holds one."""
-    import pyarrow as pa
-
     array = pa.array(texts, pa.large_string())
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -3,6 +3,7 @@
 A batch is an Arrow table of whole queries: checked, ranked and evaluated it is a frame with a line for each.
 """
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from ltr_harness.errors import MAIN_GUARD, DataError, MissingExtraError, Problem, UsageError, install_line
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics
@@ -104,8 +106,6 @@ def on_workers(
     log: Log, config: MonitorConfig, contract: Contract, events: JoinedEvents | None, cluster: Any
 ) -> list[pd.DataFrame]:
     """The log's queries, part by part. Each query's rows must stand together in the log."""
-    import pyarrow as pa
-
     with _client(cluster) as client:
         from distributed import KilledWorker, as_completed
 
@@ -140,8 +140,6 @@ def _piece(
     log: Log, config: MonitorConfig, contract: Contract, events: JoinedEvents | None, first_row: int
 ) -> tuple[Contract, list[pd.DataFrame], list[Any]]:
     """What a worker does: the piece's whole queries evaluated, its first and last query's rows untouched."""
-    import pyarrow as pa
-
     query = config.columns.query_id
     contract.first_row = first_row
     parts: list[pd.DataFrame] = []
@@ -182,8 +180,6 @@ def _client(cluster: Any) -> Iterator[Any]:
     except ImportError:
         needed = Problem("", "a cluster needs the package distributed", cure=install_line("dask"))
         raise MissingExtraError(needed) from None
-    import logging
-
     if isinstance(cluster, Client):
         with cluster.as_current():
             yield cluster

@@ -8,14 +8,12 @@ from __future__ import annotations
 import itertools
 import zlib
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
 from ltr_harness.logs.columns import codes_of, together
-from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import Bools, Floats, Ints, columns_of
@@ -38,13 +36,6 @@ class _Column:
     predicates: tuple[str, ...]
 
 
-class _Side(NamedTuple):
-    """Oriented values (higher is better) of one period, centred for exact sums."""
-
-    values: Floats
-    centre: float
-
-
 @dataclass(frozen=True, eq=False)
 class _Search:
     """What stays the same while slices are looked for."""
@@ -52,17 +43,9 @@ class _Search:
     periods: Periods
     columns: list[_Column]
     effect: float  # how much wider clusters make the variance of a mean
-    with_before: bool  # whether there is a baseline
-
-    @property
-    def paired(self) -> bool:
-        return self.with_before and self.periods.common is not None
-
-    def everything(self) -> tuple[Ints, Ints]:
-        """The queries that are looked at: in a replay the common ones, in the same order."""
-        if self.with_before and self.periods.common is not None:
-            return self.periods.common
-        return np.arange(len(self.periods.now)), np.arange(len(self.periods.before))
+    everything: tuple[
+        Ints, Ints
+    ]  # the queries that are looked at: in a replay the common ones, in the same order
 
 
 def slices(periods: Periods) -> tuple[list[Slice], int]:
@@ -71,12 +54,11 @@ def slices(periods: Periods) -> tuple[list[Slice], int]:
     Candidates are values of one column, or of two. Bonferroni over all of them; the smallest p is taken and its queries
     set aside, as its parents and children would be found with it, until nothing is significant.
     """
-    config, with_before = periods.config, len(periods.before) > 0
-    columns = _columns(periods, config, with_before)
+    config, columns = periods.config, _columns(periods)
     if not columns:
         return [], 0
-    search = _Search(periods, columns, _design_effect(periods, with_before), with_before)
-    now, before = search.everything()
+    now, before = periods.common or (np.arange(len(periods.now)), np.arange(len(periods.before)))
+    search = _Search(periods, columns, _design_effect(periods), (now, before))
     halves = None
     if config.slices.confirm_split:
         halves = _half(periods.now), _half(periods.before)
@@ -110,13 +92,14 @@ class _Candidates:
     def __init__(self, search: _Search, now: Ints, before: Ints) -> None:
         periods, sign = search.periods, search.periods.sign
         self._search, self._now, self._before = search, now, before
+        self._paired, self._with_before = periods.common is not None, len(periods.before) > 0
         ours, theirs = periods.values[0][now], periods.values[1][before]
-        self._sides = []
-        for values in (ours, theirs, ours - theirs) if search.paired else (ours, theirs):
-            centre = float(values.mean()) if values.size else 0.0
-            self._sides.append(_Side(sign * (values - centre), sign * centre))
+        sides = (ours, theirs, ours - theirs) if self._paired else (ours, theirs)
+        # oriented, so that higher is better, and centred for exact sums
+        self._centres = [float(values.mean()) * sign if values.size else 0.0 for values in sides]
+        self._values = [sign * values - centre for values, centre in zip(sides, self._centres, strict=True)]
         keys, inside = self._cells_with_enough()
-        totals = [_sums(np.zeros(side.values.size, np.int64), side.values, 1) for side in self._sides]
+        totals = [_sums(np.zeros(values.size, np.int64), values, 1) for values in self._values]
         rest = np.stack(totals) - inside
         keep = np.flatnonzero(self._enough(rest))
         self.keys = [keys[at] for at in keep]
@@ -126,49 +109,43 @@ class _Candidates:
     def _enough(self, sums: Floats) -> Bools:
         least = self._search.periods.config.slices.min_queries
         enough: Bools = sums[0, 0] >= least
-        return enough & (sums[1, 0] >= least) if self._search.with_before else enough
+        return enough & (sums[1, 0] >= least) if self._with_before else enough
 
     def _cells_with_enough(self) -> tuple[list[tuple[int, int, int]], Floats]:
         """Columns and cell of each candidate, and its sums on every side."""
         columns = self._search.columns
         keys: list[tuple[int, int, int]] = []
-        parts: list[Floats] = [np.empty((len(self._sides), 3, 0))]
+        parts: list[Floats] = [np.empty((len(self._values), 3, 0))]
         singles = [(i, -1) for i in range(len(columns))]
         pairs = [(i, j) for i in range(len(columns)) for j in range(i + 1, len(columns))]
         for i, j in singles + (pairs if self._search.periods.config.slices.max_predicates == 2 else []):
             size = len(columns[i].predicates) * (1 if j < 0 else len(columns[j].predicates))
-            sums = np.stack(
-                [
-                    _sums(self._cells(i, j, now_side), side.values, size)
-                    for now_side, side in zip((True, False, True), self._sides, strict=False)
-                ]
-            )
+            sides = zip((True, False, True), self._values, strict=False)
+            sums = np.stack([_sums(self._cells(i, j, of_now), values, size) for of_now, values in sides])
             cells = np.flatnonzero(self._enough(sums))
             keys += [(i, j, int(cell)) for cell in cells]
             parts.append(sums[:, :, cells])
         return keys, np.concatenate(parts, axis=2)
 
     def _test(self) -> None:
-        with_before, effect = self._search.with_before, self._search.effect
+        effect = self._search.effect
         mean_in, var_in = _moments(self.inside)
         mean_rest, var_rest = _moments(self.rest)
-        varying = [2] if self._search.paired else [0, 1] if with_before else [0]
-        self.excess = mean_in[0] - mean_rest[0]
-        if with_before:
-            self.excess = self.excess - (mean_in[1] - mean_rest[1])
+        varying = [2] if self._paired else [0, 1] if self._with_before else [0]
+        self.excess = mean_in[0] - mean_rest[0] - (mean_in[1] - mean_rest[1])  # 0 of an empty baseline
         own, terms = var_in[varying], np.concatenate([var_in[varying], var_rest[varying]])
         own_n, n = self.inside[varying, 0], np.concatenate([self.inside[varying, 0], self.rest[varying, 0]])
         self.t, self.p, self.error, self.freedom = _welch(self.excess, terms, n, effect)
-        if with_before:
+        if self._with_before:
             # Left behind while the rest improved is no drop: the slice itself must have fallen as well.
-            change = mean_in[0] - mean_in[1] + (self._sides[0].centre - self._sides[1].centre)
+            change = mean_in[0] - mean_in[1] + (self._centres[0] - self._centres[1])
             self.p = np.maximum(self.p, _welch(change, own, own_n, effect)[1])
         self._mean_in, self._mean_rest = mean_in, mean_rest
 
     def _cells(self, i: int, j: int, now: bool) -> Ints:
         def codes(at: int) -> Ints:
             column = self._search.columns[at]
-            return column.now[self._now] if now or self._search.paired else column.before[self._before]
+            return column.now[self._now] if now or self._paired else column.before[self._before]
 
         return codes(i) if j < 0 else codes(i) * len(self._search.columns[j].predicates) + codes(j)
 
@@ -185,21 +162,18 @@ class _Candidates:
 
     def slice(self, at: int, q: float, total: int, confidence: float) -> Slice:
         reach = float(stdtrit(self.freedom[at], (1 + confidence) / 2) * self.error[at])
-        sign, with_before = self._search.periods.sign, self._search.with_before
-        now, before = self._sides[:2]
-        value = float(sign * self.excess[at])
-        n = int(self.inside[0, 0, at])
-        nan = float("nan")
-        shown_before = float(sign * (self._mean_in[1, at] + before.centre)) if with_before else nan
-        rest = self._mean_rest[0, at] + now.centre - (self._mean_rest[1, at] + before.centre)
+        sign, n = self._search.periods.sign, int(self.inside[0, 0, at])
+        value, known = float(sign * self.excess[at]), 1.0 if self._with_before else float("nan")
+        now, before = (sign * (self._mean_in[side, at] + self._centres[side]) for side in (0, 1))
+        rest, rest_before = (self._mean_rest[side, at] + self._centres[side] for side in (0, 1))
         return Slice(
             predicate=self.predicate(at),
             n_now=n,
-            n_before=int(self.inside[1, 0, at]) if with_before else 0,
+            n_before=int(self.inside[1, 0, at]),
             share=n / total,
-            before=shown_before,
-            now=float(sign * (self._mean_in[0, at] + now.centre)),
-            rest_change=float(sign * rest) if with_before else nan,
+            before=float(before) * known,
+            now=float(now),
+            rest_change=float(sign * (rest - rest_before)) * known,
             excess=Estimate(value, value - reach, value + reach, float(self.p[at]), float(self.error[at]), n),
             impact=n / total * value,
             q=q,
@@ -234,13 +208,10 @@ def _moments(sums: Floats) -> tuple[Floats, Floats]:
 
 
 def _confirmed(
-    worst: Slice,
-    key: tuple[int, int, int],
-    search: _Search,
-    halves: tuple[Bools, Bools],
+    worst: Slice, key: tuple[int, int, int], search: _Search, halves: tuple[Bools, Bools]
 ) -> Slice:
     """The same slice on the queries that did not choose it."""
-    now, before = search.everything()
+    now, before = search.everything
     others = _Candidates(search, now[~halves[0][now]], before[~halves[1][before]])
     if key not in others.keys:
         return worst
@@ -256,13 +227,10 @@ def _half(table: pd.DataFrame) -> Bools:
     )
 
 
-def _design_effect(periods: Periods, with_before: bool) -> float:
+def _design_effect(periods: Periods) -> float:
     """How much wider the clusters make the variance of a mean: at least 1."""
-    ratios = [1.0]
-    sides = [periods.sample_now(), *([periods.reference] if with_before else [])]
-    if with_before and periods.common is not None:
-        sides = [periods.differences()]
-    for sample in sides:
+    ratios, paired = [1.0], periods.common is not None
+    for sample in [periods.differences()] if paired else [periods.sample_now(), periods.reference]:
         if sample.clusters is not None and sample.values.size > 1:
             plain = Influence.of(sample.values - sample.values.mean()).variance
             if plain > 0:
@@ -270,9 +238,9 @@ def _design_effect(periods: Periods, with_before: bool) -> float:
     return max(ratios)
 
 
-def _columns(periods: Periods, config: MonitorConfig, with_before: bool) -> list[_Column]:
-    columns = []
-    least = config.slices.min_queries
+def _columns(periods: Periods) -> list[_Column]:
+    columns, with_before = [], len(periods.before) > 0
+    config, least = periods.config, periods.config.slices.min_queries
     before = columns_of(periods.before, "segment")
     for name, now in columns_of(periods.now, "segment").items():
         if name not in before:
@@ -297,10 +265,9 @@ def _columns(periods: Periods, config: MonitorConfig, with_before: bool) -> list
             edges = bin_edges(theirs if with_before else ours, config.slices.numeric_bins)
             shown = [f"{edge:.4g}" for edge in edges]
             names = [f"{low} <= {name} < {high}" for low, high in itertools.pairwise(shown)]
-            names = (
-                [f"{name} < {shown[0]}", *names, f"{name} >= {shown[-1]}"] if shown else [f"{name} present"]
-            )
-            predicates = (*names, f"{name} missing")
+            if shown:
+                names = [f"{name} < {shown[0]}", *names, f"{name} >= {shown[-1]}"]
+            predicates = (*(names or [f"{name} present"]), f"{name} missing")
             columns.append(_Column(binned(ours, edges), binned(theirs, edges), predicates))
     return columns
 

@@ -5,8 +5,6 @@ history each run leaves one file of its windows' numbers, named by its content a
 rewritten, so runs at the same time cannot hurt each other.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform
@@ -14,27 +12,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as parquet
+import yaml
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ltr_harness.errors import DataError, NotComparableError, Problem
 from ltr_harness.files import file_digest, stored_file, whole_files, write_stored, write_whole
 from ltr_harness.logs.log import files_of
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.load import rule_of_run
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
 from ltr_harness.monitoring.result import MonitorResult, Slice, Watched, Window
-from ltr_harness.runs.run import MISSED
+from ltr_harness.relevance.rule import Relevance
+from ltr_harness.runs.run import MISSED, Run, find_runs
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of, csv_text
-
-if TYPE_CHECKING:
-    from ltr_harness.runs import Run
-
 
 RESULT = "report.json"
 PER_QUERY = "per_query.parquet"
@@ -61,9 +58,6 @@ def is_run(path: Path) -> bool:
 
 def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
     """The per-query table of an earlier result."""
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
     try:
         theirs = read_stored(_Result, path, RESULT).definition.model_dump()
         table = parquet.ParquetFile(stored_file(path, PER_QUERY).absolute()).read()
@@ -76,8 +70,6 @@ def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
 
 def stored_run(path: Path, config: MonitorConfig) -> pd.DataFrame:
     """The test queries of a run: its metrics, without segments, features and time."""
-    from ltr_harness.runs import find_runs
-
     runs = [run for run in find_runs(path) if run.record.status == "complete"]
     if len(runs) != 1:
         cure = f"name one of them: {', '.join(run.path.name for run in runs[:3])}" if runs else ""
@@ -89,10 +81,10 @@ def stored_run(path: Path, config: MonitorConfig) -> pd.DataFrame:
 
 def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
     """A run knows its labels and its own metrics, nothing else."""
-    problems, place = [], str(run.path)
-    rule = rule_of_run(run)
-    if rule is not None:
-        problems += _rule_differences(place, rule.definition, config.relevance.definition)
+    problems, place, rule = [], str(run.path), run.record.reading.get("relevance")
+    if rule is not None:  # what made its labels; its data had ready ones where there is none
+        theirs = Relevance.model_validate(rule).definition
+        problems += _rule_differences(place, theirs, config.relevance.definition)
     elif config.relevance.chosen != "label":
         found = f"was measured on labels, and production's relevance is {config.relevance.chosen} of events"
         cure = "give a log of events as the baseline, or train with relevance: under data:"
@@ -114,11 +106,8 @@ def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
 def _queries_of(run: Run, config: MonitorConfig) -> pd.DataFrame:
     frame, n = run.per_query, len(run.per_query)
     metrics = [str(metric) for metric in config.resolved_metrics]
-    relevant = (
-        frame["n_relevant"].to_numpy() > 0
-        if "n_relevant" in frame
-        else ~np.isnan(frame[metrics[0]].to_numpy())
-    )
+    known = "n_relevant" in frame
+    relevant = frame["n_relevant"].to_numpy() > 0 if known else ~np.isnan(frame[metrics[0]].to_numpy())
     ids = frame["query_id"].astype(str).to_numpy(dtype=object)
     table = QueryColumns(
         query_id=ids,
@@ -161,18 +150,12 @@ _PACKAGES = ("ltr-harness", "numpy", "pandas", "pyarrow", "scipy", "numba")
 
 def write_tables(watched: Watched, folder: Path) -> None:
     """``per_query.parquet`` (a later run's baseline), ``windows.csv``, ``slices.csv``, ``config.yaml``."""
-    import pyarrow.parquet as parquet
-    import yaml
-
-    result = watched.result
+    result, settings = watched.result, watched.config.model_dump(mode="json")
     with whole_files(folder / PER_QUERY) as temporary:
         parquet.write_table(to_arrow(watched.production), temporary(folder / PER_QUERY), compression="zstd")
     write_whole(folder / "windows.csv", _csv(windows_table(result)))
     write_whole(folder / "slices.csv", _csv(slices_table(result)))
-    write_whole(
-        folder / "config.yaml",
-        yaml.safe_dump(watched.config.model_dump(mode="json"), sort_keys=False, allow_unicode=True),
-    )
+    write_whole(folder / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
 
 
 def write_provenance(
@@ -285,10 +268,10 @@ class PastWindow:
     mean: float
     error: float
     relevant_share: float
-    seen_until: int
-    """Time of that run's last query: of two runs about one window, the later one saw more labels."""
-    hours: dict[str, int] = field(default_factory=dict)
-    """Hour of the week to queries; empty in files of earlier versions."""
+    seen_until: (
+        int  # time of that run's last query: of two runs about one window, the later one saw more labels
+    )
+    hours: dict[str, int] = field(default_factory=dict)  # of the week, to queries; empty in older files
 
     @property
     def weekdays(self) -> set[int]:
@@ -326,9 +309,8 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
             problems.append(Problem(str(path), f"is not a history of monitor: {said}", cure="move it away"))
             continue
         for window in windows:
-            known = best.get(window.number)
-            if known is None or (window.seen_until, window.n) > (known.seen_until, known.n):
-                best[window.number] = window
+            known = best.setdefault(window.number, window)
+            best[window.number] = max(known, window, key=lambda of: (of.seen_until, of.n))
     DataError.refuse(problems)
     return [best[number] for number in sorted(best)]
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ltr_harness.logs.contract import LogFinding, alerting
+from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring import result
 from ltr_harness.monitoring.config import AlertKind, MonitorConfig
 from ltr_harness.monitoring.labels import CAUTION, LABELLED_DOCUMENTS, WITH_RELEVANT
@@ -46,11 +46,10 @@ class Evidence(Found):
 
     @property
     def warnings(self) -> list[LogFinding]:
-        """Of the log, that are more frequent than in the baseline's."""
-        production, baseline = (
-            tuple(f for f in self.findings if f.log == log) for log in ("production", "baseline")
-        )
-        return alerting(production, baseline)
+        """Of the log, that are more frequent than in the baseline's by more than a hundredth."""
+        before = {f.check: f.share for f in self.findings if f.log == "baseline"}
+        found = [f for f in self.findings if f.log == "production" and f.severity == "warning"]
+        return [f for f in found if f.share > before.get(f.check, 0.0) + 0.01]
 
     @property
     def adjusted_for(self) -> tuple[str, ...]:
@@ -132,11 +131,11 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     notices = [] if alerts else _no_alerts(changes, evidence)
     if changes and evidence.days_caveat:
         notices.append(evidence.days_caveat)
-    for line in _lines(evidence, changed=bool(changes)):
-        if line.kind in kinds and line.alerts and not (line.kind == "slice" and demoted):
-            alerts.append(Alert(line.kind, line.text))
+    for kind, text, raised in _lines(evidence, changed=bool(changes)):
+        if kind in kinds and raised and not (kind == "slice" and demoted):
+            alerts.append(Alert(kind, text))
         else:
-            notices.append(f"slice {line.text}" if line.kind == "slice" else line.text)
+            notices.append(f"slice {text}" if kind == "slice" else text)
     if seen is not None and seen.changed:
         known = {"page": "the page changed", "ranking": "the ranking or the page changed"}
         what = known.get(seen.signature, "the page may have changed")
@@ -160,89 +159,75 @@ def _no_alerts(changes: list[Alert], evidence: Evidence) -> list[str]:
     return said
 
 
-class _Line(NamedTuple):
-    """An alert, where its kind is one; a notice where something speaks against it."""
-
-    kind: AlertKind
-    text: str
-    alerts: bool = True
+_Line = tuple[
+    AlertKind, str, bool
+]  # with its text an alert, unless something speaks against it: then a notice
 
 
 def _lines(evidence: Evidence, *, changed: bool) -> Iterator[_Line]:
     """What is said beside differences of the metric."""
-    seen, primary = evidence.presentation, evidence.config.primary
+    seen, primary, parity = evidence.presentation, evidence.config.primary, evidence.parity
     if seen and seen.ips and evidence.ips_fell and not (changed or evidence.lost_labels):
-        yield _Line("change", f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {primary} did not fall")
-    for worst in evidence.slices:
-        yield _slice_line(worst, evidence)
+        yield "change", f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {primary} did not fall", True
+    for segment in evidence.slices:
+        yield _slice_line(segment, evidence)
     for text in _label_lines(evidence):
-        yield _Line("label_rate", text, not (evidence.labels_arriving or evidence.ips_stood))
+        yield "label_rate", text, not (evidence.labels_arriving or evidence.ips_stood)
     for text in evidence.broken_inputs:
-        yield _Line("input", text)
+        yield "input", text, True
     if evidence.arms is not None:
         yield from _arm_lines(evidence.arms, evidence.config)
-    if evidence.parity is not None and evidence.parity.alerts:
-        yield _parity_line(evidence.parity)
+    if (
+        parity is not None and parity.alerts
+    ):  # over all of production, or in some windows, of which the worst is said
+        windows = [window.label for window in parity.alerts if window is not parity.whole]
+        worst = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
+        rows = f"{worst.share_text} of rows differ from the score of {parity.model}"
+        order = f"{100 * worst.reordered:.1f} % of queries another order"
+        yield "parity", f"{rows}, {order}, {_p(worst.p_corrected)}{_in_windows(windows)}", True
     for finding in evidence.warnings:
-        yield _Line("contract", f"{finding.check} {finding}")
+        yield "contract", f"{finding.check} {finding}", True
 
 
 def _slice_line(worst: result.Slice, evidence: Evidence) -> _Line:
     """A segment; where halves were asked for, the one that did not choose it has the word."""
-    config = evidence.config
-    excess = worst.confirmed or worst.excess
+    config, excess = evidence.config, worst.confirmed or worst.excess
     sure = worst.confirmed is not None and worst.confirmed.p <= config.slices.alpha
     matters = evidence.worse(excess.value) >= config.compare.min_drop
-    matters &= sure or not config.slices.confirm_split
     against = "against" if evidence.change is None else "beyond"
-    text = (
-        f"{config.primary} in {worst.predicate} {excess} {against} the rest, share {100 * worst.share:.1f} %"
-    )
+    text = f"{config.primary} in {worst.predicate} {excess} {against} the rest"
+    text += f", share {100 * worst.share:.1f} %"
     if config.slices.confirm_split:
         text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
-    return _Line("slice", text, matters)
+    return "slice", text, matters and (sure or not config.slices.confirm_split)
 
 
 def _arm_lines(arms: result.ArmComparison, config: MonitorConfig) -> Iterator[_Line]:
     """Arms that are worse than the control, by `min_drop` at least in a metric; or why nothing is said of them."""
     if arms.withheld:
-        yield _Line("arm", f"no verdict: {arms.withheld}")
+        yield "arm", f"no verdict: {arms.withheld}", True
     metrics = [str(metric) for metric in config.resolved_metrics]
     for d in arms.worse:
         small = d.measure in metrics and abs(d.difference.value) < config.compare.min_drop
         text = f"{d.measure} {d.difference} {_p(d.p_corrected)} {d.arm} against {arms.control}"
-        yield _Line("arm", f"{text}, less than min_drop" if small else text, not small)
-
-
-def _parity_line(parity: result.Parity) -> _Line:
-    """Other scores than the model's: over all of production, or in the worst window where only some are at fault."""
-    windows = [window.label for window in parity.alerts if window is not parity.whole]
-    worst = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
-    text = (
-        f"{worst.share_text} of rows differ from the score of {parity.model}, {100 * worst.reordered:.1f} % of "
-        f"queries another order, {_p(worst.p_corrected)}"
-    )
-    return _Line("parity", text + _in_windows(windows))
+        yield "arm", f"{text}, less than min_drop" if small else text, not small
 
 
 def _change_lines(evidence: Evidence) -> list[Alert]:
-    lines, primary = [], evidence.config.primary
-
-    def add(difference: Estimate, p: float, where: str, window: str = "") -> None:
-        lines.append(Alert("change", f"{primary} {difference} {_p(p)} {where}", window))
-
-    change = evidence.change
+    said: list[tuple[Estimate, float, str, str]] = []
+    change, size = evidence.change, evidence.config.windows.trailing
     if change is not None and change.alert:
-        add(change.difference, change.p_corrected, "all of production against the baseline")
+        said.append((change.difference, change.p_corrected, "all of production against the baseline", ""))
     for w in evidence.windows:
         if w.alert and w.change is not None:
-            add(w.change, w.p_corrected, f"window {w.label}", w.label)
+            said.append((w.change, w.p_corrected, f"window {w.label}", w.label))
         elif w.trailing_alert and w.trailing is not None:
-            size = evidence.config.windows.trailing
-            add(w.trailing, w.trailing_p_corrected, f"{size} windows up to {w.label}", w.label)
+            said.append((w.trailing, w.trailing_p_corrected, f"{size} windows up to {w.label}", w.label))
         elif w.running_alert and w.running is not None:
-            add(w.running, w.running_p_corrected, f"all windows on record up to {w.label}", w.label)
-    return lines
+            where = f"all windows on record up to {w.label}"
+            said.append((w.running, w.running_p_corrected, where, w.label))
+    primary = evidence.config.primary
+    return [Alert("change", f"{primary} {by} {_p(p)} {where}", window) for by, p, where, window in said]
 
 
 def _label_lines(evidence: Evidence) -> list[str]:
@@ -263,16 +248,8 @@ def _p(p: float) -> str:
     return p_equals(p).replace(" ", "")
 
 
-class Cause(NamedTuple):
-    """A word, a sentence, and where there are two causes, the part of the change that each explains."""
-
-    word: str
-    sentence: str
-    parts: dict[str, float]
-
-
-def cause_of(evidence: Evidence) -> Cause:
-    """The cause, or the two."""
+def cause_of(evidence: Evidence) -> tuple[str, str, dict[str, float]]:
+    """The cause in a word and a sentence, and where there are two, the part of the change that each explains."""
     change = evidence.change
     assert change is not None
     total = change.difference.value
@@ -288,7 +265,7 @@ def cause_of(evidence: Evidence) -> Cause:
         said = [f"Two causes: {named}.", *said, sentence if first else second.sentence]
     blamed = second.column if second else ""
     said += [_beside(worst) for column, worst in evidence.broken.items() if column != blamed]
-    return Cause(first.word if first else ranking, " ".join(said), parts)
+    return first.word if first else ranking, " ".join(said), parts
 
 
 class _Composition(NamedTuple):
@@ -465,8 +442,9 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
             "immature", what, cure, f"Whether the ranking changed there cannot be tested yet: {moved}"
         )
     if not evidence.outage:
-        unknown = Cause("presentation", "The page changed, or the ranking did.", {})
-        cause, where, parts = unknown if evidence.page else cause_of(evidence)
+        cause, where, parts = "presentation", "The page changed, or the ranking did.", dict[str, float]()
+        if not evidence.page:
+            cause, where, parts = cause_of(evidence)
         where = f"{where} Fewer labels came in as well: {rates}, not evenly over the ranks."
         return Verdict(cause, moved, where, f"{CAUTION[0].upper()}{CAUTION[1:]}.", parts)
     where = "Labels, not the ranking, changed; look at the event pipeline first."
@@ -482,7 +460,7 @@ def _about_page_with_ips(evidence: Evidence, seen: result.Presentation, moved: s
     ips = f"IPS-DCG {moved_by}: {seen.ips_before:.4f} -> {seen.ips_now:.4f}, {seen.ips}"
     untold = f"{CAUTION[0].upper()}{CAUTION[1:]}; IPS-DCG holds as far as the propensities do."
     if evidence.ips_fell:
-        cause, where, parts = cause_of(evidence) if evidence.moved else Cause("everywhere", "", {})
+        cause, where, parts = cause_of(evidence) if evidence.moved else ("everywhere", "", {})
         return Verdict(cause, f"The ranking got worse. {ips}. On clicks, {moved}", where, untold, parts)
     small = f" (less than min_drop {evidence.config.compare.min_drop:g} of what it was)"
     ips += small if seen.ips.direction == "fell" else ""

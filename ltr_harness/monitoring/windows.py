@@ -166,11 +166,8 @@ def compared_windows(
     for row, mine in zip(rows, members, strict=True):
         tested.append(row)
         if row.status == "untested" and mine.size >= least:
-            adjusted = None
-            if periods.prediction is not None:
-                sample = periods.sample_now(rows=mine)
-                adjusted = mean_of(sample, periods.config)
-            change = periods.compare(rows=mine)
+            change, is_adjusted = periods.compare(rows=mine), periods.prediction is not None
+            adjusted = mean_of(periods.sample_now(rows=mine), periods.config) if is_adjusted else None
             tested[-1] = dataclasses.replace(row, status="tested", change=change, adjusted=adjusted)
     if trailing < 2:
         return tested
@@ -359,8 +356,7 @@ def _spent(raw: Floats, windows: Sequence[Window], past: Sequence[PastWindow], o
     """
     look = _look(windows, past).astype(np.float64)
     looks = np.concatenate(([last_look(windows, past)], look, look))
-    spent: Floats = np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6 / of_alpha, 1.0)
-    return spent
+    return np.minimum(raw * 3 * (np.pi * looks) ** 2 / 6 / of_alpha, 1.0)
 
 
 BLUE, ORANGE = charts.PALETTE[0], charts.PALETTE[1]
@@ -418,37 +414,29 @@ def timeline(result: MonitorResult) -> Chart:
     """The primary metric over time, with its baseline."""
     alerts = sum(status(w, result).text == "alert" for w in result.windows)
     words = f"{count_of(len(result.windows), 'window')}, {alerts} with an alert."
-    layers = _means_layers()
+    about = [*charts.tooltip("window", mean=".4f", low=".4f", high=".4f"), {"field": "state"}]
+    colour = {"condition": {"test": "datum.state === 'alert'", "value": charts.BAD}, "value": BLUE}
+    line = {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6}
+    dots = {"type": "point", "filled": True, "size": 45}
+    layers = [
+        charts.layer(line, x=charts.TIME_AXIS, y=_y("mean")),
+        charts.layer({"type": "rule"}, x=charts.TIME_AXIS, y=_y("low"), y2={"field": "high"}, color=colour),
+        charts.layer(dots, x=charts.TIME_AXIS, y=_y("mean"), color=colour, tooltip=about),
+    ]
+    title = f"{result.primary} by window, {result.interval_name}s"
     if result.changes:
         baseline = result.changes[0].baseline
         layers = [*_baseline_layers(baseline), *layers]
         words += f" The dashed line is the baseline, {baseline.value:.4f}."
+        title += "; red windows raised an alert, the dashed line is the baseline"
     points = []
     for w in result.windows:
         mean, low, high = (round(end, 5) for end in (w.interval.value, w.interval.low, w.interval.high))
         if not math.isnan(mean):
-            point = {
-                "at": w.start_ns // 1_000_000,
-                "window": w.label,
-                "mean": mean,
-                "state": status(w, result).text,
-            }
+            at, state = w.start_ns // 1_000_000, status(w, result).text
+            point = {"at": at, "window": w.label, "mean": mean, "state": state}
             points.append(point if math.isnan(low) else point | {"low": low, "high": high})
-    title = f"{result.primary} by window, {result.interval_name}s"
-    title += "; red windows raised an alert, the dashed line is the baseline" if result.changes else ""
     return Chart("windows", title, charts.wide(points, 220, layer=layers), words)
-
-
-def _means_layers() -> list[dict[str, Any]]:
-    about = [*charts.tooltip("window", mean=".4f", low=".4f", high=".4f"), {"field": "state"}]
-    colour = {"condition": {"test": "datum.state === 'alert'", "value": charts.BAD}, "value": BLUE}
-    line = {"type": "line", "color": BLUE, "strokeWidth": 1.2, "opacity": 0.6}
-    point = {"type": "point", "filled": True, "size": 45}
-    return [
-        charts.layer(line, x=charts.TIME_AXIS, y=_y("mean")),
-        charts.layer({"type": "rule"}, x=charts.TIME_AXIS, y=_y("low"), y2={"field": "high"}, color=colour),
-        charts.layer(point, x=charts.TIME_AXIS, y=_y("mean"), color=colour, tooltip=about),
-    ]
 
 
 def _baseline_layers(base: Estimate) -> list[dict[str, Any]]:
@@ -456,10 +444,8 @@ def _baseline_layers(base: Estimate) -> list[dict[str, Any]]:
     data = {"values": [] if math.isnan(base.low) else [band]}
     area = {"type": "rect", "opacity": 0.2, "color": ORANGE}
     line = {"type": "rule", "color": ORANGE, "strokeDash": [4, 3]}
-    return [
-        {"data": data, **charts.layer(area, y=_y("from"), y2={"field": "to"})},
-        {"data": data, **charts.layer(line, y=_y("base"))},
-    ]
+    drawn = charts.layer(area, y=_y("from"), y2={"field": "to"}), charts.layer(line, y=_y("base"))
+    return [{"data": data, **layer} for layer in drawn]
 
 
 _y = partial(charts.quantitative, title=None, scale={"zero": False})
