@@ -89,6 +89,11 @@ class BoostedRanker(Ranker):
         """The objective's name, of metrics the one they have in common: presets and rules go by it."""
         return self.objective if isinstance(self.objective, str) else METRIC
 
+    @property
+    @abstractmethod
+    def weighs_rows(self) -> bool:
+        """Whether the objective gives each row its own weight; others take one per query, the mean of its rows'."""
+
     def metrics(self) -> tuple[Metric, ...]:
         return () if isinstance(self.objective, str) else (self.objective.metric,)
 
@@ -205,6 +210,8 @@ class BoostedRanker(Ranker):
             notes.append(
                 f"learned from {train.n_features - len(left_out)} of {count_of(train.n_features, 'feature')}"
             )
+        if train.row_weights is not None and not self.weighs_rows:
+            notes.append(f"the objective {self.objective} takes one weight per query, the mean of its rows'")
         if self.init_model is not None:
             notes.append(f"training went on from {self.init_model.name}; rounds count from its first tree")
         return notes

@@ -23,6 +23,7 @@ from ltr_harness.rankers import adapters
 from ltr_harness.rankers.boosted import BoostedRanker
 from ltr_harness.rankers.objectives import (
     CATBOOST,
+    CATBOOST_POINTWISE,
     LAMBDAMART,
     LAMBDAMART_RIDGE,
     METRIC,
@@ -221,6 +222,10 @@ class CatBoostRanker(BoostedRanker):
     def loss(self) -> str:
         return self.objective.partition(":")[0] if isinstance(self.objective, str) else METRIC
 
+    @property
+    def weighs_rows(self) -> bool:
+        return self.loss in CATBOOST_POINTWISE
+
     def optimised(self) -> Optimised | None:
         optimised = super().optimised()
         return None if optimised is None else replace(optimised, depth=None)  # it has no truncation level
@@ -279,9 +284,8 @@ class CatBoostRanker(BoostedRanker):
         coded = self.categorical_columns(training.train)
         self.check_codes(training.train)
         with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=plain_message):
-            pool = adapters.shared(
-                "catboost", training, self.categorical, lambda: _pool(training.train, coded)
-            )
+            key = (self.categorical, self.weighs_rows)
+            pool = adapters.shared("catboost", training, key, lambda: self._pool(training.train, coded))
             booster = catboost.CatBoost({**handed, "iterations": rounds})
             before = None if self.init_model is None else read_booster(self.init_model_file())
             booster.fit(pool, init_model=before)
@@ -295,6 +299,21 @@ class CatBoostRanker(BoostedRanker):
             threads=training.threads,
             n_features=training.train.n_features,
             **self.outcome(training, handed, history, best, splits, trained),
+        )
+
+    def _pool(self, split: RankingDataset, coded: Sequence[int]) -> Any:
+        of_rows = split.row_weights if self.weighs_rows else None
+        of_queries = split.judgments.query_weights if of_rows is None else None
+        sizes = split.groups.sizes
+        names = adapters.safe_feature_names(split.feature_names)
+        return library().Pool(
+            typed(split.features, coded, names),
+            cat_features=coded,
+            label=split.labels,
+            group_id=np.repeat(np.arange(split.n_queries), sizes),
+            weight=of_rows,
+            group_weight=None if of_queries is None else np.repeat(of_queries, sizes),
+            feature_names=names,
         )
 
     def _watched(self, booster: Any, training: Training, before: int) -> tuple[list[Measured], int]:
@@ -329,20 +348,6 @@ class CatBoostRanker(BoostedRanker):
             "allow_writing_files": False,
             "logging_level": "Silent",
         }
-
-
-def _pool(split: RankingDataset, coded: Sequence[int]) -> Any:
-    weights = split.judgments.query_weights
-    sizes = split.groups.sizes
-    names = adapters.safe_feature_names(split.feature_names)
-    return library().Pool(
-        typed(split.features, coded, names),
-        cat_features=coded,
-        label=split.labels,
-        group_id=np.repeat(np.arange(split.n_queries), sizes),
-        group_weight=None if weights is None else np.repeat(weights, sizes),
-        feature_names=names,
-    )
 
 
 def _cut_problems(given: Mapping[str, Any]) -> list[Problem]:

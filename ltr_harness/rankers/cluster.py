@@ -188,7 +188,7 @@ class Parts:
     labels: Any
     queries: Any  # each row's query, counted from 0; non-decreasing
     sizes: Any  # each query's rows
-    weights: Any  # each row's query weight; None where queries have none
+    weights: Any  # of rows; None where queries have none
 
 
 @dataclass(frozen=True)
@@ -391,11 +391,11 @@ def _columns(
     rows: RankingDataset, prepared: Callable[[RankingDataset], RankingDataset], first: int
 ) -> dict[str, Any]:
     part = prepared(rows)
-    sizes, weights = part.groups.sizes, part.judgments.query_weights
+    sizes = part.groups.sizes
     return {
         "features": part.features,
         "labels": part.labels,
         "queries": np.repeat(np.arange(first, first + part.n_queries, dtype=np.uint32), sizes),
         "sizes": sizes[part.groups.with_rows],
-        "weights": None if weights is None else np.repeat(weights, sizes),
+        "weights": part.weights_of_rows(),
     }

@@ -21,7 +21,7 @@ from ltr_harness.rankers import lightgbm_parameters as parameters
 from ltr_harness.rankers.boosted import DataParallelRanker
 from ltr_harness.rankers.cluster import Parts, Session, SharedStopping
 from ltr_harness.rankers.lightgbm_parameters import plain_message, problems
-from ltr_harness.rankers.objectives import MetricObjectiveConfig, Optimised
+from ltr_harness.rankers.objectives import METRIC, MetricObjectiveConfig, Optimised
 from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
 
 _ROW = re.compile(r"^\[LightGBM\] \[Debug\]\s+(\d+)\s+(-?[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)\s*$")
@@ -139,6 +139,10 @@ class LightGBMRanker(DataParallelRanker):
         return problems(self.loss, params, facts, besides)
 
     @property
+    def weighs_rows(self) -> bool:
+        return self.loss != METRIC
+
+    @property
     def threads_matter(self) -> bool:
         return parameters.threads_matter(self.library_params())
 
@@ -253,12 +257,11 @@ class LightGBMRanker(DataParallelRanker):
 def _dataset(split: RankingDataset, handed: dict[str, Any], **more: Any) -> Any:
     import lightgbm
 
-    weights = split.judgments.query_weights
     return lightgbm.Dataset(
         split.features,
         label=split.labels,
         group=split.groups.sizes[split.groups.with_rows],
-        weight=None if weights is None else np.repeat(weights, split.groups.sizes),  # LightGBM weighs rows
+        weight=split.weights_of_rows(),
         feature_name=adapters.safe_feature_names(split.feature_names),
         params=handed,
         **more,

@@ -222,6 +222,8 @@ CATBOOST: Final[dict[str, str]] = {
     "MultiClass": "",
 }
 """Each loss with the parameters that it reads."""
+CATBOOST_POINTWISE = ("RMSE", "MultiClass")
+"""Those that look at one row at a time."""
 
 LAMBDAMART = ("LambdaMart", METRIC)
 LAMBDAMART_RIDGE = 0.01

@@ -130,8 +130,12 @@ class XGBoostRanker(DataParallelRanker):
         depth = None if all_pairs else int(adapters.as_number(given[parameters.PAIRS], 32))
         return Optimised(f"params.{parameters.PAIRS}", depth, gain)
 
+    @property
+    def weighs_rows(self) -> bool:
+        return self.objective in parameters.POINTWISE
+
     def selection(self) -> tuple[Any, ...]:
-        return (*super().selection(), self.relevant, self.objective in parameters.POINTWISE)
+        return (*super().selection(), self.relevant, self.weighs_rows)
 
     def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
         return super().recorded(handed) | ({} if self.relevant is None else {"relevant": self.relevant})
@@ -270,13 +274,15 @@ class XGBoostRanker(DataParallelRanker):
         return [float(name not in left_out) for name in split.feature_names] if left_out else None
 
     def _fields(self, split: RankingDataset, handed: dict[str, Any]) -> dict[str, Any]:
-        sizes, weights = split.groups.sizes, split.judgments.query_weights
-        if self.objective in parameters.POINTWISE:  # XGBoost weighs queries, and rows where there are none
-            queries: dict[str, Any] = {"weight": None if weights is None else np.repeat(weights, sizes)}
+        if self.weighs_rows:  # XGBoost weighs queries, and rows where there are none
+            queries: dict[str, Any] = {"weight": split.weights_of_rows()}
         else:
-            some = split.groups.with_rows
+            some, weights = split.groups.with_rows, split.judgments.query_weights
             # never query ids: XGBoost cuts them to 32 bits
-            queries = {"group": sizes[some], "weight": None if weights is None else weights[some]}
+            queries = {
+                "group": split.groups.sizes[some],
+                "weight": None if weights is None else weights[some],
+            }
         fields = {
             "label": split.labels,
             **queries,

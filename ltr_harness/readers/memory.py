@@ -40,7 +40,7 @@ def from_arrays(
         query_ids: (n_rows,), the query of each row; or
         group_sizes: (n_queries,), rows per query, in row order.
         feature_names: one per column; default ``"0"``, ``"1"``, …
-        weights: (n_rows,) >= 0; a query's weight is the mean of its rows'.
+        weights: (n_rows,) >= 0, what rows count in training; a query's weight is the mean of its rows'.
         positions: (n_rows,) integers.
         document_ids: (n_rows,).
         attributes: name to (n_rows,) values that are equal within a query.

@@ -202,7 +202,8 @@ class TableReader(FileReader, ValueOptions):
     )
     weight: str | None = Field(
         default=None,
-        description="Column with row weights; a query's weight is the mean of its rows' weights.",
+        description="Column with weights of rows: what each counts in training, by LightGBM and by objectives that "
+        "look at one row at a time. A query counts the mean of its rows' in metrics and in all other objectives.",
     )
     position: str | None = Field(
         default=None, description="Column with the whole-number position at which the row was shown."
