@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -156,30 +156,14 @@ class Log:
         rows = BATCH_ROWS if rows is None else rows
         in_memory = rows if query is None else IN_MEMORY_ROWS if in_memory is None else in_memory
         self.refuse_missing(columns)
-        pending: list[Any] = []
-        held, limit, streaming = 0, in_memory, False
+        empty = True
         try:
-            for piece in self._pieces(columns):
-                pending.append(piece)
-                held += len(piece)
-                if held <= limit:
-                    continue
-                streaming, limit = True, rows
-                whole = pa.Table.from_batches(pending)
-                end = len(whole) if query is None else last_run(whole, query)
-                while end > 0:
-                    cut = end
-                    if end > 2 * rows:
-                        cut = rows if query is None else first_run(whole, query, rows - 1)
-                    yield whole.slice(0, cut)
-                    whole = whole.slice(cut)
-                    end -= cut
-                pending, held = whole.to_batches(), len(whole)
+            for table in whole_queries(self._pieces(columns), query, in_memory=in_memory, rows=rows):
+                empty = False
+                yield table
         except (pa.ArrowException, OSError) as problem:
             raise DataError.at(self.name, f"cannot be read: {problem}") from None
-        if pending:
-            yield pa.Table.from_batches(pending)
-        elif not streaming:
+        if empty:
             raise DataError.at(self.name, "has no rows", "rows")
 
     def _pieces(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -233,6 +217,32 @@ class Log:
             if self.columns.count(name) > 1
         ]
         DataError.refuse(problems)
+
+
+def whole_queries(
+    pieces: Iterable[Any], query: str | None, *, in_memory: int = BATCH_ROWS, rows: int = BATCH_ROWS
+) -> Iterator[Any]:
+    """Tables of whole queries, from batches that may end within one; what fits into the memory is one table."""
+    pending: list[Any] = []
+    held, limit = 0, in_memory
+    for piece in pieces:
+        pending.append(piece)
+        held += len(piece)
+        if held <= limit:
+            continue
+        limit = rows
+        whole = pa.Table.from_batches(pending)
+        end = len(whole) if query is None else last_run(whole, query)
+        while end > 0:
+            cut = end
+            if end > 2 * rows:
+                cut = rows if query is None else first_run(whole, query, rows - 1)
+            yield whole.slice(0, cut)
+            whole = whole.slice(cut)
+            end -= cut
+        pending, held = whole.to_batches(), len(whole)
+    if pending:
+        yield pa.Table.from_batches(pending)
 
 
 def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:

@@ -81,7 +81,7 @@ def outcomes(
             if drawn:
                 found.put(which, _by_draws(own, method))
             elif method.test == "t":
-                found.put(which, _by_t(own, method, size))
+                found.put(which, by_t(own.mean, own.error, own.freedom, method, size))
             else:
                 found.put(which, _by_bets(own, method, widths[which], size))
         if any(seeds):
@@ -258,9 +258,8 @@ def _of_constants(p: Floats, mean: Floats, error: Floats, margin: float) -> Floa
     return np.where(error > 0, p, np.where(np.abs(mean) < margin, SMALLEST_P, 1.0))
 
 
-def _by_t(estimate: WeightedSum, method: Method, family: int) -> Outcome:
-    """Student's t of each column; of a family by Bonferroni."""
-    mean, error, freedom = estimate.mean, estimate.error, estimate.freedom
+def by_t(mean: Floats, error: Floats, freedom: Floats, method: Method, family: int) -> Outcome:
+    """Student's t of each of (m,) estimates; of a family by Bonferroni."""
     p = student_p(mean, error, freedom)
     reach = stdtrit(freedom, 1 - method.alpha / (2 * family))
     low, high = mean - reach * error, mean + reach * error

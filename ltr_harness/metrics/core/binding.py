@@ -159,7 +159,7 @@ class Binding:
         Args:
             per_query: float64 (n_metrics, n_queries), NaN where undefined.
         """
-        return _means(per_query, self._weights)
+        return means_of(per_query, self._weights)
 
 
 class BoundOnce(Binding):
@@ -312,7 +312,7 @@ def _as_slices(
 
 
 @compiled
-def _means(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def means_of(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """Means (n_metrics,) that do not depend on the order of the queries: sums carry their rounding errors along.
 
     Shapes: `values` (n_metrics, n_queries), `weights` (n_queries,), or (0,) where all queries count once.

@@ -1,0 +1,277 @@
+"""Evaluation of Arrow batches for whoever owns the data: Spark, Ray, Dask, DuckDB; its results put together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import DataError, MetricError, Problem
+from ltr_harness.evaluation import Evaluation, evaluate_bound
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.logs.columns import id_texts, numbers_of, plain_column
+from ltr_harness.logs.log import whole_queries
+from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.binding import BoundOnce, means_of
+from ltr_harness.metrics.core.grammar import as_list
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUERY, ROWS, RELEVANT, WEIGHT = FACTS = ("query_id", "rows", "n_relevant", "query_weight")
+"""Columns of results besides the metrics'."""
+_ROLES = {"query": "query_id", "label": "label", "score": "score"}
+_FLAGS = ("judged", "retrieved")
+_OTHER_ROLES = ("document_id", "weight", *_FLAGS)
+
+
+def per_query(
+    batch: pa.RecordBatch | pa.Table,
+    metrics: Sequence[str | Metric] | str | Metric,
+    columns: Mapping[str, str] | None = None,
+    *,
+    max_grade: float | None = None,
+) -> pa.RecordBatch:
+    """Every query's values, from a batch that holds whole queries: a function of the batch alone.
+
+    Values equal those of `evaluate`, to the bit, however queries are spread over batches.
+
+    Args:
+        batch: one row per document, in any order: query id (text or integers), label, score.
+        metrics: as for `evaluate`. What takes something from the data must be given it: a part does not tell.
+        columns: role to column: ``query`` (else ``query_id``), ``label``, ``score``; where named, ``document_id``,
+            ``weight`` (of the query, the same in each of its rows), ``judged`` and ``retrieved`` (truth values).
+        max_grade: the scale's highest grade, for metrics that need it.
+
+    Returns:
+        One row per query, in the order of first appearance: ``query_id`` (as in the batch), ``rows`` and
+        ``n_relevant`` (int64), ``query_weight`` if there are weights, each metric by its canonical name (float64, NaN
+        where undefined). `compare` takes it as it is.
+
+    Raises:
+        DataError: a column is not there, or holds what it cannot; the message names column or query.
+        MetricError: a metric is unknown, or would take its scale from the batch.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> rows = {"query_id": ["a", "a", "b"], "label": [0, 1, 1], "score": [2.0, 1.0, 3.0]}
+        >>> per_query(pa.table(rows), ["mrr@10"]).to_pydict()
+        {'query_id': ['a', 'b'], 'rows': [2, 1], 'n_relevant': [1, 1], 'mrr@10': [0.5, 1.0]}
+    """
+    import pyarrow as pa
+
+    table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+    named = _columns(table, columns)
+    asked = [parse_metric(metric) for metric in as_list(metrics)]
+    if max_grade is not None:
+        asked = [metric.on_scale(max_grade) for metric in asked]
+    names = [str(metric) for metric in asked]
+    table, ids, sizes = _by_query(table, named["query"])
+    numbers = {role: numbers_of(table[name], name) for role, name in named.items() if role in _NUMBERS}
+    weights = numbers.pop("weight", None)
+    if weights is not None:
+        weights = _one_per_query(weights, sizes, named["weight"])
+    if not len(ids):
+        empty = np.empty(0)
+        return _result(ids, empty, empty, weights, dict.fromkeys(names, empty))
+    top = float(np.fmax.reduce(numbers["label"], initial=1.0))
+    _refuse_scales(names, [str(metric.on_scale(top)) for metric in asked])
+    documents = id_texts(table[named["document_id"]]) if "document_id" in named else None
+    judgments = Judgments.checked(
+        numbers["label"],
+        QueryGroups.from_sizes(sizes, ids.to_numpy(zero_copy_only=False)),
+        query_weights=weights,
+        document_ids=None if documents is None else documents.to_numpy(),
+        judged=_flags(numbers, named, "judged"),
+    )
+    listed = _flags(numbers, named, "retrieved")
+    found = evaluate_bound(BoundOnce(asked, judgments), numbers["score"], retrieved=listed)
+    _refuse_scales(names, found.metrics)
+    return _of(found, ids)
+
+
+_NUMBERS = ("label", "score", "weight", *_FLAGS)
+
+
+def per_query_of(
+    batches: Iterable[pa.RecordBatch],
+    metrics: Sequence[str | Metric] | str | Metric,
+    columns: Mapping[str, str] | None = None,
+    *,
+    max_grade: float | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """`per_query` of batches that may end within a query, whose rows stand together, as in a sorted partition.
+
+    Args:
+        batches: in order, such as those that Spark's ``mapInArrow`` hands over.
+        metrics: as for `per_query`.
+        columns: as for `per_query`.
+        max_grade: as for `per_query`.
+
+    Raises:
+        DataError: as in `per_query`; or a query's rows stand apart within what is looked at together.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> rows = pa.table({"query_id": [1, 1, 2], "label": [0, 1, 1], "score": [2.0, 1.0, 3.0]})
+        >>> merge(per_query_of(rows.to_batches(max_chunksize=1), "mrr"))["mrr"].to_pylist()
+        [0.5, 1.0]
+    """
+    query = (columns or {}).get("query", QUERY)
+    for table in whole_queries(batches, query):
+        if table.num_rows:
+            part = per_query(table, metrics, columns, max_grade=max_grade)
+            _refuse_apart(table[query], part)
+            yield part
+
+
+def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
+    """Results of other queries each, as one, sorted by query id: the same whatever the parts and their order.
+
+    Args:
+        parts: what `per_query` returned, or `Evaluation` objects.
+
+    Raises:
+        DataError: no part; parts with other columns; a query in two parts, because a batch cut it.
+        MetricError: parts with other metrics.
+    """
+    import pyarrow as pa
+
+    tables = [
+        pa.Table.from_batches([_of(one, pa.array(one.query_ids)) if isinstance(one, Evaluation) else one])
+        if not isinstance(one, pa.Table)
+        else one
+        for one in parts
+    ]
+    if not tables:
+        raise DataError("no results to merge; expected at least one part")
+    first = tables[0].schema
+    for number, table in enumerate(tables[1:], start=2):
+        if table.schema.names != first.names:
+            found = f"part {number} has {', '.join(table.schema.names)}"
+            raise MetricError(f"{found}; expected {', '.join(first.names)}, as in the first part")
+        if table.schema.field(QUERY).type != first.field(QUERY).type:
+            kinds = table.schema.field(QUERY).type, first.field(QUERY).type
+            raise DataError(
+                f"query ids are {kinds[0]} in part {number} and {kinds[1]} in the first; expected one type"
+            )
+    merged = pa.concat_tables(tables).sort_by(QUERY).combine_chunks()
+    ids = merged[QUERY]
+    again = np.flatnonzero(_same_as_before(ids))
+    if again.size:
+        found = f"query {ids[int(again[0])].as_py()!r} is in two parts"
+        cure = "bring its rows together, such as by groupBy(query).applyInArrow or repartition(query)"
+        raise DataError(Problem("", found, "each query in one part", cure))
+    return merged
+
+
+def means(results: pa.RecordBatch | pa.Table) -> dict[str, float]:
+    """Metric to its mean over the defined queries, weighted where there are weights; to the bit that of `evaluate`.
+
+    Args:
+        results: what `per_query` or `merge` returned.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> means(pa.table({"query_id": [1, 2], "rows": [2, 1], "n_relevant": [1, 1], "mrr": [0.5, 1.0]}))
+        {'mrr': 0.75}
+    """
+    names = [name for name in results.schema.names if name not in FACTS]
+    values = np.array([numbers_of(results[name], name) for name in names])
+    weights = numbers_of(results[WEIGHT], WEIGHT) if WEIGHT in results.schema.names else np.empty(0)
+    return dict(zip(names, means_of(values, weights).tolist(), strict=True))
+
+
+def _columns(table: pa.Table, columns: Mapping[str, str] | None) -> dict[str, str]:
+    """Every role to a column that is there."""
+    named = {**_ROLES, **(columns or {})}
+    known = (*_ROLES, *_OTHER_ROLES)
+    problems = [
+        Problem("columns", f"unknown role {role!r}", cure=did_you_mean(role, known))
+        for role in named
+        if role not in known
+    ]
+    problems += [
+        Problem("columns", f"no column {name!r} for {role}", cure=did_you_mean(name, table.column_names))
+        for role, name in named.items()
+        if role in known and table.column_names.count(name) != 1
+    ]
+    DataError.refuse(problems)
+    return named
+
+
+def _by_query(table: pa.Table, name: str) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
+    """The rows query by query, in the order of first appearance; ids and sizes of the queries."""
+    import pyarrow as pa
+
+    column = plain_column(table[name], name)
+    if column.null_count:
+        row = column.is_null().index(True).as_py()
+        raise DataError.at(f"column {name!r}", f"row {row} has no query id", "an id in every row")
+    starts = np.flatnonzero(~_same_as_before(column))
+    ids = column.take(pa.array(starts)).combine_chunks()
+    if len(ids.unique()) == len(ids):
+        return table, ids, np.diff(np.append(starts, len(table)))
+    encoded = pa.concat_arrays(column.chunks).dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    return table.take(pa.array(np.argsort(codes, kind="stable"))), encoded.dictionary, np.bincount(codes)
+
+
+def _same_as_before(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Which values (n_rows,) are those of the row before."""
+    import pyarrow.compute as pc
+
+    same = np.zeros(len(column), dtype=bool)
+    if len(column) > 1:
+        same[1:] = pc.equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy()
+    return same
+
+
+def _one_per_query(weights: NDArray[np.float64], sizes: NDArray[np.int64], name: str) -> NDArray[np.float64]:
+    own: NDArray[np.float64] = weights[np.cumsum(sizes) - sizes]
+    if not np.array_equal(np.repeat(own, sizes), weights):
+        raise DataError.at(f"column {name!r}", "differs within a query", "one weight in all rows of a query")
+    return own
+
+
+def _flags(
+    numbers: Mapping[str, NDArray[np.float64]], named: Mapping[str, str], role: str
+) -> NDArray[np.bool_] | None:
+    if role not in numbers:
+        return None
+    if np.isnan(numbers[role]).any():
+        raise DataError.at(
+            f"column {named[role]!r}", "has rows without a value", "true or false in every row"
+        )
+    return numbers[role].astype(bool)
+
+
+def _refuse_scales(asked: Sequence[str], evaluated: Sequence[str]) -> None:
+    for name, became in zip(asked, evaluated, strict=True):
+        if name != became:
+            found = f"{name} became {became} by the labels of one batch"
+            raise MetricError(f"{found}, and another batch has others; expected max_grade, or {became}")
+
+
+def _refuse_apart(column: Any, part: pa.RecordBatch) -> None:
+    runs = int(np.count_nonzero(~_same_as_before(column)))
+    if runs > part.num_rows:
+        found = f"{runs:,} runs of rows of {part.num_rows:,} queries: rows of a query stand apart"
+        cure = "sort by the query: within partitions that hold whole queries, that suffices"
+        raise DataError(Problem("", found, "each query's rows together", cure))
+
+
+def _of(evaluation: Evaluation, ids: Any) -> pa.RecordBatch:
+    judgments = evaluation.judgments
+    values = {name: evaluation[name].per_query for name in evaluation.metrics}
+    return _result(ids, judgments.groups.sizes, judgments.n_relevant, judgments.query_weights, values)
+
+
+def _result(ids: Any, sizes: Any, relevant: Any, weights: Any, values: Mapping[str, Any]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = {QUERY: ids, ROWS: sizes.astype(np.int64), RELEVANT: relevant.astype(np.int64)}
+    return pa.RecordBatch.from_pydict(columns | ({} if weights is None else {WEIGHT: weights}) | dict(values))

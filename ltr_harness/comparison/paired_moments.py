@@ -1,0 +1,148 @@
+"""Comparison of rankings by moments alone, where there are too many queries to keep their values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ltr_harness.arrow import FACTS, QUERY, WEIGHT
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.pairs import Difference, differences_of
+from ltr_harness.errors import DataError, NotComparableError, UsageError
+from ltr_harness.logs.columns import numbers_of
+from ltr_harness.metrics import parse_metric
+from ltr_harness.stats.families import by_t
+from ltr_harness.stats.method import method_of
+from ltr_harness.stats.moments import Floats, paired_differences
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LEAST = 100_000
+"""Queries from which on flips of signs add nothing to Student's t."""
+_MOST_SKEWED = 0.1
+"""Skewness of a mean; beyond it either tail is off by more than a third of the level."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairedMoments:
+    """Moments of several models' values over the same queries; those of other queries are added with ``+``.
+
+    A query counts where every model has a value. Differences within 1e-9 are ties, as everywhere.
+
+    Attributes:
+        models: the models, the baseline first.
+        metrics: canonical names.
+        n: int64 (n_metrics,), queries.
+        mean: float64 (n_metrics, n_models), means; from the second model on of the difference to the first.
+        squares: float64 (n_metrics, n_models), sums of squared deviations from these means.
+        cubes: float64 (n_metrics, n_models), sums of their cubes.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> a = pa.table({"query_id": [1, 2], "mrr": [0.5, 1.0]})
+        >>> b = pa.table({"query_id": [1, 2], "mrr": [1.0, 1.0]})
+        >>> both = PairedMoments.of({"live": a, "new": b})
+        >>> both.mean.tolist(), both.squares.tolist(), (both + both).n.tolist()
+        ([[0.75, 0.25]], [[0.125, 0.125]], [4])
+    """
+
+    models: tuple[str, ...]
+    metrics: tuple[str, ...]
+    n: np.ndarray[Any, np.dtype[np.int64]]
+    mean: Floats
+    squares: Floats
+    cubes: Floats
+
+    @classmethod
+    def of(cls, results: Mapping[str, pa.RecordBatch | pa.Table]) -> PairedMoments:
+        """The moments of one part's queries.
+
+        Args:
+            results: model to what `ltr_harness.arrow.per_query` gave for it, of the same queries in one order.
+
+        Raises:
+            UsageError: fewer than two models, or weighted queries, whose values have to be kept.
+            NotComparableError: other queries, another order of them, or other metrics.
+        """
+        if len(results) < 2:
+            raise UsageError(f"{len(results)} of 2 models; expected at least two results to compare")
+        (name, first), *others = results.items()
+        if WEIGHT in first.schema.names:
+            raise UsageError(
+                "weighted queries have no moments here; expected compare() on the merged results"
+            )
+        for other, table in others:
+            if table.schema.names != first.schema.names or not table[QUERY].equals(first[QUERY]):
+                found = f"{other} has other queries, another order of them or other metrics than {name}"
+                raise NotComparableError(f"{found}; expected results of the same batch")
+        metrics = tuple(column for column in first.schema.names if column not in FACTS)
+        n, mean, sums = [], [], []
+        for metric in metrics:
+            values = np.stack([numbers_of(table[metric], metric) for table in results.values()])
+            values = values[:, ~np.isnan(values).any(axis=0)]
+            values[1:] = paired_differences(values[1:], values[0])
+            n.append(values.shape[1])
+            mean.append(values.mean(axis=1) if n[-1] else np.zeros(len(results)))
+            off = values - mean[-1][:, None]
+            sums.append([(off**2).sum(axis=1), (off**3).sum(axis=1)])
+        return cls(tuple(results), metrics, np.array(n), np.array(mean), *np.array(sums).swapaxes(0, 1))
+
+    def __add__(self, other: PairedMoments) -> PairedMoments:
+        if (self.models, self.metrics) != (other.models, other.metrics):
+            found = f"{', '.join(other.models)} by {', '.join(other.metrics)}"
+            expected = f"{', '.join(self.models)} by {', '.join(self.metrics)}"
+            raise NotComparableError(f"moments of {found}; expected {expected}, as on the left")
+        n = self.n + other.n
+        apart = other.mean - self.mean
+        mine, theirs = (one.n[:, None] / np.maximum(n, 1)[:, None] for one in (self, other))
+        squares = self.squares + other.squares + apart**2 * theirs * self.n[:, None]
+        cubes = self.cubes + other.cubes + apart**3 * theirs * self.n[:, None] * (mine - theirs)
+        cubes += 3 * apart * (mine * other.squares - theirs * self.squares)
+        return PairedMoments(self.models, self.metrics, n, self.mean + apart * theirs, squares, cubes)
+
+    def compare(self, metric: str | None = None, **options: Any) -> dict[str, Difference]:
+        """Each model's difference to the first by Student's t, which so many queries make as good as any test.
+
+        Args:
+            metric: one of the metrics; the first if none is named.
+            **options: ``confidence``, ``margin`` and ``correction`` as for `compare`; of a family by Bonferroni.
+
+        Returns:
+            Model to difference, interval, p-values and verdict.
+
+        Raises:
+            DataError: fewer than 100,000 queries, or a difference that rests on about 100 of them or fewer.
+            UsageError: no such metric or option.
+        """
+        if others := options.keys() - {"confidence", "margin", "correction"}:
+            raise UsageError(
+                f"moments have no option {min(others)!r}; expected compare() on the merged results"
+            )
+        method = method_of({**options, "test": "t"})
+        name = self.metrics[0] if metric is None else str(parse_metric(metric))
+        if name not in self.metrics:
+            raise UsageError(f"{name} was not evaluated; {did_you_mean(name, self.metrics)}")
+        at = self.metrics.index(name)
+        n = int(self.n[at])
+        if n < LEAST:
+            found = f"{n:,} queries: moments do not say how skewed so few are"
+            raise DataError(f"{found}; expected {LEAST:,} or more, or compare() on the merged results")
+        models, mean, squares = self.models[1:], self.mean[at, 1:], self.squares[at, 1:]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            skewness = np.abs(self.cubes[at, 1:]) / squares**1.5  # of the mean
+        for model, one in zip(models, skewness, strict=True):
+            if one > _MOST_SKEWED:
+                found = (
+                    f"{model}: the difference rests on few of {n:,} queries (skewness of its mean {one:.2f})"
+                )
+                raise DataError(
+                    f"{found}; expected at most {_MOST_SKEWED:g}, or compare() on the merged results"
+                )
+        family = len(models) if method.correction == "joint" else 1
+        tested = by_t(mean, np.sqrt(squares / (n - 1) / n), np.full(len(models), n - 1.0), method, family)
+        higher = [parse_metric(name).higher_is_better] * len(models)
+        return dict(zip(models, differences_of(mean, tested, higher, method), strict=True))
