@@ -89,15 +89,14 @@ def _print(found: dict[str, Any]) -> None:
     print_table(
         ["runtime", "documents", "p50, µs", "p99, µs"],
         [
-            [
-                one["runtime"],
-                f"{one['documents']:,}",
-                f"{one['p50']:,.0f}",
-                "–" if one["p99"] is None else f"{one['p99']:,.0f}",
-            ]
+            [one["runtime"], *map(_whole, (one["documents"], one["p50"], one["p99"]))]
             for one in found["latency"]
         ],
     )
+
+
+def _whole(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}"
 
 
 class _Entry(NamedTuple):
@@ -261,8 +260,8 @@ def _say(
     rows = []
     for name, one in [(f"within {limit[0]}", chosen), *([] if pair is None else [("best of all", best)])]:
         took = one.latency
-        rounds, p99 = ("–" if value is None else f"{value:,.0f}" for value in (took.rounds, took.p99))
-        rows.append([name, one.model, rounds, f"{one.mean:z.4f}", f"{took.p50:,.0f}", p99])
+        times = _whole(took.p50), _whole(took.p99)
+        rows.append([name, one.model, _whole(took.rounds), f"{one.mean:z.4f}", *times])
     print_table(["", "model", "rounds", str(metric), "p50, µs", "p99, µs"], rows, left=(0, 1))
     within = f"within {limit[0]} for {count_of(limit[1], 'document')}"
     say(

@@ -37,6 +37,9 @@ class Counts(NamedTuple):
     queries: int
     rows: int
 
+    def __str__(self) -> str:
+        return f"{count_of(self.queries, 'query')} and {count_of(self.rows, 'row')}"
+
 
 @dataclass(frozen=True)
 class KnownSet:
@@ -64,9 +67,7 @@ class KnownSet:
 
     def data_section(self) -> dict[str, Any]:
         """What ``data: {set: …}`` stands for in an experiment file, ``root`` apart."""
-        set_aside: dict[str, Any] = {
-            "valid": {"holdout": 0.2, "seed": 1}
-        }  # where there is no validation part
+        set_aside: dict[str, Any] = {"valid": {"holdout": 0.2, "seed": 1}}  # where no part is for validation
         splits = {fold: {**set_aside, **files} for fold, files in self.splits.items()}
         return {**self.reader, "splits": splits, "max_grade": self.max_grade}
 
@@ -153,11 +154,9 @@ def _letor3(name: str, title: str, queries: int, rows: int) -> KnownSet:
     folds = _five_folds()
     medline = name == "OHSUMED"
     n_features, max_grade = (45, 2) if medline else (64, 1)
-    if medline:
-        by_hand = "fetch OHSUMED.zip; its folder QueryLevelNorm"
-    else:
-        folder = f"QueryLevelNorm/{name[2:]}_{name[:2].lower()}_dataset"
-        by_hand = f"fetch Gov.rar and unpack it; its folder {folder}"
+    folder = f"QueryLevelNorm/{name[2:]}_{name[:2].lower()}_dataset"
+    by_hand = f"fetch Gov.rar and unpack it; its folder {folder}"
+    by_hand = "fetch OHSUMED.zip; its folder QueryLevelNorm" if medline else by_hand
     return KnownSet(
         title=f"{name} of LETOR 3.0: {title}, {count_of(n_features, 'feature')}, grades 0 to {max_grade}, five folds",
         home=_LETOR_PAGE,

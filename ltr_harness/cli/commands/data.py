@@ -18,7 +18,7 @@ from ltr_harness.cli import SuggestingGroup, data_source, options
 from ltr_harness.cli.output import counts, say, say_note, say_notes
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.files import bare_name, cache_folder, opened_for_writing, suffix_of, whole_files
-from ltr_harness.known_sets import SETS, KnownSet, known_set
+from ltr_harness.known_sets import SETS, Counts, KnownSet, known_set
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -88,9 +88,8 @@ def data_describe(
         sets = {name: dict(reader.read(name).splits) for name in reader.names()}
         title = f"Data of {experiment.name}"
     else:
-        sets = {
-            "all": data_source.read_splits(what, reader_name, (*reader_options, *options.renamed(overrides)))
-        }
+        said = (*reader_options, *options.renamed(overrides))
+        sets = {"all": data_source.read_splits(what, reader_name, said)}
         title = f"Data: {', '.join(path.name for path in what)}"
     cards = {}
     for fold, splits in sets.items():
@@ -164,14 +163,10 @@ def data_split(
     reader_name: str | None,
     reader_options: tuple[str, ...],
     output: Path,
-    valid: float | None,
-    test: float | None,
     folds: int | None,
-    by_time: str | None,
-    together: str | None,
-    stratify: str | None,
     seed: int,
     suffix: str | None,
+    **how: Any,
 ) -> int:
     """Divide files by query, and write the parts.
 
@@ -181,14 +176,15 @@ def data_split(
     """
     from ltr_harness.cache import DataCache
     from ltr_harness.readers.tables import TableReader
+    from ltr_harness.writers import write_dataset
 
-    by = {"time": by_time, "together": together, "strata": stratify}
-    given = {what: column for what, column in by.items() if column is not None}
+    keys = {"time": "by_time", "together": "together", "strata": "stratify"}
+    given: dict[str, str] = {key: how[name] for key, name in keys.items() if how[name] is not None}
     if len(given) > 1:
         raise UsageError("--by-time, --together and --stratify exclude each other; expected at most one")
-    if folds is not None and by_time is not None:
+    if folds is not None and "time" in given:
         raise UsageError("--folds with --by-time: every fold would train on queries later than its test")
-    shares = {name: share for name, share in (("valid", valid), ("test", test)) if share is not None}
+    shares: dict[str, float] = {part: how[part] for part in ("valid", "test") if how[part] is not None}
     if folds is None and not shares:
         raise UsageError("no split given; expected --test 0.2, with or without --valid, or --folds 5")
     if folds is not None and shares:
@@ -212,7 +208,8 @@ def data_split(
             copy_rows(reader, tables, dataset, parts, paths)
             notes = [f"read it with the options {' '.join(said)}"] if said else []
         else:
-            notes = _write(dataset, parts, paths, form)
+            written = (write_dataset(dataset.take(parts[part]), paths[part], form) for part in parts)
+            notes = list(dict.fromkeys(note for of_part in written for note in of_part))
         _say_parts(dataset, parts, paths, notes)
     return 0
 
@@ -236,16 +233,6 @@ def _divided(
         f"fold{i + 1}": dict(zip(("train", "valid", "test"), queries, strict=True))
         for i, queries in enumerate(folds(groups, n_folds, seed, **keys))
     }
-
-
-def _write(dataset: RankingDataset, parts: Parts, paths: Mapping[str, Path], form: str | None) -> list[str]:
-    """Write the parts; notes on what their format cannot hold."""
-    from ltr_harness.writers import write_dataset
-
-    said: dict[str, None] = {}
-    for part, queries in parts.items():
-        said |= dict.fromkeys(write_dataset(dataset.take(queries), paths[part], form))
-    return list(said)
 
 
 def _say_parts(dataset: RankingDataset, parts: Parts, paths: Mapping[str, Path], notes: list[str]) -> None:
@@ -403,9 +390,9 @@ def data_get(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
     folder = output or Path("data") / name
     say(f"{known.title}\nterms: {known.terms}\nhome page: {known.home}", err=True)
     say(f"facts: {known.sources}", err=True)
-    for archive in archives:
-        _compare(archive.expanduser(), known)
-        for path in unpack(archive.expanduser(), folder, known.files, known.inside):
+    for archive in (path.expanduser() for path in archives):
+        _compare(archive, known)
+        for path in unpack(archive, folder, known.files, known.inside):
             say(f"unpacked {path}", err=True)
     for download in known.downloads:
         say(f"{download.file}: {count_of(download.size, 'byte')} from {download.url}", err=True)
@@ -423,16 +410,17 @@ def data_get(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
 
 def _compare(archive: Path, known: KnownSet) -> None:
     """Say whether an archive is the published one; what is in it decides."""
-    if known.archive is None or not archive.is_file():
-        return
     from ltr_harness.cache import DataCache
 
+    published = known.archive
+    if published is None or not archive.is_file():
+        return
     size = archive.stat().st_size
-    if size == known.archive.size and DataCache().digest(archive) == known.archive.sha256:
-        say(f"{archive} is {known.archive.file} as published", err=True)
+    if size == published.size and DataCache().digest(archive) == published.sha256:
+        say(f"{archive} is {published.file} as published", err=True)
     else:
-        wanted = f"{count_of(known.archive.size, 'byte')}, SHA-256 {known.archive.sha256}"
-        say_note(f"{archive} ({count_of(size, 'byte')}) is not {known.archive.file} ({wanted})")
+        wanted = f"{count_of(published.size, 'byte')}, SHA-256 {published.sha256}"
+        say_note(f"{archive} ({count_of(size, 'byte')}) is not {published.file} ({wanted})")
 
 
 def _verify(known: KnownSet, folder: Path) -> None:
@@ -450,26 +438,18 @@ def _verify(known: KnownSet, folder: Path) -> None:
             say(f"{file}: the published file, byte for byte", err=True)
         else:
             say_note(f"{file} is not the published file (SHA-256 {digest})")
-    found: dict[str, tuple[int, int]] = {}
-    problems = []
+    found: dict[str, Counts] = {}
+    problems, cure = [], f"another edition of the set, or a damaged copy ({known.sources})"
     for files, expected in known.counts.items():
         if published.issuperset(files):
             continue
-        for file in files:
-            if file not in found:
-                dataset = cache.read(reader, [file], folder).dataset
-                found[file] = dataset.n_queries, dataset.n_rows
-                say(f"{file}: {counts(query=dataset.n_queries, row=dataset.n_rows)}", err=True)
-        queries, rows = (sum(found[file][i] for file in files) for i in range(2))
-        if (queries, rows) != (expected.queries, expected.rows):
-            problems.append(
-                Problem(
-                    f"{folder}: {' + '.join(files)}",
-                    f"{count_of(queries, 'query')} and {count_of(rows, 'row')}",
-                    f"{count_of(expected.queries, 'query')} and {count_of(expected.rows, 'row')}",
-                    f"another edition of the set, or a damaged copy ({known.sources})",
-                )
-            )
+        for file in (file for file in files if file not in found):
+            dataset = cache.read(reader, [file], folder).dataset
+            found[file] = Counts(dataset.n_queries, dataset.n_rows)
+            say(f"{file}: {counts(query=dataset.n_queries, row=dataset.n_rows)}", err=True)
+        total = Counts(*map(sum, zip(*(found[file] for file in files), strict=True)))
+        if total != expected:
+            problems.append(Problem(f"{folder}: {' + '.join(files)}", str(total), str(expected), cure))
     DataError.refuse(problems)
     checked = published.union(*known.counts, (download.file for download in known.downloads))
     say_notes(f"{file}: there is no published size or digest" for file in known.files if file not in checked)

@@ -54,41 +54,33 @@ def command(
     else:
         loaded = rankings.load_rankings(rankings.RankingSource(**given))
     (scaled,), notes = loaded.on_scale([parsed])
-    explained: Sequence[tuple[str, Any]]
-    document: Callable[[str, Any], dict[str, Any]]
-    text: Callable[[str, Any], str]
+    explained: Callable[[rankings.Scored], Any] = partial(_of_query, scaled, query or "")
+    document: Callable[[str, Any], dict[str, Any]] = partial(_document, query or "")
+    text: Callable[[str, Any], str] = partial(_text, query or "", 100 if rows is None else rows)
     if query is None:
-        explained = [
-            (one.name, explain_mean(scaled, one.judgments, one.scores, one.retrieved)) for one in loaded.all
-        ]
         document, text = _mean_document, partial(_mean_text, scaled)
-    else:
-        explained, document = _of_query(scaled, loaded, query), partial(_document, query)
-        text = partial(_text, query, 100 if rows is None else rows)
+        explained = lambda one: explain_mean(scaled, one.judgments, one.scores, one.retrieved)  # noqa: E731
+    of_rankings = [(one.name, explained(one)) for one in loaded.all]
     if as_json:
-        body = [document(*pair) for pair in explained]
+        body = [document(*pair) for pair in of_rankings]
         say_json(body[0] if len(body) == 1 else body)
         return 0
-    say("\n\n".join(text(*pair) for pair in explained))
+    say("\n\n".join(text(*pair) for pair in of_rankings))
     say_notes([*loaded.notes, *notes, *metric_names.tools_named([metric])])
     return 0
 
 
-def _of_query(metric: Metric, loaded: rankings.Rankings, query: str) -> list[tuple[str, Explanation]]:
-    explained = []
-    for scored in loaded.all:
-        groups = scored.judgments.groups
-        names = [str(name) for name in groups.ids.tolist()]
-        if query not in names:
-            close = difflib.get_close_matches(query, names, n=3) or names[:3]
-            found = f"no query {query!r} among its {len(names):,}; there is {', '.join(close)}"
-            raise UsageError(f"{scored.path}: {found}")
-        at = names.index(query)
-        part = slice(int(groups.boundaries[at]), int(groups.boundaries[at + 1]))
-        listed = None if scored.retrieved is None else scored.retrieved[part]
-        judgments = scored.judgments.take(np.array([at]))
-        explained.append((scored.name, explain_query(metric, judgments, scored.scores[part], listed)))
-    return explained
+def _of_query(metric: Metric, query: str, scored: rankings.Scored) -> Explanation:
+    groups = scored.judgments.groups
+    names = [str(name) for name in groups.ids.tolist()]
+    if query not in names:
+        close = difflib.get_close_matches(query, names, n=3) or names[:3]
+        found = f"no query {query!r} among its {len(names):,}; there is {', '.join(close)}"
+        raise UsageError(f"{scored.path}: {found}")
+    at = names.index(query)
+    part = slice(int(groups.boundaries[at]), int(groups.boundaries[at + 1]))
+    listed = None if scored.retrieved is None else scored.retrieved[part]
+    return explain_query(metric, scored.judgments.take(np.array([at])), scored.scores[part], listed)
 
 
 def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
@@ -182,34 +174,23 @@ def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
         "n_undefined": explained.n_queries - explained.n_defined,
         "interval_over_ties": explained.interval,
         "presets": [
-            {
-                "as": preset.tool,
-                "name": preset.name,
-                "mean": preset.value,
-                "n_queries": explained.counts.get(preset.tool),
-                "why": preset.reason,
-            }
-            for preset in explained.presets
+            _preset(one, mean=one.value, n_queries=explained.counts.get(one.tool))
+            for one in explained.presets
         ],
     }
 
 
 def _document(query: str, name: str, explained: Explanation) -> dict[str, Any]:
+    fields = ("value", "columns", "rows", "n_hidden", "missed_columns", "missed", "ideal", "steps")
     return {
         "ranking": name,
         "query": query,
         "metric": str(explained.metric),
-        "value": explained.value,
-        "columns": explained.columns,
-        "rows": explained.rows,
-        "n_hidden": explained.n_hidden,
-        "missed_columns": explained.missed_columns,
-        "missed": explained.missed,
-        "ideal": explained.ideal,
-        "steps": explained.steps,
+        **{field: getattr(explained, field) for field in fields},
         "interval_over_ties": explained.interval,
-        "presets": [
-            {"as": preset.tool, "name": preset.name, "value": preset.value, "why": preset.reason}
-            for preset in explained.presets
-        ],
+        "presets": [_preset(one, value=one.value) for one in explained.presets],
     }
+
+
+def _preset(one: explanation.PresetValue, **numbers: Any) -> dict[str, Any]:
+    return {"as": one.tool, "name": one.name, **numbers, "why": one.reason}

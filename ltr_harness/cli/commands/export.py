@@ -101,21 +101,14 @@ def _print(verification: Verification) -> None:
         "with missing values": verification.with_missing,
         "a tenth missing": verification.if_missing,
     }
-    rows = [
-        [
-            queries,
-            f"{one.n_same_order:,} of {one.n_queries:,}",
-            f"{one.largest_difference:.2g}",
-            four_decimals(one.here),
-            four_decimals(one.there),
-            "–" if math.isnan(one.difference) else f"{one.difference:+.2g}",
-            "–" if math.isnan(one.low) else f"{one.low:+.2g} {one.high:+.2g}",
-        ]
-        for queries, one in parts.items()
-        if one is not None
-    ]
-    name = verification.metric
-    head = ["queries", "same order", "score difference", name, "there", "change"]
+    rows = []
+    for queries, one in ((queries, one) for queries, one in parts.items() if one is not None):
+        order, largest = f"{one.n_same_order:,} of {one.n_queries:,}", f"{one.largest_difference:.2g}"
+        change = "–" if math.isnan(one.difference) else f"{one.difference:+.2g}"
+        interval = "–" if math.isnan(one.low) else f"{one.low:+.2g} {one.high:+.2g}"
+        means = four_decimals(one.here), four_decimals(one.there)
+        rows.append([queries, order, largest, *means, change, interval])
+    head = ["queries", "same order", "score difference", verification.metric, "there", "change"]
     print_table([*head, "95 % interval"], rows)
     overall, first = verification.agreement, verification.first
     if abs(overall.offset) > overall.largest_beside_offset:

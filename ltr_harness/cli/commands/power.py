@@ -143,8 +143,8 @@ def _typed(
     if which == "--interleaving":
         return _of_votes(inputs, difference, powers, sd, method, models)
     if sd is None or not 0 < sd < float("inf"):
-        given_sd = "is missing" if sd is None else f"{sd:g}"
-        raise UsageError(f"{which}: --sd {given_sd}; expected a number above 0")
+        found = "is missing" if sd is None else f"{sd:g}"
+        raise UsageError(f"{which}: --sd {found}; expected a number above 0")
     level, about = method.level(models), f"{method.test_text}, {level_text(method, models)}"
     if which == "--ab-test":
         # two means with this spread are compared: the variance of their difference is twice that of one
