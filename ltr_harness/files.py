@@ -145,6 +145,9 @@ def sweep_unfinished(parent: Path) -> int:
     return removed
 
 
+_swept = cache(sweep_unfinished)  # once is enough for a process
+
+
 def _lock(folder: Path, *, wait: bool) -> int | None:
     """An open file that holds the folder's lock, until this process ends at the latest; None where there are no locks.
 
@@ -170,21 +173,14 @@ def _unlock(lock: int | None) -> None:
         os.close(lock)
 
 
-@cache
-def _swept(parent: Path) -> None:
-    """Once is enough for a process."""
-    sweep_unfinished(parent)
-
-
 def _alive(pid: int) -> bool:
     if sys.platform == "win32":  # signal 0 is Ctrl-C there; what a killed process left stays
         return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    with suppress(PermissionError):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
     return True
 
 
@@ -196,10 +192,7 @@ def file_digest(path: str | Path) -> str:
 
 def sources_digest(*files: Path) -> str:
     """SHA-256 of source files, one after the other: what a version of the code makes is not another's."""
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 _BLOCK = 1 << 20
@@ -244,13 +237,11 @@ def compression_of(start: bytes) -> Compression | None:
     return next((kind for kind in KINDS if start.startswith(kind.magic)), None)
 
 
-@contextmanager
-def opened_for_writing(path: Path, name: str) -> Iterator[Any]:
-    """A stream for bytes, compressed as the name that the file will have says."""
+def opened_for_writing(path: Path, name: str) -> Any:
+    """A stream for bytes, to be used with `with`, compressed as the name that the file will have says."""
     suffix = suffix_of(name).lower()
     kind = next((kind for kind in KINDS if kind.suffix == suffix), None)
-    with open(path, "wb") if kind is None else kind.opened(path) as stream:
-        yield stream
+    return open(path, "wb") if kind is None else kind.opened(path)
 
 
 def _blocks(opened: Callable[[Path], Any]) -> Callable[[Path], Iterator[bytes]]:

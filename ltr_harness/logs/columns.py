@@ -57,8 +57,7 @@ def codes_of(category: pd.Categorical, missing: int = -1) -> NDArray[np.int64]:
 def texts_of(category: pd.Categorical) -> NDArray[np.str_]:
     """(n,) the text of each value; "(missing)" for a missing one."""
     names = np.append(category.categories.to_numpy(np.str_), "(missing)")
-    texts: NDArray[np.str_] = names[category.codes]
-    return texts
+    return np.asarray(names[category.codes])
 
 
 def together(*parts: pd.Categorical) -> list[pd.Categorical]:
@@ -106,9 +105,8 @@ def utf8(texts: Any, name: str) -> Any:
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
-        raise DataError.at(
-            f"column {name!r}", "holds bytes that are not UTF-8", "text in UTF-8", "encode it again"
-        ) from None
+        found = "holds bytes that are not UTF-8"
+        raise DataError.at(f"column {name!r}", found, "text in UTF-8", "encode it again") from None
     return texts
 
 
@@ -138,8 +136,7 @@ def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:
         raise DataError.at(f"column {name!r}", f"has the type {column.type}", "numbers")
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    values: NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy()
-    return values
+    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
 
 
 def decoded(column: Any) -> Any:
@@ -249,9 +246,7 @@ def timestamps(column: Any, name: str, timezone: str) -> Moments:
 def _nanoseconds(counts: Moments, unit: str) -> Moments:
     factor = _NANOSECONDS[unit]
     beyond = (counts > _LAST // factor) | (counts < -(_LAST // factor))
-    moments: Moments = (
-        np.where(beyond, _LAST, counts) if factor == 1 else np.where(beyond, 0, counts) * factor
-    )
+    moments: Moments = np.where(beyond, 0, counts) * factor
     moments[beyond] = _LAST
     moments[counts == _MISSING] = _MISSING
     return moments
@@ -264,14 +259,10 @@ def _in_utc(local: Moments, timezone: str) -> Moments:
     if timezone == "UTC":
         return local
     known = (local != _MISSING) & (local != _LAST)
-    times = pd.DatetimeIndex(local[known].astype("datetime64[ns]"))
-    moments = times.tz_localize(
-        timezone, ambiguous=np.ones(len(times), dtype=bool), nonexistent="shift_forward"
-    )
-    in_utc = local.copy()
-    in_utc[known] = (
-        moments.tz_convert("UTC").tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
-    )
+    times, in_utc = pd.DatetimeIndex(local[known].astype("datetime64[ns]")), local.copy()
+    first = np.ones(len(times), dtype=bool)
+    moments = times.tz_localize(timezone, ambiguous=first, nonexistent="shift_forward").tz_convert("UTC")
+    in_utc[known] = moments.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
     return in_utc
 
 
@@ -287,8 +278,7 @@ def local_clock(moments: Moments, timezone: str) -> Moments:
     if timezone == "UTC":
         return moments
     local = pd.DatetimeIndex(moments.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(timezone)
-    naive: Moments = local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
-    return naive
+    return np.asarray(local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64))
 
 
 def _of_text(texts: Any, name: str, timezone: str) -> Moments:
@@ -349,9 +339,8 @@ class Ids:
     def __init__(self) -> None:
         self.n = 0
         self._letters: Letters = np.empty(1 << 16, dtype=np.uint8)
-        self._offsets: Offsets = np.zeros(
-            1 << 11, dtype=np.int64
-        )  # text i: letters[offsets[i]:offsets[i + 1]]
+        # text i: letters[offsets[i]:offsets[i + 1]]
+        self._offsets: Offsets = np.zeros(1 << 11, dtype=np.int64)
         self._hashes = np.empty(1 << 11, dtype=np.uint64)
         self._table: Slots = np.full(1 << 12, _FREE)
 
@@ -386,11 +375,9 @@ class Ids:
                 words = chunk.dictionary
                 texts = plain_column(words, name).cast(pa.large_string()).fill_null("")
                 _, offsets, letters = texts.buffers()
-                at_words = np.frombuffer(offsets, dtype=np.int64)[
-                    texts.offset : texts.offset + len(texts) + 1
-                ]
+                ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
                 data = np.frombuffer(b"" if letters is None else letters, dtype=np.uint8)
-                of_words = np.append(self.numbered(data, at_words[:-1], at_words[1:], new=new), np.int32(-1))
+                of_words = np.append(self.numbered(data, ends[:-1], ends[1:], new=new), np.int32(-1))
             indices = chunk.indices.cast(pa.int64()).fill_null(len(words)).to_numpy()
             codes[at : at + len(chunk)] = of_words[indices]
             at += len(chunk)

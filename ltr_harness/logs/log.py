@@ -61,9 +61,8 @@ def _documents(file: Path) -> Iterator[dict[str, Any]]:
                 except (ValueError, RecursionError):
                     document = None
                 if not isinstance(document, dict):
-                    problems.append(
-                        Problem(f"{file}:{number}", "is not a JSON object", "one document a line: NDJSON")
-                    )
+                    expected = "one document a line: NDJSON"
+                    problems.append(Problem(f"{file}:{number}", "is not a JSON object", expected))
                     if len(problems) == _SHOWN:
                         break
                 elif not _is_action(document):
@@ -115,9 +114,8 @@ def _column(name: str, at: list[int], values: list[Any], n: int) -> Any:
     try:
         return pa.array(column, kind)
     except UnicodeEncodeError:
-        raise DataError.at(
-            f"column {name!r}", "holds text that is not Unicode", "text in UTF-8", "encode it again"
-        ) from None
+        found = "holds text that is not Unicode"
+        raise DataError.at(f"column {name!r}", found, "text in UTF-8", "encode it again") from None
 
 
 def _text(value: Any) -> str:
@@ -185,15 +183,10 @@ class Log:
                 yield Log(self.name, self.columns, self._source.take(mine)), len(mine)
             return
         held: list[Any] = []
-        n = 0
-        source = self._source
-        fragments = [  # files, or the row groups of Parquet files, in order
-            part
-            for fragment in source.get_fragments()
-            for part in (
-                fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
-            )
-        ]
+        n, source = 0, self._source
+        fragments: list[Any] = []  # files, or the row groups of Parquet files, in order
+        for file in source.get_fragments():
+            fragments += file.split_by_row_group() if hasattr(file, "split_by_row_group") else [file]
         for fragment in [*fragments, None]:
             if fragment is not None:
                 held.append(fragment)
@@ -354,5 +347,4 @@ def _differs(table: Any, name: str, row: int) -> NDArray[np.bool_]:
     column = plain_column(table[name], name)
     value = column[row]
     others = pc.not_equal(column, value).fill_null(True) if value.is_valid else column.is_valid()
-    differs: NDArray[np.bool_] = others.to_numpy()
-    return differs
+    return np.asarray(others.to_numpy())

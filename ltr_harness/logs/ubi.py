@@ -68,13 +68,9 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
         shown = shown.assign(position=shown.groupby(QUERY, sort=False, dropna=False).cumcount() + 1)
     _refuse_nothing(path, shown, events, settings)
     shown = shown.sort_values(QUERY, kind="stable")  # a large log is read in batches of whole queries
-    empty = [
-        name for name in shown if shown[name].isna().all() and name not in (QUERY, OBJECT, POSITION, TIME)
-    ]
-    return (
-        pa.Table.from_pandas(shown.drop(columns=empty), preserve_index=False),
-        _counted(path, events, names),
-    )
+    empty = {name for name in shown if shown[name].isna().all()} - {QUERY, OBJECT, POSITION, TIME}
+    impressions = pa.Table.from_pandas(shown.drop(columns=[*empty]), preserve_index=False)
+    return impressions, _counted(path, events, names)
 
 
 def ubi_events(path: Path, names: Sequence[str], timezone: str) -> Any:
@@ -161,9 +157,7 @@ def _hits(table: Any) -> pd.DataFrame:
 def _plain(table: Any) -> pd.DataFrame:
     """Columns that hold one value each; the engine's own query, which may be long, is no column of its hits."""
     fields = [field for field in table.schema if not pa.types.is_nested(field.type)]
-    names = [field.name for field in fields if field.name != _ENGINE_QUERY]
-    plain: pd.DataFrame = table.select(names).to_pandas()
-    return plain
+    return pd.DataFrame(table.select([f.name for f in fields if f.name != _ENGINE_QUERY]).to_pandas())
 
 
 def _first(table: Any, names: Sequence[str], kind: Any) -> Any:
@@ -174,7 +168,6 @@ def _first(table: Any, names: Sequence[str], kind: Any) -> Any:
             try:
                 columns.append(plain_column(table[name], name).cast(kind))
             except pa.ArrowInvalid:
-                raise DataError.at(
-                    f"column {name!r}", "holds text that is not a number", "positions such as 3"
-                ) from None
+                found = "holds text that is not a number"
+                raise DataError.at(f"column {name!r}", found, "positions such as 3") from None
     return pc.coalesce(*columns).to_pandas().to_numpy()

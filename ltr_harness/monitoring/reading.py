@@ -29,7 +29,7 @@ from ltr_harness.monitoring.queries import Bools, Floats, Ints, QueryColumns, co
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events
 from ltr_harness.relevance.grades import fit, grades_of_rows, judged_rows
-from ltr_harness.relevance.propensities import estimated_labels, row_propensities
+from ltr_harness.relevance.propensities import estimated_labels, examination
 from ltr_harness.relevance.rule import EventLog
 
 
@@ -272,7 +272,9 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
             good = fit(grades)
             contract.check("grade_fractional", good & (grades != np.floor(grades)), everything.name)
             contract.check("grade_too_high", good & (grades > HIGHEST_GRADE), everything.name)
-    propensity = row_propensities(rows, ranks, config.propensity, contract) if config.propensity else None
+    rule = config.propensity
+    looked = None if rule is None else examination(rows, ranks, rule, contract)
+    propensity = None if rule is None or looked is None else np.maximum(looked, rule.clip)
     subtopics = _subtopics(everything, columns.subtopics, contract)
     sound = sound and grades is not None and not contract.errors
     if not sound or grades is None or (config.propensity is not None and propensity is None):
@@ -381,8 +383,7 @@ def _some_neighbours(rows: LogRows, holds: Bools) -> Bools:
     """(n_queries,) whether it holds for some pair of neighbouring rows of the query."""
     following = np.concatenate((np.zeros(1, dtype=bool), holds))
     following[rows.boundaries[:-1]] = False  # the row before belongs to another query
-    some: Bools = np.logical_or.reduceat(following, rows.boundaries[:-1])
-    return some
+    return np.asarray(np.logical_or.reduceat(following, rows.boundaries[:-1]))
 
 
 def _queries(contract: Contract, check: str, bad: Bools, rows: LogRows) -> None:
@@ -463,8 +464,6 @@ def _mean(rows: LogRows, name: str) -> Floats:
     """Mean over the query's rows, missing values left out."""
     values = rows.numbers(name)
     known, start = np.isfinite(values), rows.boundaries[:-1]
+    n = np.add.reduceat(known, start, dtype=float)
     with np.errstate(invalid="ignore"):
-        means: Floats = np.add.reduceat(np.where(known, values, 0.0), start) / np.add.reduceat(
-            known, start, dtype=float
-        )
-    return means
+        return np.asarray(np.add.reduceat(np.where(known, values, 0.0), start) / n)

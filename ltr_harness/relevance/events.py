@@ -39,67 +39,34 @@ def matched(
     there; at the end every event takes the best mark at or before itself. So each row and each event is touched a
     fixed number of times. A number or row is -1 where there is none, the times are empty where the log has none.
     """
-    events = _Events(source, join, timezone)
-    owner = columns.query_id if join.query_id else columns.cluster_id or ""
-    item, time = columns.item_id or "", None if join.query_id else columns.timestamp
-    first = 0
-    for batch in log.batches([n for n in (owner, item, time) if n], None):
-        shown = timestamps(batch[time], time, timezone) if time else _UNTIMED
-        events.note((batch[owner], owner), (batch[item], item), shown, first)
+    names, owners, items = Ids(), Ids(), Ids()
+    theirs, when = join.query_id or join.user or "", join.timestamp
+    happenings = open_log(source, text_columns=[join.event, theirs, join.item_id])
+    parts: list[tuple[Codes, Codes, Codes, Rows]] = []
+    for batch in happenings.batches([n for n in (join.event, theirs, join.item_id, when) if n], None):
+        codes = names.add(batch[join.event], join.event), owners.add(batch[theirs], theirs)
+        of_items = items.add(batch[join.item_id], join.item_id)
+        parts.append((*codes, of_items, timestamps(batch[when], when, timezone) if when else _UNTIMED))
+    event, owner, item, happened = (np.concatenate(column) for column in zip(*parts, strict=True))
+    parts.clear()  # the memory, before the sorting needs it
+    by_time = _UNTIMED if join.query_id else happened  # with a query id, times only say when orphans happened
+    in_order = by_time.size == 0 or bool(np.all(by_time[1:] >= by_time[:-1]))
+    order = np.arange(owner.size) if in_order else np.argsort(by_time, kind="stable")
+    order, _ = _stably(order, item, items.n)
+    order, starts = _stably(order, owner, owners.n)
+    event, item, by_time = event[order], item[order], by_time[order] if by_time.size else by_time
+    happened = happened[order] if join.query_id and happened.size else by_time
+    row, seen = np.full(order.size, -1, dtype=np.int64), np.full(by_time.size, _NEVER)
+    del owner, order
+    ours, time = (columns.query_id, None) if join.query_id else (columns.cluster_id or "", columns.timestamp)
+    shown, first = columns.item_id or "", 0
+    for batch in log.batches([n for n in (ours, shown, time) if n], None):
+        moments = timestamps(batch[time], time, timezone) if time else _UNTIMED
+        known = owners.find(batch[ours], ours), items.find(batch[shown], shown)
+        _note(*known, moments, first, starts, item, by_time, row, seen)
         first += batch.num_rows
-    return events.names.texts(), events.name, events.rows(seconds(join.window) * 10**9), events.happened
-
-
-class _Events:
-    """Event log in memory; `name` (n,) is each event's place in `names`, `happened` (n,) nanoseconds UTC or empty."""
-
-    def __init__(self, source: Any, join: EventLog, timezone: str) -> None:
-        self.names, self._owners, self._items = Ids(), Ids(), Ids()
-        owner_column = join.query_id or join.user or ""
-        time_column = join.timestamp
-        log = open_log(source, text_columns=[join.event, owner_column, join.item_id])
-        wanted = [n for n in (join.event, owner_column, join.item_id, time_column) if n]
-        parts: list[tuple[Codes, Codes, Codes, Rows]] = []
-        for batch in log.batches(wanted, None):
-            parts.append(
-                (
-                    self.names.add(batch[join.event], join.event),
-                    self._owners.add(batch[owner_column], owner_column),
-                    self._items.add(batch[join.item_id], join.item_id),
-                    timestamps(batch[time_column], time_column, timezone) if time_column else _UNTIMED,
-                )
-            )
-        name, owner, item, time = (np.concatenate(column) for column in zip(*parts, strict=True))
-        parts.clear()  # the memory, before the sorting needs it
-        by_time = _UNTIMED if join.query_id else time  # with a query id, times only say when orphans happened
-        in_order = by_time.size == 0 or bool(np.all(by_time[1:] >= by_time[:-1]))
-        order = np.arange(owner.size) if in_order else np.argsort(by_time, kind="stable")
-        order, _ = _stably(order, item, self._items.n)
-        order, self._starts = _stably(order, owner, self._owners.n)
-        self.name, self._item = name[order], item[order]
-        self.happened = time[order] if time.size else time
-        self._time = self.happened if by_time.size else by_time
-        self._row = np.full(order.size, -1, dtype=np.int64)
-        self._shown = np.full(by_time.size, _NEVER)
-
-    def note(self, owners: tuple[Any, str], items: tuple[Any, str], shown: Rows, first: int) -> None:
-        """A batch of the log passes by: columns with their names; its first row is the log's row `first`."""
-        _note(
-            self._owners.find(*owners),
-            self._items.find(*items),
-            shown,
-            first,
-            self._starts,
-            self._item,
-            self._time,
-            self._row,
-            self._shown,
-        )
-
-    def rows(self, window: int) -> Rows:
-        """The row of every event, once the whole log has passed by."""
-        _settle(self._starts, self._item, self._time, window, self._row, self._shown)
-        return self._row
+    _settle(starts, item, by_time, seconds(join.window) * 10**9, row, seen)
+    return names.texts(), event, row, happened
 
 
 @compiled

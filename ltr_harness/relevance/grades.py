@@ -101,10 +101,8 @@ def satisfied_clicks(
 def examined(happened: NDArray[np.bool_], scores: Floats, boundaries: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Rows (n_rows,) down to the last one of the query with which something happened; all where nothing did."""
     last = _last(happened, boundaries)
-    kept: NDArray[np.bool_] = (
-        (last < 0) | (np.arange(happened.size) <= last) | (scores == scores[np.maximum(last, 0)])
-    )
-    return kept
+    tied = scores == scores[np.maximum(last, 0)]
+    return np.asarray((last < 0) | (np.arange(happened.size) <= last) | tied)
 
 
 def _last(holds: NDArray[np.bool_], boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -197,8 +195,7 @@ def grades_of_rows(
 
 def fit(grades: Floats) -> NDArray[np.bool_]:
     """(n_rows,) whether they can be grades at all. Shapes: `grades` (n_rows,)."""
-    good: NDArray[np.bool_] = (grades >= 0) & (grades <= np.finfo(np.float32).max)
-    return good
+    return np.asarray((grades >= 0) & (grades <= np.finfo(np.float32).max))
 
 
 def judged_rows(
@@ -245,10 +242,9 @@ def _event_counts(rows: LogRows, rule: Relevance, contract: Contract) -> dict[st
     for name in names:
         values = rows.numbers(name)
         values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
-        sound &= contract.check(
-            "event_invalid", ~((values >= 0) & np.isfinite(values) & (values == np.floor(values))), rows.name
-        )
-        counts[name] = np.maximum(np.minimum(values, 2**31 - 1), 0).astype(np.int32)
+        good = (values >= 0) & np.isfinite(values) & (values == np.floor(values))
+        sound &= contract.check("event_invalid", ~good, rows.name)
+        counts[name] = np.clip(values, 0, 2**31 - 1).astype(np.int32)
     for count in counts.values():
         contract.totals["events"] += int(count.sum(dtype=np.int64))
     return counts if sound else None
@@ -400,5 +396,4 @@ class _Labelling:
         """Rows whose labels had less time to arrive than the rule wants, up to the newest row."""
         batches = self.log.batches([timestamp], None)
         time = np.concatenate([timestamps(batch[timestamp], timestamp, _TIMEZONE) for batch in batches])
-        young: NDArray[np.bool_] = time > time.max(initial=0) - seconds(self.rule.maturity) * 10**9
-        return young
+        return np.asarray(time > time.max(initial=0) - seconds(self.rule.maturity) * 10**9)

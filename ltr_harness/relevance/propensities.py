@@ -105,15 +105,6 @@ def _rate(arms: list[Floats]) -> tuple[float, float]:
     return rate, float(variance**0.5 / rate) if rate else 0.0
 
 
-def row_propensities(
-    rows: LogRows, ranks: Codes, rule: Propensity | None, contract: Contract
-) -> Floats | None:
-    """How likely users looked at each row, by its rank (n_rows,) or as the log says; None where nobody said."""
-    if rule is None or (looked := examination(rows, ranks, rule, contract)) is None:
-        return None
-    return np.maximum(looked, rule.clip)
-
-
 def examination(rows: LogRows, ranks: Codes, rule: Propensity, contract: Contract) -> Floats | None:
     """How likely users looked at each row, by its rank (n_rows,) or as given; None where values are none."""
     if rule.column:
@@ -147,12 +138,8 @@ def _measured(path: str, experiment: PropensityLog) -> tuple[tuple[float, ...], 
     rows = lists, shown.astype(np.int64), original.astype(np.int64), (clicks > 0).astype(np.float64)
     by_rank, n, how = (_swapped if experiment.design == "swaps" else _shuffled)(path, *rows)
     if len(by_rank) < 2:
-        raise DataError.at(
-            path,
-            f"too few clicks, {int((clicks > 0).sum()):,}",
-            f"{_CLICKS} at rank 1 and another rank",
-            "a longer experiment",
-        )
+        found, expected = f"too few clicks, {int(rows[3].sum()):,}", f"{_CLICKS} at rank 1 and another rank"
+        raise DataError.at(path, found, expected, "a longer experiment")
     ranks = np.array(sorted(by_rank))
     every = np.arange(1, ranks[-1] + 1)
     # between measured ranks, a power of the rank
@@ -176,29 +163,23 @@ def _swapped(
     k = first[lists]
     # an untouched list's rows stand where they stood; of an exchanged one, all but 1 and k do
     as_planned = np.where(shown == 1, original == k, np.where(shown == k, original == 1, original == shown))
-    odd = np.zeros(size, dtype=bool)
+    odd = first == 0
     odd[lists[~as_planned]] = True
-    odd |= first == 0
     partner_seen = np.zeros(size, dtype=bool)
     partner_seen[lists[(shown == k) & as_planned]] = True
     odd |= ~partner_seen
+    of_all = f"of {count_of(size, 'list')}"
     if odd.any():
-        raise DataError.at(
-            path,
-            f"{int(odd.sum()):,} of {count_of(size, 'list')} neither as ranked nor with rank 1 "
-            "exchanged with "
-            "one other rank",
-            "two items exchanged, or none",
-            "for a shuffled top, design: random_order",
-        )
+        found = f"{int(odd.sum()):,} {of_all} neither as ranked nor with rank 1 exchanged with one other rank"
+        cure = "for a shuffled top, design: random_order"
+        raise DataError.at(path, found, "two items exchanged, or none", cure)
     exchanged = int((first > 1).sum())
     if exchanged in (0, size):
-        raise DataError.at(
-            path,
-            f"rank 1 was exchanged in {exchanged:,} of {count_of(size, 'list')}",
-            "some lists exchanged and some not, at random",
-            _ORDINARY,
+        found, expected = (
+            f"rank 1 was exchanged in {exchanged:,} {of_all}",
+            "some lists exchanged and some not",
         )
+        raise DataError.at(path, found, f"{expected}, at random", _ORDINARY)
     return from_swaps(lists, shown, original, clicked), size, "random swaps"
 
 
@@ -210,21 +191,16 @@ def _shuffled(
     top = (shown <= n) & (np.bincount(lists[shown <= n], minlength=lists.max() + 1)[lists] == n)
     shown, original, clicked = shown[top], original[top], clicked[top]
     if n < 2 or not shown.size:
-        raise DataError.at(
-            path, "every item stands where it was ranked", "lists with a shuffled top", _ORDINARY
-        )
+        found = "every item stands where it was ranked"
+        raise DataError.at(path, found, "lists with a shuffled top", _ORDINARY)
     size = shown.size // n
     stood = np.bincount(shown, original, minlength=n + 1)[1:] / np.bincount(shown, minlength=n + 1)[1:]
     expected, error = (n + 1) / 2, np.sqrt((n**2 - 1) / 12 / size)
     worst = int(np.argmax(np.abs(stood - expected)))
     if abs(stood[worst] - expected) > _SIGMAS * error:
-        raise DataError.at(
-            path,
-            f"items shown at rank {worst + 1} were ranked {stood[worst]:.2f} on average: the top {n} "
-            "are not in random order",
-            f"{expected:g}, as in a uniform shuffle",
-            _ORDINARY,
-        )
+        found = f"items shown at rank {worst + 1} were ranked {stood[worst]:.2f} on average"
+        found += f": the top {n} are not in random order"
+        raise DataError.at(path, found, f"{expected:g}, as in a uniform shuffle", _ORDINARY)
     return from_random_order(shown, clicked), size, f"random order of the top {n}"
 
 
@@ -287,18 +263,12 @@ def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArra
             mine = folds[rows] == fold
             squares[fold] += seen[mine].T @ seen[mine]
             products[fold] += seen[mine].T @ gains[rows][mine]
-    coefficients = np.stack(
-        [
-            np.linalg.solve(
-                np.delete(squares, fold, axis=0).sum(axis=0) + _RIDGE * np.eye(n),
-                np.delete(products, fold, axis=0).sum(axis=0),
-            )
-            for fold in range(FOLDS)
-        ]
-    )
+    coefficients = np.empty((FOLDS, n))
+    for fold in range(FOLDS):
+        square, product = (np.delete(sums, fold, axis=0).sum(axis=0) for sums in (squares, products))
+        coefficients[fold] = np.linalg.solve(square + _RIDGE * np.eye(n), product)
     predicted = np.concatenate([(design(rows) * coefficients[folds[rows]]).sum(axis=1) for rows in chunks])
-    within: Floats = np.clip(predicted, 0.0, gains.max(initial=0.0))
-    return within
+    return np.asarray(np.clip(predicted, 0.0, gains.max(initial=0.0)))
 
 
 def estimated_labels(
