@@ -269,15 +269,14 @@ def _tested(
             significant = found.p_corrected[j] < config.compare.alpha
             word = measure.word(bool(apart.mean[j] > 0)) if significant else "not distinguishable"
         value, below, above, p, error = (float(column[j]) for column in numbers)
+        freedom = float(apart.freedom[j])
         differences.append(
             ArmDifference(
                 arm=arm,
                 measure=measure.name,
                 mean=mean[j],
                 control=before[j],
-                difference=Estimate(
-                    value, below, above, p, error, n[j] + n_before[j], float(apart.freedom[j])
-                ),
+                difference=Estimate(value, below, above, p, error, n[j] + n_before[j], freedom),
                 relative=float(apart.mean[j] / before[j]) if before[j] else float("nan"),
                 p_corrected=float(found.p_corrected[j]),
                 n_queries=n[j],
@@ -321,10 +320,7 @@ def _at_all_looks(apart: WeightedSum, assigned: _Assigned, config: MonitorConfig
 
 
 def _unseen(
-    differences: Sequence[ArmDifference],
-    measures: Sequence[_Measure],
-    arms: Sequence[Arm],
-    config: MonitorConfig,
+    differences: list[ArmDifference], measures: list[_Measure], arms: list[Arm], config: MonitorConfig
 ) -> list[str]:
     """One line for the verdicts that a kind of unit, absent from an arm, could change."""
     width = {measure.name: measure.width for measure in measures}
@@ -346,14 +342,9 @@ _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "withheld": "bad"}
 def section(result: MonitorResult) -> list[Block]:
     arms = result.arms
     assert arms is not None
+    finding = "no verdict" if arms.withheld else f"{len(arms.worse)} of {len(arms.differences)} are worse"
     return [
-        Heading(
-            "Arms",
-            finding="no verdict"
-            if arms.withheld
-            else f"{len(arms.worse)} of {len(arms.differences)} are worse",
-            matters=bool(result.n_alerts("arm")) or not result.changes,
-        ),
+        Heading("Arms", finding=finding, matters=bool(result.n_alerts("arm")) or not result.changes),
         Paragraph(arms.verdict, "warning" if arms.withheld else "lead"),
         _differences(arms, result),
         _shares(arms),

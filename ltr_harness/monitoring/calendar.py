@@ -297,5 +297,4 @@ def without_season(now: Sample, before: Sample) -> Sample:
 
 def coded(numbers: Ints) -> Ints:
     """Codes 0 … in increasing order of (n,) numbers."""
-    codes: Ints = np.unique(numbers, return_inverse=True)[1]
-    return codes
+    return np.asarray(np.unique(numbers, return_inverse=True)[1])

@@ -33,9 +33,8 @@ def changes(periods: Periods, tested: Periods) -> list[Change]:
     """Every metric's difference; the first is the one that may raise an alert."""
     found = []
     either = periods.config.compare.alternative == "change"
-    for at, (name, metric) in enumerate(
-        zip(columns_of(periods.now, "metric"), periods.config.resolved_metrics, strict=True)
-    ):
+    metrics = zip(columns_of(periods.now, "metric"), periods.config.resolved_metrics, strict=True)
+    for at, (name, metric) in enumerate(metrics):
         column = f"metric:{name}"
         now = periods.sample_now(column_of(periods.now, column))
         before = periods.reference if at == 0 else periods.sample_before(column_of(periods.before, column))

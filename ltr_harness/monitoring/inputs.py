@@ -202,20 +202,15 @@ def _drift(column: ComparedColumn, periods: Periods, m: int) -> FeatureDrift:
     counts = [np.bincount(codes, minlength=column.n_bins).astype(np.float64) for codes in (now, before)]
     used = int(np.count_nonzero(counts[0] + counts[1]))
     # what users repeat is said once
-    independent = (
-        worth(now, column.n_bins, periods.clusters[0]),
-        worth(before, column.n_bins, periods.clusters[1]),
-    )
+    whose = zip(column.bins, periods.clusters, strict=True)
+    ours, theirs = (worth(codes, column.n_bins, clusters) for codes, clusters in whose)
     moved = psi(*counts)
-    threshold = psi_threshold(*independent, used, rule.alpha / m, rule.psi_floor)
-    shares = independent[0] / now.size, independent[1] / before.size
+    threshold = psi_threshold(ours, theirs, used, rule.alpha / m, rule.psi_floor)
+    shares = ours / now.size, theirs / before.size
+    only = {"distance": jensen_shannon(*counts)}
     return FeatureDrift(
         **divided(parts, m),
-        **(
-            {"distance": jensen_shannon(*counts)}
-            if column.values is None
-            else _moved(column, shares, periods)
-        ),
+        **(only if column.values is None else _moved(column, shares, periods)),
         name=column.name,
         column=column.name if column.values is None else base_of(column.name, periods.now),
         kind=column.kind,
@@ -246,13 +241,10 @@ def _moved(column: ComparedColumn, shares: tuple[float, float], periods: Periods
     base = base_of(column.name, periods.before)
     within, between = (column_of(periods.before, f"feature:{base}:{what}") for what in ("std", "mean"))
     known = ~np.isnan(between)
-    spread = (
-        float(np.sqrt((within[known] ** 2).mean() + between[known].var())) if known.any() else float("nan")
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
-        shift = float((means[0] - means[1]) / spread) if spread > 0 else float("nan")
-        carried = float(carried / spread) if spread > 0 else float("nan")
+    spread = np.sqrt((within[known] ** 2).mean() + between[known].var()) if known.any() else np.nan
+    spread = spread if spread > 0 else np.nan
+    means = [np.nanmean(side) if np.any(~np.isnan(side)) else np.nan for side in (now, before)]
+    shift, carried = float((means[0] - means[1]) / spread), float(carried / spread)
     return {"distance": distance, "p": p, "shift": shift, "carried": carried}
 
 

@@ -59,9 +59,8 @@ def _merged(source: Node, own: Node) -> dict[str, Any]:
     try:
         rule = _rule_at(path, own.mapping.keys())
     except HarnessError as error:
-        raise ConfigError(
-            [Problem(place, f"relevance.from: {problem}") for problem in error.problems]
-        ) from None
+        problems = [Problem(place, f"relevance.from: {problem}") for problem in error.problems]
+        raise ConfigError(problems) from None
     for key, said in own.mapping.items():
         inner = rule.get(key) if key == "event_log" else None
         rule[key] = {**inner, **said.plain()} if isinstance(inner, dict) else said.plain()
@@ -86,9 +85,8 @@ def _rule_at(path: Path, given: Any) -> dict[str, Any]:
         sections = [run.record.reading for run in find_runs(path) if run.record.reading]
     rules = {json.dumps(rule, sort_keys=True): rule for rule in (_said(one, given) for one in sections)}
     if len(rules) != 1:
-        found = (
-            "has runs under several rules" if rules else "has no run whose record says how its data was read"
-        )
+        none = "has no run whose record says how its data was read"
+        found = "has runs under several rules" if rules else none
         raise DataError(Problem(str(path), found, "one rule of relevance", "name one run"))
     return next(iter(rules.values()))
 
@@ -126,10 +124,8 @@ def load_monitor_config(
     """Read and check a configuration."""
     tree, outdated = _of_today(merged_tree(source, overrides))
     if {"data", "models"} <= tree.mapping.keys() and "columns" not in tree.mapping:
-        file = tree.place.name
-        raise ConfigError.at(
-            file, "is an experiment", "a file for monitoring", f"run `ltr-harness run {file}`"
-        )
+        file, cure = tree.place.name, f"run `ltr-harness run {tree.place.name}`"
+        raise ConfigError.at(file, "is an experiment", "a file for monitoring", cure)
     tree, problems = with_rule(tree)
     for path in _PATHS:
         tree = tree.changed(path, absolute_path)
@@ -155,25 +151,20 @@ def _of_today(tree: Node) -> tuple[Node, str]:
     if said is None or successor is None:
         return tree, ""
     if not said.place.line:
-        problem = Problem(
-            str(said.place), f"compare.correct: {said.value!r} was retired", cure=f"use {successor!r}"
-        )
-        raise ConfigError(problem)
+        found = f"compare.correct: {said.value!r} was retired"
+        raise ConfigError.at(said.place, found, cure=f"use {successor!r}")
     today = compare.with_entry("correct", dataclasses.replace(said, value=successor))
     return tree.with_entry("compare", today), f"compare: correct {said.value!r} is {successor!r} now"
 
 
 def _rules(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
     """What must hold between the sections."""
-    place, of_relevance, of_compare = (
-        str(tree.place),
-        *(str(tree.mapping.get(section, tree).place) for section in ("relevance", "compare")),
-    )
+    place, of = str(tree.place), tree.mapping
+    of_relevance, of_compare = (str(of.get(name, tree).place) for name in ("relevance", "compare"))
     yield from _about_grades(config, of_relevance)
     yield from _about_estimates(config, of_relevance)
     yield from _about_metrics(config, place, of_relevance)
     yield from _about_events(config, of_relevance)
-    yield from _about_ubi(config, of_relevance)
     if config.windows.season in ("weekday", "hour_of_week") and seconds(config.windows.size) > 86_400:
         found = f"windows.season {config.windows.season} with windows longer than a day"
         yield Problem(place, found, "size: 1d or less")
@@ -252,7 +243,8 @@ def _about_metrics(config: MonitorConfig, place: str, of_relevance: str) -> Iter
 
 
 def _about_events(config: MonitorConfig, place: str) -> Iterator[Problem]:
-    columns, log, dwell = config.columns, config.relevance.event_log, config.relevance.dwell
+    columns, rule = config.columns, config.relevance
+    log, dwell = rule.event_log, rule.dwell
     if log is not None:
         if columns.item_id is None:
             found = "relevance.event_log without columns.item_id"
@@ -265,18 +257,10 @@ def _about_events(config: MonitorConfig, place: str) -> Iterator[Problem]:
         if segment not in columns.segments:
             found = f"relevance.dwell.by: {segment!r} is not a segment"
             yield Problem(place, found, cure=did_you_mean(segment, columns.segments))
-
-
-def _about_ubi(config: MonitorConfig, place: str) -> Iterator[Problem]:
-    rule, item = config.relevance, config.columns.item_id
-    if config.ubi is None:
-        return
-    if item != OBJECT:
-        yield Problem(place, f"ubi with columns.item_id {item!r}", f"item_id: {OBJECT}")
-    if rule.event_log or rule.list_column or not rule.from_events:
-        given = (
-            "event_log" if rule.event_log else "list_column" if rule.list_column else f"mode {rule.chosen}"
-        )
+    if config.ubi is not None and columns.item_id != OBJECT:
+        yield Problem(place, f"ubi with columns.item_id {columns.item_id!r}", f"item_id: {OBJECT}")
+    if config.ubi is not None and (log or rule.list_column or not rule.from_events):
+        given = "event_log" if log else "list_column" if rule.list_column else f"mode {rule.chosen}"
         events = "events, such as {click: 1, purchase: 4}: the actions are in the log"
         yield Problem(place, f"ubi with relevance.{given}", events)
 
@@ -287,19 +271,14 @@ def _about_adjusting(config: MonitorConfig, place: str) -> Iterator[Problem]:
     for name in config.compare.adjust:
         if name not in known:
             found = f"compare.adjust: {name!r} is not a segment, a feature or the pair_key"
-            if known:
-                yield Problem(place, found, f"one of {', '.join(known)}", did_you_mean(name, known))
-            else:
-                expected = "columns that describe the queries"
-                yield Problem(place, found, expected, "name it under columns, too")
+            expected = f"one of {', '.join(known)}" if known else "columns that describe the queries"
+            cure = did_you_mean(name, known) if known else "name it under columns, too"
+            yield Problem(place, found, expected, cure)
     if columns.cluster_id is not None and columns.pair_key in config.compare.adjust:
-        yield Problem(
-            place,
-            f"compare.adjust: {columns.pair_key!r} beside columns.cluster_id: queries of one key are alike, and "
-            "those of one user",
-            "one unit of queries",
-            "leave out cluster_id, or adjust by segments and features",
-        )
+        found = f"compare.adjust: {columns.pair_key!r} beside columns.cluster_id"
+        found += ": queries of one key are alike, and those of one user"
+        cure = "leave out cluster_id, or adjust by segments and features"
+        yield Problem(place, found, "one unit of queries", cure)
 
 
 def json_schema() -> dict[str, Any]:

@@ -175,9 +175,8 @@ def _alerts(result: MonitorResult) -> blocks.Bullets:
         lines.append(f"… and {count_of(len(shown) - _SHOWN, 'more alert')}, in the sections below")
     if counted:
         where = f"{len(counted)} of {count_of(len(result.windows), 'window')}"
-        lines.append(
-            (blocks.strong("change"), f" in {where}, from {counted[0].window} to {counted[-1].window}")
-        )
+        where += f", from {counted[0].window} to {counted[-1].window}"
+        lines.append((blocks.strong("change"), f" in {where}"))
     return blocks.Bullets(tuple(lines))
 
 
@@ -230,6 +229,7 @@ def conventions_section(result: MonitorResult) -> list[Block]:
     return [Heading("Queries without a relevant document", finding=finding), table]
 
 
+_INTERVAL = "t over clusters (users) where there are any, over queries otherwise; never over rows."
 _SEASONS = {
     "weekday": "Compared with the same weekday of the baseline.",
     "hour": "Compared with the same hour of the baseline's days.",
@@ -243,10 +243,7 @@ def definitions_section(result: MonitorResult) -> list[Block]:
         ("relevance", (f"{result.relevance}.",)),
         *metric_items(result.metrics),
         ("alert", (f"Corrected p at most {result.alpha:g} and {matters}. {result.family}.",)),
-        (
-            "interval",
-            ("t over clusters (users) where there are any, over queries otherwise; never over rows.",),
-        ),
+        ("interval", (_INTERVAL,)),
         ("season", (_SEASONS.get(result.season, "None: all times of the baseline count alike."),)),
     ]
     digests = [("configuration", result.config_sha256), ("production", result.production_sha256)]

@@ -85,14 +85,11 @@ def feature_columns(parity: ParityRule) -> dict[str, str]:
     """Each feature of the model, in its order, to the column of the log; names that the model lacks are refused."""
     run = served(parity).run
     features, found = run.record.features, f"no feature of {run.path.name}"
-    unknown = [name for name in parity.features if name not in features]
-    if unknown:
-        raise UsageError(
-            [
-                Problem(f"parity.features: {name}", found, cure=did_you_mean(name, features))
-                for name in unknown
-            ]
-        )
+    UsageError.refuse(
+        Problem(f"parity.features: {name}", found, cure=did_you_mean(name, features))
+        for name in parity.features
+        if name not in features
+    )
     return {name: parity.features.get(name, name) for name in features}
 
 
@@ -330,12 +327,9 @@ def _sentence(whole: ParityWindow, run: str, config: MonitorConfig) -> str:
 def section(result: MonitorResult) -> list[Block]:
     parity = result.parity
     assert parity is not None
+    finding = f"{parity.whole.share.value:.1%} of rows differ"
     blocks: list[Block] = [
-        Heading(
-            "Served scores",
-            finding=f"{parity.whole.share.value:.1%} of rows differ",
-            matters=bool(parity.alerts) or not result.changes,
-        ),
+        Heading("Served scores", finding=finding, matters=bool(parity.alerts) or not result.changes),
         Paragraph(parity.verdict, "warning" if parity.alerts else "lead"),
         _windows(parity, result),
     ]

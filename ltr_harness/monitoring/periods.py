@@ -384,8 +384,7 @@ class Periods:
 
 def _known(values: Floats, rows: NDArray[Any] | None) -> Ints:
     keep = np.arange(values.size) if rows is None else rows
-    known: Ints = keep[~np.isnan(values[keep])]
-    return known
+    return np.asarray(keep[~np.isnan(values[keep])])
 
 
 def _some(codes: Ints | None, rows: Ints) -> Ints | None:

@@ -314,10 +314,9 @@ class ParityWindow:
 
     @property
     def share_text(self) -> str:
-        share = self.share
-        if share.low != share.low:
-            return f"{100 * share.value:.1f} %"
-        return f"{100 * share.value:.1f} % [{100 * share.low:.1f} %, {100 * share.high:.1f} %]"
+        low, high = self.share.low, self.share.high
+        ends = f" [{100 * low:.1f} %, {100 * high:.1f} %]" if low == low else ""
+        return f"{100 * self.share.value:.1f} %{ends}"
 
     @property
     def share_interval(self) -> str | None:
@@ -551,8 +550,7 @@ def json_schema() -> dict[str, Any]:
     """The schema of ``report.json``, read off these classes."""
     from pydantic import TypeAdapter
 
-    schema = TypeAdapter(MonitorResult).json_schema(mode="serialization")
-    schema = _null_for_nan(schema)
+    schema = _null_for_nan(TypeAdapter(MonitorResult).json_schema(mode="serialization"))
     schema["properties"] |= {"healthy": {"type": "boolean"}}
     schema["title"] = "ltr-harness monitor result"
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

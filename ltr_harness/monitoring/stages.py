@@ -8,19 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import ltr_harness.monitoring.arms as arms
-import ltr_harness.monitoring.change as change
-import ltr_harness.monitoring.inputs as inputs
-import ltr_harness.monitoring.labels as labels
-import ltr_harness.monitoring.parity as parity
 import ltr_harness.monitoring.queries as queries
-import ltr_harness.monitoring.slices as slices
-import ltr_harness.monitoring.stored as stored
-import ltr_harness.monitoring.summaries as summaries
-import ltr_harness.monitoring.windows as windows
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.metrics import METRICS
+from ltr_harness.monitoring import arms, change, inputs, labels, parity, slices, stored, summaries, windows
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.load import load_monitor_config
@@ -280,12 +272,8 @@ def _refuse_other_seasons(periods: Periods) -> None:
 def _refuse_too_few(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
     least, primary = periods.config.windows.min_queries, periods.config.primary
     problems = []
-    for which, n, whole in (
-        ("production", len(periods.now), production),
-        ("the baseline", len(periods.before), baseline),
-    ):
-        if n >= least:
-            continue
+    sides = ("production", periods.now, production), ("the baseline", periods.before, baseline)
+    for which, whole, n in ((which, whole, len(kept)) for which, kept, whole in sides if len(kept) < least):
         why = f"{len(whole):,} in all, {int((~whole['has_relevant']).sum()):,} without a relevant document"
         if which == "production" and cut.n_immature:
             why += f", {cut.n_immature:,} too young for their labels"

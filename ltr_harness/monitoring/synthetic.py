@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from ltr_harness.errors import Problem, UsageError
+from ltr_harness.errors import UsageError
 
 _ATTRACTION = np.array([0.03, 0.15, 0.35, 0.6, 0.9])
 _DAY = 86_400 * 10**9
@@ -85,13 +85,8 @@ class SyntheticLog(BaseModel):
         """The log: one row per item shown, a `pyarrow.Table`."""
         rows = self.days * self.queries_per_day * self.items
         if rows > _ROWS_AT_MOST:
-            raise UsageError(
-                Problem(
-                    "a made-up log",
-                    f"days x queries_per_day x items is {rows:,} rows",
-                    f"at most {_ROWS_AT_MOST:,} rows",
-                )
-            )
+            found = f"days x queries_per_day x items is {rows:,} rows"
+            raise UsageError.at("a made-up log", found, f"at most {_ROWS_AT_MOST:,} rows")
         random = np.random.Generator(np.random.PCG64([20261120, self.seed]))
         queries = self._queries(random)
         return self._as_table(queries, self._shown(random, queries, self._noise(random, queries)))
@@ -111,11 +106,8 @@ class SyntheticLog(BaseModel):
         usual = np.array((0.3, 0.25, 0.2, 0.15, 0.1))
         shares = np.array(self.country_shares) / sum(self.country_shares)
         luck = random.random(n)
-        country = np.where(
-            planted,
-            np.searchsorted(np.cumsum(shares)[:-1], luck),
-            np.searchsorted(np.cumsum(usual)[:-1], luck),
-        )
+        planted_country, country = (np.searchsorted(np.cumsum(s)[:-1], luck) for s in (shares, usual))
+        country = np.where(planted, planted_country, country)
         device = (random.random(n) < 0.5).astype(np.int64)
         user = random.integers(0, self.users, n) if self.users else np.arange(n)
         return _Queries(time, planted, features, country, device, user)
