@@ -88,10 +88,10 @@ def _with_bases(
         return nothing
     if not isinstance(tree.value, dict):
         cure = "" if isinstance(source, Mapping) else not_an_experiment(tree.place.name)
-        problems.append(
-            # what it holds is not quoted: it may be any file of this machine
-            Problem(tree.place, "is not an experiment", "a mapping such as 'name: my-experiment'", cure)
+        expected = (
+            "a mapping such as 'name: my-experiment'"  # what it holds is not quoted: it may be any file
         )
+        problems.append(Problem(tree.place, "is not an experiment", expected, cure))
         return nothing
     extends = tree.mapping.get("extends")
     if extends is None:
@@ -137,10 +137,8 @@ def _replaced(node: Node, steps: list[str], value: Node, walked: tuple[str, ...]
     where = ".".join(walked) or "the experiment"
     if isinstance(node.value, list):
         if not (steps[0].isascii() and steps[0].isdigit()) or int(steps[0]) >= len(node.value):
-            found = f"{where} is a list and has no {steps[0]!r}"
-            known = (
-                f"an index from 0 to {len(node.value) - 1}" if node.value else "nothing: the list is empty"
-            )
+            found, last = f"{where} is a list and has no {steps[0]!r}", len(node.value) - 1
+            known = f"an index from 0 to {last}" if node.value else "nothing: the list is empty"
             raise ConfigError(Problem(said, found, known))
         index = int(steps[0])
         items = list(node.value)
@@ -293,8 +291,7 @@ def spelt_out(tree: Node) -> tuple[Node, list[Problem]]:
     if section is None or section.value is None:
         return tree.without("sweep"), []
     try:
-        plain = json.dumps(section.plain())
-        config = SweepConfig.model_validate_json(plain, strict=True)
+        config = SweepConfig.model_validate_json(json.dumps(section.plain()), strict=True)
     except ValidationError:
         return tree, []  # `build` explains what is no sweep at all
     if models is None or not models.mapping:
@@ -388,10 +385,7 @@ def _names(model: str, points: list[Point], taken: set[str]) -> list[str]:
     """``lgb num_leaves=15 learning_rate=0.05``; numbered where that would be too long or not unique."""
     options = [axis.option for axis, _ in points[0]]
     lasts = [option[-1] for option in options]
-    labels = [
-        last if lasts.count(last) == 1 else ".".join(option)
-        for option, last in zip(options, lasts, strict=True)
-    ]
+    labels = [of[-1] if lasts.count(of[-1]) == 1 else ".".join(of) for of in options]
     names: list[str] = []
     for number, point in enumerate(points, start=1):
         values = [shown_value(value.plain()) for _, value in point]

@@ -29,7 +29,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.search import Section, Seed, TuneConfig, several
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.groups import OneLabel
-from ltr_harness.logs.settings import TimeZone
+from ltr_harness.logs.settings import TimeZone, one_or_many
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
 from ltr_harness.metrics.core.presets import PRESETS, SAME_TOOLS
@@ -43,13 +43,6 @@ from ltr_harness.stored import SweepPoint
 from ltr_harness.time_folds import Span, TimeFolds
 
 Kind = TypeVar("Kind", bound=BaseModel)
-
-
-def _tuple(value: Any) -> Any:
-    """A list as a tuple, and a text as a tuple of one."""
-    if isinstance(value, str):
-        return (value,)
-    return tuple(value) if isinstance(value, list) else value
 
 
 def checked_name(value: str) -> str:
@@ -86,7 +79,7 @@ Name = Annotated[str, AfterValidator(checked_name)]
 _FILE = {"type": "string", "format": "file-path"}
 Files = Annotated[
     tuple[str, ...],
-    BeforeValidator(_tuple),
+    BeforeValidator(one_or_many),
     several(10_000),
     WithJsonSchema({"anyOf": [_FILE, {"type": "array", "items": _FILE}]}),
 ]
@@ -163,11 +156,7 @@ class Holdout(Section):
     """Query attribute: the same share of each of its values is set aside."""
 
 
-def _span(text: str) -> str:
-    return str(Span.of(text))
-
-
-SpanText = Annotated[str, AfterValidator(_span)]
+SpanText = Annotated[str, AfterValidator(lambda text: str(Span.of(text)))]
 
 
 class TimeFoldsConfig(Section):
@@ -214,13 +203,12 @@ class SplitConfig(Section):
 
     @model_validator(mode="after")
     def _divided_once(self) -> Self:
-        if isinstance(self.valid, Holdout) and isinstance(self.test, Holdout):
-            own = {"holdout"}
-            if self.valid.model_dump(exclude=own) != self.test.model_dump(exclude=own):
-                raise ValueError(
-                    "valid and test are held out in different ways; expected the same by_time, together, stratify and "
-                    "seed, because the queries are divided once"
-                )
+        both = [side for side in (self.valid, self.test) if isinstance(side, Holdout)]
+        if len({side.model_copy(update={"holdout": 0}) for side in both}) > 1:
+            raise ValueError(
+                "valid and test are held out in different ways; expected the same by_time, together, stratify and "
+                "seed, because the queries are divided once"
+            )
         return self
 
 
@@ -408,7 +396,7 @@ class CompareConfig(Section):
         return Method(**{option.name: getattr(self, option.name) for option in dataclasses.fields(Method)})
 
 
-Formats = Annotated[tuple[ReportFormat, ...], BeforeValidator(_tuple), several()]
+Formats = Annotated[tuple[ReportFormat, ...], BeforeValidator(one_or_many), several()]
 
 
 class ReportConfig(Section):
@@ -416,7 +404,7 @@ class ReportConfig(Section):
 
     formats: Formats = DEFAULT_FORMATS
     """Of html, md, json, tex, svg and png; json alone is the quickest, as a pipeline wants it."""
-    sections: Annotated[tuple[SectionName, ...], BeforeValidator(_tuple), several()] | None = Field(
+    sections: Annotated[tuple[SectionName, ...], BeforeValidator(one_or_many), several()] | None = Field(
         default=None,
         description="Which sections, in this order; all where none is named. `ltr-harness list sections` has their "
         "names. report.json is complete whatever is chosen.",

@@ -230,10 +230,8 @@ class _Loading:
 
     def experiment(self) -> Experiment:
         if "columns" in self.tree.mapping and self.tree.mapping.keys().isdisjoint(("data", "models")):
-            file = self.tree.place.name
-            raise ConfigError.at(
-                file, "is a file for monitoring", "an experiment", f"run `ltr-harness monitor {file}`"
-            )
+            file, cure = self.tree.place.name, f"run `ltr-harness monitor {self.tree.place.name}`"
+            raise ConfigError.at(file, "is a file for monitoring", "an experiment", cure)
         self.check(rules.size_rule(self.tree))
         if self.problems:  # what is not to be loaded is not looked at either
             raise self.error()
@@ -260,11 +258,8 @@ class _Loading:
         if searched is not None:
             searched = rules.with_built_in(searched, models)
             known = self.tree.mapping.get("models", self.tree).mapping
-            self.check(
-                rules.tune_rules(
-                    searched, models, known, splits, stopping=has_stopping, check_rankers=self.check_rankers
-                )
-            )
+            wanted_of = {"stopping": has_stopping, "check_rankers": self.check_rankers}
+            self.check(rules.tune_rules(searched, models, known, splits, **wanted_of))
         if data is not None and metrics is not None:
             wanted: dict[KeyPath, Any] = {("metrics", "report"): metrics.metrics}
             if stopping is not None:
@@ -327,9 +322,8 @@ class _Loading:
         reader = self.validated(kind, node.only(kind.model_fields), path)
         rest = node.without("reader", *kind.model_fields)
         if "relevance" in rest.mapping:
-            found = (
-                f"data.relevance with reader {name!r}, whose files have ready labels and no columns of events"
-            )
+            found = f"data.relevance with reader {name!r}"
+            found += ", whose files have ready labels and no columns of events"
             cure = "write the rows as a table with what users did, and use reader: csv or parquet"
             self.add(rest.key_places["relevance"], found, cure=cure)
             rest = rest.without("relevance")

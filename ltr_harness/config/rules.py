@@ -26,6 +26,8 @@ from ltr_harness.relevance.rule import Relevance
 from ltr_harness.wording import count_of
 
 MOST_RUNS = 100_000
+_NO_VALID = "has no validation data, on which stopping could choose the number of rounds"
+_HOLDOUT = "valid: {holdout: 0.2, seed: 1} sets training queries aside"
 
 
 class Violation(NamedTuple):
@@ -39,18 +41,15 @@ class Violation(NamedTuple):
 
 def size_rule(tree: Node) -> Iterator[Violation]:
     """An experiment is a plan of runs, each of which is a folder: models x folds x seeds."""
-    folds = tree.at(("data", "folds"))
-    splits = tree.at(("data", "splits"))
-    seeds = tree.at(("seeds",))
+    folds, splits, seeds = (tree.at(path) for path in (("data", "folds"), ("data", "splits"), ("seeds",)))
     n_models = len(tree.mapping["models"].mapping) if "models" in tree.mapping else 0
     n_folds = min(folds.value, MOST_FOLDS) if folds is not None and isinstance(folds.value, int) else 0
     n_folds = n_folds or (len(splits.mapping) if splits is not None else 1)
     n_seeds = len(seeds.value) if seeds is not None and isinstance(seeds.value, list) else 1
     n_runs = n_models * n_folds * n_seeds
     if n_runs > MOST_RUNS:
-        counted = (
-            f"{count_of(n_models, 'model')}, {count_of(n_folds, 'fold')} and {count_of(n_seeds, 'seed')}"
-        )
+        counted = f"{count_of(n_models, 'model')}, {count_of(n_folds, 'fold')}"
+        counted += f" and {count_of(n_seeds, 'seed')}"
         yield Violation((), f"{counted} are {n_runs:,} runs", f"at most {MOST_RUNS:,} runs")
 
 
@@ -71,10 +70,8 @@ def data_rules(data: DataLayout) -> Iterator[Violation]:
     in_time = isinstance(data.folds, TimeFoldsConfig)
     for key in ("fold_together", "fold_stratify", "fold_seed"):
         if in_time and key in data.model_fields_set:
-            cure = "leave it out"
-            yield Violation(
-                ("data", key), f"data.{key} with folds in time, which nothing divides by chance", cure=cure
-            )
+            found = f"data.{key} with folds in time, which nothing divides by chance"
+            yield Violation(("data", key), found, cure="leave it out")
         elif key != "fold_seed" and getattr(data, key) is not None and data.folds is None:
             cure = "add folds: 5, or leave it out"
             yield Violation(("data", key), f"data.{key} without data.folds", cure=cure)
@@ -94,9 +91,8 @@ def time_rules(data: DataLayout, stopping: bool, tune: TuneConfig | None) -> Ite
     if not isinstance(data.folds, TimeFoldsConfig) or data.folds.valid is not None:
         return
     if stopping:
-        found = "data.folds has no validation data, on which stopping could choose the number of rounds"
         cure = "add valid: 1 month, or use stopping: null and give each model its rounds"
-        yield Violation(("data", "folds"), found, cure=cure)
+        yield Violation(("data", "folds"), f"data.folds {_NO_VALID}", cure=cure)
     elif tune is not None and tune.inner_folds is None:
         found = "data.folds has no validation data, on which tune could choose"
         cure = "add valid: 1 month, or judge trials on training queries: inner_folds: 5"
@@ -111,9 +107,8 @@ def _judgment_rules(data: DataLayout) -> Iterator[Violation]:
     if named and data.folds is not None:
         yield Violation(where, f"{found} with data.folds", "one set of judgments", cure)
     elif named and len(data.splits) > 1:
-        yield Violation(
-            where, f"{found} with {count_of(len(data.splits), 'fold')}", "one set of judgments", cure
-        )
+        found += f" with {count_of(len(data.splits), 'fold')}"
+        yield Violation(where, found, "one set of judgments", cure)
     elif named and data.splits:
         (split,) = data.splits.values()
         for side in named:
@@ -138,10 +133,7 @@ def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Violation]:
         for (one, other), reason in reasons.items():
             both = sorted(files[one] & files[other])
             if both:
-                blamed = "valid" if "valid" in (one, other) else "test"
-                cure = (
-                    "valid: {holdout: 0.2, seed: 1} sets training queries aside" if blamed == "valid" else ""
-                )
+                blamed, cure = ("valid", _HOLDOUT) if "valid" in (one, other) else ("test", "")
                 found = f"{', '.join(both)} is in {one} and in {other} of the same split: {reason}"
                 yield Violation(("data", "splits", fold, blamed), found, "different files", cure)
 
@@ -164,11 +156,8 @@ def stopping_rules(
             yield Violation(("models", name), f"models.{name} does not say how long to train", cure=cure)
     for fold, split in splits.items():
         if stopping and split.valid is None:
-            found = (
-                f"split {fold!r} has no validation data, on which stopping could choose the number of rounds"
-            )
             cure = "add valid: {holdout: 0.2, seed: 1}, or use stopping: null and give each model its rounds"
-            yield Violation(("data", "splits", fold), found, cure=cure)
+            yield Violation(("data", "splits", fold), f"split {fold!r} {_NO_VALID}", cure=cure)
 
 
 def baseline_rule(
@@ -197,9 +186,8 @@ def estimate_rules(
                 yield Violation(where, found, cure=f"use {metric.name}(gain=linear,empty=zero){k}")
             elif not metric.graded:
                 found = f"{metric} asks only whether a label is above 0: it counts what happened, whatever its rank"
-                yield Violation(
-                    where, found, "a metric of graded labels", f"use dcg(gain=linear,empty=zero){k}"
-                )
+                cure = f"use dcg(gain=linear,empty=zero){k}"
+                yield Violation(where, found, "a metric of graded labels", cure)
 
 
 def reference_rules(
@@ -272,10 +260,9 @@ def tune_rules(
         elif not space:
             yield Violation(where, f"tune.models.{name} searches nothing", "at least one option, or built-in")
         elif stopping and ROUNDS in space:
+            found = f"tune.models.{name}.{ROUNDS} with stopping"
             cure = "stopping chooses the rounds of every trial; leave it out, or use `stopping: null`"
-            yield Violation(
-                (*where, ROUNDS), f"tune.models.{name}.{ROUNDS} with stopping", "one of them", cure
-            )
+            yield Violation((*where, ROUNDS), found, "one of them", cure)
         else:
             yield from _refused(where, model, space, check_rankers)
     for fold, split in splits.items():

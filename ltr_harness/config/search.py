@@ -111,13 +111,11 @@ class Range(Section):
             steps = math.floor((self.high - self.low) / self.step + 1e-9)
             value = self.low + self.step * math.floor(share * (steps + 1))
             return value if self.whole else float(f"{value:.12g}")
-        if self.whole:  # each integer owns the stretch from half below to half above it
-            low, high = self.low - 0.5, self.high + 0.5
-            value = low * (high / low) ** share if self.log else low + (high - low) * share
-            return min(max(round(value), int(self.low)), int(self.high))
-        low, high = self.low, self.high
+        half = 0.5 if self.whole else 0.0  # each integer owns the stretch from half below to half above it
+        low, high = self.low - half, self.high + half
         value = low * (high / low) ** share if self.log else low + (high - low) * share
-        return min(max(float(f"{value:.4g}"), float(low)), float(high))
+        rounded = round(value) if self.whole else float(f"{value:.4g}")
+        return type(rounded)(min(max(rounded, self.low), self.high))
 
 
 def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -83,9 +83,8 @@ class Node:
     def with_defaults(self, values: Mapping[str, Any], place: Place) -> Node:
         """This mapping with the entries that it lacks, at the place of what they follow from."""
         lacking = {key: from_plain(value, place) for key, value in values.items() if key not in self.mapping}
-        return Node(
-            {**self.mapping, **lacking}, self.place, {**dict.fromkeys(lacking, place), **self.key_places}
-        )
+        places = {**dict.fromkeys(lacking, place), **self.key_places}
+        return Node({**self.mapping, **lacking}, self.place, places)
 
     def changed(self, path: tuple[str, ...], change: Callable[[Node], Node]) -> Node:
         """This mapping with what stands at a path, if anything does, as `change` returns it."""
@@ -97,10 +96,8 @@ class Node:
     def only(self, keys: Iterable[str]) -> Node:
         """This mapping with none but the given keys."""
         wanted = set(keys)
-        kept = [key for key in self.mapping if key in wanted]
-        return Node(
-            {key: self.mapping[key] for key in kept}, self.place, {key: self.key_places[key] for key in kept}
-        )
+        kept = {key: node for key, node in self.mapping.items() if key in wanted}
+        return Node(kept, self.place, {key: self.key_places[key] for key in kept})
 
     def without(self, *keys: str) -> Node:
         """This mapping without the given keys."""
@@ -130,15 +127,12 @@ def from_plain(value: Any, place: Place, problems: list[Problem] | None = None, 
         {'seeds': [1, 2]}
     """
     if isinstance(value, Mapping):
-        entries = {
-            str(key): from_plain(item, place, problems, f"{path}.{key}".lstrip("."))
-            for key, item in value.items()
-        }
+        below = ((key, item, f"{path}.{key}".lstrip(".")) for key, item in value.items())
+        entries = {str(key): from_plain(item, place, problems, inner) for key, item, inner in below}
         return Node(entries, place, dict.fromkeys(entries, place))
     if isinstance(value, list | tuple):
-        return Node(
-            [from_plain(item, place, problems, f"{path}.{index}") for index, item in enumerate(value)], place
-        )
+        items = (from_plain(item, place, problems, f"{path}.{at}") for at, item in enumerate(value))
+        return Node([*items], place)
     if hasattr(value, "tolist"):  # a NumPy number or array
         return from_plain(value.tolist(), place, problems, path)
     if isinstance(value, PurePath):
@@ -164,21 +158,12 @@ def in_words(problem: yaml.MarkedYAMLError, text: str) -> tuple[str, str, str]:
         ...     in_words(problem, text)
         ("'root' is indented by 4 spaces", '2 spaces, as in line 2', '')
     """
-    what = problem.problem or problem.context or "not YAML"
-    mark = problem.problem_mark or problem.context_mark
-    opened = problem.context_mark
-    if (
-        "parsing a flow" in (problem.context or "")
-        and mark is not None
-        and opened
-        and opened.line < mark.line
-    ):
+    what, context = problem.problem or problem.context or "not YAML", problem.context or ""
+    mark, opened = problem.problem_mark or problem.context_mark, problem.context_mark
+    if "parsing a flow" in context and mark is not None and opened and opened.line < mark.line:
         bracket = text.splitlines()[opened.line][opened.column]
-        return (
-            f"the {bracket!r} of line {opened.line + 1} is not closed, or a ',' is missing before this",
-            "",
-            "",
-        )
+        found = f"the {bracket!r} of line {opened.line + 1} is not closed, or a ',' is missing before this"
+        return found, "", ""
     if mark is not None and (what.startswith(_MISPLACED) or "got ':'" in what):
         lines = text.splitlines()[: mark.line + 1]
         told = _indentation(lines)
@@ -187,7 +172,7 @@ def in_words(problem: yaml.MarkedYAMLError, text: str) -> tuple[str, str, str]:
         return f"not valid YAML: {what}", "", _cure_of_colon(lines[-1])
     if "could not find expected ':'" in what:
         return f"not valid YAML: {what}", "", "is a ':' or a space after it missing?"
-    if "single document" in (problem.context or ""):
+    if "single document" in context:
         return "not valid YAML: a second document ('---')", "", "one experiment per file"
     return f"not valid YAML: {what}", "", "indent with spaces" if "'\\t'" in what else ""
 
