@@ -182,32 +182,24 @@ def decompose(
     shares = counted / known[:, np.newaxis]
     moved = shares[0] - shares[1]
     matched = _Matched(common, counted, at, shares, moved)
-    sides = [matched.side(side, codes[side], samples[side].values) for side in (0, 1)]
+    sides = (matched.side(side, codes[side], samples[side].values) for side in (0, 1))
+    of_common, of_mix, mix_weights, rest_weights = map(list, zip(*sides, strict=True))
     mix = float((moved * at.mean(axis=0)).sum())
     centre = (shares * at).sum(axis=1)
     between_common = float(centre[0] - centre[1])
     unmatched = total - between_common
     return Decomposition(
         total=estimate(total, all_influence),
-        within=estimate(between_common - mix, [side.common - side.mix for side in sides]),
-        mix=estimate(mix, [side.mix for side in sides]),
-        unmatched=estimate(unmatched, [i - s.common for i, s in zip(all_influence, sides, strict=True)]),
-        mix_chance=_chance(mix, [side.mix_weight for side in sides], samples),
-        unmatched_chance=_chance(unmatched, [side.rest_weight for side in sides], samples),
+        within=estimate(between_common - mix, list(map(np.subtract, of_common, of_mix))),
+        mix=estimate(mix, of_mix),
+        unmatched=estimate(unmatched, list(map(np.subtract, all_influence, of_common))),
+        mix_chance=_chance(mix, mix_weights, samples),
+        unmatched_chance=_chance(unmatched, rest_weights, samples),
         lacking=float(1 - known[0] / one.values.size),
         adjusted=float((shares[1] * at[0]).sum()),
         counts=counts,
         means=means,
     )
-
-
-class _Side(NamedTuple):
-    """What each query of a side adds: influences on the common cells' mean and on the mix; weights in mix and rest."""
-
-    common: Floats
-    mix: Floats
-    mix_weight: Floats
-    rest_weight: Floats
 
 
 class _Matched(NamedTuple):
@@ -219,7 +211,8 @@ class _Matched(NamedTuple):
     shares: Floats
     moved: Floats
 
-    def side(self, side: int, codes: Codes, values: Floats) -> _Side:
+    def side(self, side: int, codes: Codes, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Each query's influence on the common cells' mean and on the mix, and its weights in the mix and the rest."""
         sign = 1.0 if side == 0 else -1.0
         here: NDArray[np.bool_] = self.cells[codes]
         shares, means, middle = self.shares[side], self.means[side], self.means.mean(axis=0)
@@ -227,7 +220,7 @@ class _Matched(NamedTuple):
         scale = values.size / known  # queries of common cells stand for all of them
         by_share = middle - float((shares * middle).sum())
         by_mean = sign * self.moved / 2 / np.where(shares > 0, shares, 1.0)
-        return _Side(
+        return (
             scale * here * (values - (shares * means).sum()),
             scale * here * (by_share[codes] + by_mean[codes] * (values - means[codes])),
             here * self.moved[codes] / 2 / np.maximum(self.counts[side], 1.0)[codes],

@@ -1,8 +1,4 @@
-"""Means of bounded values, strictly: bets that hold in every world and at every n.
-
-Who bets against a mean that is the true one grows rich by no more than chance (Ville's inequality); the interval is
-every mean against which no bettor became rich. Source: I. Waudby-Smith, A. Ramdas, JRSS B 86 (2024).
-"""
+"""Bets against means of bounded values, valid at every n. Source: I. Waudby-Smith, A. Ramdas, JRSS B 86 (2024)."""
 
 import numpy as np
 
@@ -40,8 +36,12 @@ def bounded_means(
         order = np.random.Generator(np.random.PCG64(seed)).permutation(values.size)
         x = np.clip((values[order] - lowest[j]) / width, 0.0, 1.0)
         mean = float(x.mean())
-        bets = _bets(x, alpha)
         wanted = np.log(2 / alpha)
+        t = np.arange(1, x.size + 1)
+        running = (0.5 + np.cumsum(x)) / (t + 1)
+        variance = (0.25 + np.cumsum((x - running) ** 2)) / (t + 1)
+        before = np.concatenate(([0.25], variance[:-1]))  # stakes come from the values before
+        bets = np.asarray(np.sqrt(2 * wanted / (x.size * before)))
         low[j] += width * _end(x, bets, mean, wanted, True)
         high[j] = lowest[j] + width * _end(x, bets, mean, wanted, False)
         null = -lowest[j] / width
@@ -60,27 +60,13 @@ def _p(x: Floats, bets: Floats, m: float, below: bool) -> float:
     return float(np.clip(2 * np.exp(-_log_capital(x, bets, m, below)), SMALLEST_P, 1.0))
 
 
-def _bets(x: Floats, alpha: float) -> Floats:
-    """(n,) stakes, each from the values before it."""
-    n = x.size
-    t = np.arange(1, n + 1)
-    mean = (0.5 + np.cumsum(x)) / (t + 1)
-    variance = (0.25 + np.cumsum((x - mean) ** 2)) / (t + 1)
-    before = np.concatenate(([0.25], variance[:-1]))
-    return np.asarray(np.sqrt(2 * np.log(2 / alpha) / (n * before)))
-
-
 @compiled
 def _log_capital(x: Floats, bets: Floats, m: float, below: bool) -> float:
     """Log of the most capital that bets on a mean above m, or below it, ever had."""
     capital = most = 0.0
     for value, bet in zip(x, bets):  # noqa: B905  # numba has no strict
-        if below:
-            stake = min(bet, 0.5 / max(m, 1e-12))
-            capital += np.log1p(stake * (value - m))
-        else:
-            stake = min(bet, 0.5 / max(1 - m, 1e-12))
-            capital += np.log1p(-stake * (value - m))
+        stake = min(bet, 0.5 / max(m if below else 1 - m, 1e-12))
+        capital += np.log1p((stake if below else -stake) * (value - m))
         most = max(most, capital)
     return most
 

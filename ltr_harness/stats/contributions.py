@@ -1,7 +1,5 @@
-"""Independent units and what each adds to a mean: the one form in which every comparison is tested.
-
-A unit is what chance draws as a whole: a query, a user with all his queries, a day. With S_g the sum of its n_g values,
-the mean is sum S_g / sum n_g, and its error comes from what the units add: r_g = S_g - mean n_g.
+"""Independent units, such as queries or users, and what each adds to a mean: with S_g the sum of its n_g values, the
+mean is sum S_g / sum n_g, and its error comes from r_g = S_g - mean n_g.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Has the distribution of a quantity moved, and by how much: sizes first, significance only beside them.
-
-One value per query; rows of a query are alike, and tests on rows cry wolf every time.
-"""
+"""Has the distribution of a quantity, one value per query, moved, and by how much?"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,8 +95,6 @@ def jensen_shannon(one: Floats, other: Floats) -> float:
 def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) -> tuple[float, float, float]:
     """Kolmogorov-Smirnov distance of (n,) and (m,) values, its asymptotic p, and Wasserstein distance; NaN left out.
 
-    The last is how far the mass has to be carried; infinite where not equally much of both is infinite.
-
     Example:
         >>> ks, p, carried = distances(np.array([0.0, 1.0, 2.0]), np.array([0.5, 1.5, 2.5]))
         >>> round(ks, 4), carried
@@ -112,10 +107,8 @@ def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) 
         return float("nan"), float("nan"), float("nan")
     everywhere = np.concatenate((a, b))
     everywhere.sort(kind="stable")  # two sorted runs: a merge
-    apart = np.abs(
-        np.searchsorted(a, everywhere, side="right") / a.size
-        - np.searchsorted(b, everywhere, side="right") / b.size
-    )
+    below_a, below_b = (np.searchsorted(x, everywhere, side="right") / x.size for x in (a, b))
+    apart = np.abs(below_a - below_b)
     n, m = a.size * shares[0], b.size * shares[1]
     effective = np.sqrt(n * m / (n + m))
     # infinities have no distance to their equals

@@ -1,7 +1,5 @@
-"""Families of comparisons: p-values, intervals and verdicts of several differences at once, all from the same draws.
-
-The draws keep the largest statistic of the family (single-step max), so p < alpha, "0 lies outside the interval" and
-the verdict are one fact.
+"""Families of comparisons: p-values, intervals and verdicts of several differences at once, all from the same draws,
+which keep the family's largest statistic: p < alpha, "0 lies outside the interval" and the verdict are one fact.
 """
 
 from __future__ import annotations
@@ -158,9 +156,7 @@ def rare_kind(
     """
     if method.test == "bounded" or not n or room != room:
         return ""
-    kind, these = (
-        ("query", f"{n:,} queries") if method.unit is None else (method.unit, f"{n:,} of {method.unit}")
-    )
+    kind, these = method.unit or "query", f"{n:,} of {method.unit}" if method.unit else f"{n:,} queries"
     share = rare_share(n, method.level(family))
     least = room / share
     if least >= width:
@@ -209,7 +205,12 @@ def _by_draws(estimate: WeightedSum, method: Method) -> Outcome:
     if np.isinf(critical):  # too few units differ for any p-value below the level
         most = max(float(found.largest[-1]), float(drawn.observed.max()))
         critical = max(most * (1 + 1e-9), float(ndtri(1 - method.alpha / (2 * m))))
-        share = _of_few(critical, method.alpha, m)
+
+        def share(statistic: Floats) -> Floats:
+            """p-values by the normal distribution, below the level exactly beyond the critical value."""
+            p = np.clip(2 * m * ndtr(-statistic), SMALLEST_P, 1.0)
+            return np.where(statistic > critical, p, np.maximum(p, method.alpha))
+
     p_corrected = found.together(drawn.observed)
     lean = estimate.lean * skewness
     reach = reference.t_of_normal(np.full(m, critical), estimate.freedom_of_sizes)
@@ -228,16 +229,6 @@ def _by_draws(estimate: WeightedSum, method: Method) -> Outcome:
         p_equivalence = _of_constants(p_equivalence, mean, error, method.margin)
     detectable = (reach + _POWER) * np.where(error > 0, error, np.nan)
     return Outcome(found.alone, p_corrected, p_equivalence, low, high, np.where(error == 0, 0.0, detectable))
-
-
-def _of_few(critical: float, alpha: float, family: int) -> Callable[[Floats], Floats]:
-    """p-values of statistics by the normal distribution, below the level exactly beyond the critical value."""
-
-    def share(statistic: Floats) -> Floats:
-        p = np.clip(2 * family * ndtr(-statistic), SMALLEST_P, 1.0)
-        return np.where(statistic > critical, p, np.maximum(p, alpha))
-
-    return share
 
 
 def _criticals(estimate: WeightedSum, method: Method, skewness: bool) -> Floats:
@@ -267,9 +258,8 @@ def by_t(mean: Floats, error: Floats, freedom: Floats, method: Method, family: i
     if method.margin is not None:
         with np.errstate(invalid="ignore", divide="ignore"):
             sides = stdtr(freedom, -(method.margin - np.abs(mean)) / error)
-        p_equivalence = _of_constants(
-            np.clip(2 * family * sides, SMALLEST_P, 1.0), mean, error, method.margin
-        )
+        both = np.clip(2 * family * sides, SMALLEST_P, 1.0)
+        p_equivalence = _of_constants(both, mean, error, method.margin)
     return Outcome(p, np.minimum(family * p, 1.0), p_equivalence, low, high, (reach + _POWER) * error)
 
 
@@ -287,10 +277,7 @@ def _by_bets(estimate: WeightedSum, method: Method, ranges: Floats, family: int)
 
 
 def _with_seeds(trained: Outcome, seeds: Sequence[MethodDifference | None], method: Method) -> Outcome:
-    """What holds for other queries and other trainings.
-
-    A difference of methods has to be one of the trained models, too. Over trainings the correction is Bonferroni's.
-    """
+    """What holds for other queries and other trainings, and for the trained models too; Bonferroni's over trainings."""
     family = 1 if method.correction == "none" else len(seeds)
     level = method.alpha / family
     nan = float("nan")
@@ -306,11 +293,6 @@ def _with_seeds(trained: Outcome, seeds: Sequence[MethodDifference | None], meth
         for one in seeds
     ]
     p, sides, low, high, detectable = np.array(rows).T
-    return Outcome(
-        p=np.fmax(trained.p, p),
-        p_corrected=np.fmax(trained.p_corrected, np.minimum(family * p, 1.0)),
-        p_equivalence=np.fmax(trained.p_equivalence, np.minimum(2 * family * sides, 1.0)),
-        low=np.fmin(trained.low, low),
-        high=np.fmax(trained.high, high),
-        detectable=np.fmax(trained.detectable, detectable),
-    )
+    corrected, equivalence = np.minimum(family * p, 1.0), np.minimum(2 * family * sides, 1.0)
+    both = Outcome(p, corrected, equivalence, low, high, detectable)
+    return Outcome(*map(np.fmax, trained, both))._replace(low=np.fmin(trained.low, low))

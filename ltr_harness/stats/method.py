@@ -1,7 +1,4 @@
-"""How two models are compared, and how that is said in words: the fields of `Method` are the one declaration.
-
-The section ``compare:`` of an experiment, the command's options and the keywords of `compare` are made from them.
-"""
+"""How two models are compared: section ``compare:``, commands' options and keywords are made of `Method`'s fields."""
 
 from __future__ import annotations
 
@@ -84,10 +81,7 @@ _BOUNDS = {"ge", "gt", "le", "lt"}
 
 
 def _option(default: Any, description: str, expected: str = "", **bounds: float) -> Any:
-    """A field with what editors, help texts and errors say of it.
-
-    Bounds are ``ge``, ``gt``, ``le`` and ``lt``, or the ``min_length`` of a text.
-    """
+    """A field with what help and errors say of it; bounds are ``ge``, ``gt``, ``le`` and ``lt``, or ``min_length``."""
     return field(default=default, metadata={"description": description, "expected": expected, **bounds})
 
 
@@ -142,11 +136,7 @@ class Method:
         le=10_000_000,
     )
     seed: int = _option(
-        0,
-        "Seed of sign flips and resampling.",
-        "an integer from 0 to 2,147,483,647",
-        ge=0,
-        lt=2**31,
+        0, "Seed of sign flips and resampling.", "an integer from 0 to 2,147,483,647", ge=0, lt=2**31
     )
     unit: str | None = _option(
         None,

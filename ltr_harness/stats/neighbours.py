@@ -1,8 +1,4 @@
-"""Neighbouring periods that are alike: how alike, and how many of them are joined to one unit.
-
-Where a good day follows a good day, days are no independent units, and intervals by day are too narrow. Sums over
-longer stretches of time hang together less (batch means).
-"""
+"""Neighbouring periods that are alike, whose intervals are too narrow: how many of them are joined to one unit."""
 
 from __future__ import annotations
 
@@ -17,12 +13,10 @@ _ALIKE = 0.5  # standard errors
 
 
 def autocorrelation(sample: Contributions) -> float:
-    """Of what neighbouring units, in order of time, add beyond the mean: the largest of the columns; -1 if none varies.
-
-    That of G independent units is 1/G too low on average, which is given back.
-    """
+    """Of what neighbouring units, in order of time, add beyond the mean: the largest column's; -1 if none varies."""
     squares = (sample.off**2).sum(axis=0)
     products = (sample.off[1:] * sample.off[:-1]).sum(axis=0)
+    # of G independent units it is 1/G too low on average
     of_columns = products[squares > 0] / squares[squares > 0] + 1 / len(sample.off)
     return float(of_columns.max(initial=-1.0))
 
@@ -44,13 +38,8 @@ def blocks(periods: Codes, number: int) -> Codes:
 
 
 def how_many(values: Floats, periods: Codes) -> int:
-    """How many neighbouring periods make a unit: twice as many while they correlate and enough units are left.
-
-    Joining too early widens intervals by some per cent, joining too late makes verdicts false.
-
-    Args:
-        values: (n, m), each column compared.
-        periods: (n,), 0 is the first.
+    """How many neighbouring periods, (n,) from 0 on, of (n, m) values make a unit: twice as many while they correlate
+    and enough units are left.
 
     Example:
         Forty days of which eight are good, then eight bad.

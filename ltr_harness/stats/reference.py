@@ -1,9 +1,7 @@
-"""Reference: what chance alone makes of a studentised mean: one statistic, and the seeded draws that it is set beside.
+"""What chance alone makes of a studentised mean: the statistic `normal_of_t(hall(mean / error))` beside seeded draws.
 
-The statistic is W(h(mean / error)), with `hall` and `normal_of_t`. The draws flip each unit's contribution, less the
-mean that it has under the hypothesis: of a weighted sum of samples, the closest to what was seen that makes the sum 0.
-
-A p-value depends on its seed and its own data alone, on any machine and number of threads: draws are whole 64-bit words
+The draws flip each unit's contribution, less the mean that it has under the hypothesis: of a weighted sum of samples,
+the closest to what was seen that makes the sum 0. They are the same on any machine and number of threads: 64-bit words
 of PCG64's stream, and values are put on a grid of whole multiples of a power of two, so fine that it matters nowhere,
 so coarse that every sum is an integer below 2**53: without rounding error in whatever order, and ties are ties.
 """
@@ -135,8 +133,7 @@ def _blocks(size: int, draws: int) -> Iterator[int]:
 
 def hall(t: Floats, lean: Floats) -> Floats:
     """Hall's transformation t + a t**2 / 3 + a**2 t**3 / 27 + a / 6; a is the skewness of the mean."""
-    turned: Floats = t + lean * t**2 / 3 + lean**2 * t**3 / 27 + lean / 6
-    return turned
+    return np.asarray(t + lean * t**2 / 3 + lean**2 * t**3 / 27 + lean / 6)
 
 
 def unhall(h: Floats, lean: Floats) -> Floats:
@@ -207,10 +204,8 @@ class Flips:
 
     def blocks(self, draws: int, seed: int) -> Iterator[Floats]:
         """(m, block): the statistics of each column and pattern; of all patterns half, as the opposite has the same."""
-        every = (
-            (half_of_flipped_sums(self._differing),) if self.exact else flipped_sums(self._grid, draws, seed)
-        )
-        for sums in every:
+        exact = [half_of_flipped_sums(self._differing)] if self.exact else []
+        for sums in exact or flipped_sums(self._grid, draws, seed):
             yield self._statistics(np.ascontiguousarray(sums.T))
 
     def _statistics(self, sums: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Would the result hold for another training seed? Query-level tests speak of the trained models at hand only."""
+"""Would the result hold for another training seed?"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,9 +60,8 @@ class MethodDifference:
 
     def detectable(self, alpha: float = 0.05, power: float = 0.8) -> float:
         """The smallest true difference that is found significant at level `alpha` with probability `power`."""
-        return (
-            float(stdtrit(self.freedom, 1 - alpha / 2) + stdtrit(self.freedom, power)) * self.standard_error
-        )
+        reach = stdtrit(self.freedom, 1 - alpha / 2) + stdtrit(self.freedom, power)
+        return float(reach) * self.standard_error
 
 
 def weighted_difference(

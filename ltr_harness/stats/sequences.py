@@ -12,8 +12,7 @@ def always_valid_p(
 ) -> Floats:
     """p-values of a growing mean: at most a share alpha of healthy series ever has one at or below alpha.
 
-    The normal mixture of Robbins, for sums of independent parts whose variance is known or well estimated: from about
-    100 queries on. The p-value of a look is about the series up to it.
+    The normal mixture of Robbins, for sums of independent parts whose variance is known or well estimated.
 
     Example:
         A single test asks for 1.64 standard errors below 0, one that may be repeated for ever for 2.8 at best.

@@ -1,8 +1,4 @@
-"""Several samples: shares of groups, the variance between windows, and a correction over them.
-
-The mean of a day is off by more than its queries' spread says. The variance between the windows of a quiet time is what
-a new window may differ by without anything being wrong.
-"""
+"""Several samples: shares of groups, the variance between windows of a quiet time, and a correction over them."""
 
 from dataclasses import dataclass
 
@@ -81,11 +77,8 @@ def variance_between(sample: Sample, windows: Codes) -> WindowVariance | None:
     """
     strata = np.zeros(windows.size, dtype=np.int64) if sample.strata is None else sample.strata
     shape = int(windows.max(initial=0)) + 1, int(strata.max(initial=0)) + 1
-    counts = (
-        np.bincount(windows * shape[1] + strata, minlength=shape[0] * shape[1])
-        .reshape(shape)
-        .astype(np.float64)
-    )
+    of_cell = np.bincount(windows * shape[1] + strata, minlength=shape[0] * shape[1])
+    counts = of_cell.reshape(shape).astype(np.float64)
     n, size = counts.sum(axis=1), counts.sum(axis=0)
     total = np.bincount(strata, sample.values, minlength=size.size)
     residual = sample.values - (total / np.maximum(size, 1.0))[strata]
@@ -131,10 +124,7 @@ def widened(
     alternative: Alternative = "change",
     confidence: float = 0.95,
 ) -> Estimate:
-    """An estimate from queries, with the variance between windows in it; as it was where nothing is known of its error.
-
-    Degrees of freedom are Satterthwaite's, at least those of the windows.
-    """
+    """An estimate from queries with the variance between windows in it; as it was where its error is unknown."""
     if np.isnan(plain.error) or not share:
         return plain
     sampling = plain.error**2
@@ -158,10 +148,9 @@ def _windows(values: Floats, windows: Codes, clusters: Codes | None, size: int) 
         if clusters is None:
             units, squares = n, np.bincount(windows, off**2, minlength=size)
         else:
-            pair, of = np.unique(
-                windows.astype(np.int64) * (int(clusters.max()) + 1) + clusters, return_inverse=True
-            )
-            sums, home = np.bincount(of, off), pair // (int(clusters.max()) + 1)
+            many = int(clusters.max()) + 1
+            pair, of = np.unique(windows.astype(np.int64) * many + clusters, return_inverse=True)
+            sums, home = np.bincount(of, off), pair // many
             units = np.bincount(home, minlength=size).astype(np.float64)
             squares = np.bincount(home, sums**2, minlength=size)
         return mean, np.where(units > 1, squares * units / (units - 1) / n**2, np.nan)

@@ -1,7 +1,5 @@
-"""Did a mean move between two different sets of queries? Welch's test, robust to queries that belong together.
-
-Every estimate goes by its *influence*, how far each query pulls it, added up within clusters (users): its variance is
-the sum of squares, so means, differences, shares and ratios have no second formula that could disagree.
+"""Did a mean move between two different sets of queries? Welch's test by influences: how far each query pulls an
+estimate, added up within clusters (users), of means, differences, shares and ratios alike.
 """
 
 from __future__ import annotations
@@ -93,9 +91,8 @@ class Influence:
         if units < 2:
             return cls(totals, clusters, float("nan"), float(units - 1), units)
         if sizes.max() == sizes.min():
-            return cls(
-                totals, clusters, float(units / (units - 1) * (totals**2).sum()), float(units - 1), units
-            )
+            variance = float(units / (units - 1) * (totals**2).sum())
+            return cls(totals, clusters, variance, float(units - 1), units)
         known = totals[counts > 0]
         alike = correlation_within(known * n, float((influence**2).sum()), sizes)
         freedom = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
@@ -173,10 +170,7 @@ def one_sided(t: Floats, freedom: Floats, alternative: Alternative) -> Floats:
 
 
 def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
-    """Do counts fall on the same places in two periods, whatever their total? Shares per place, Wald's test.
-
-    Of (n, places) counts p, NaN where a side has none, and the total variation distance between the shares.
-    """
+    """Wald's p of equal shares of (n, places) counts, NaN where a side has none, and their total variation distance."""
     shares, covariance = [], np.zeros((one.shape[1], one.shape[1]))
     for counts in (one, other):
         total = counts.sum()
