@@ -100,10 +100,7 @@ def stages(
 
 
 def judgments_of(pool: Any) -> Judgments:
-    """Labels, queries and query weights of a `catboost.Pool`.
-
-    A query weighs the mean of its rows' `weight`; a `group_weight` cannot be read from a pool.
-    """
+    """Labels, queries and query weights, the means of rows' `weight`, of a `catboost.Pool`; no `group_weight`."""
     hashes = getattr(pool, "get_group_id_hash", lambda: None)()
     if hashes is None or not len(hashes):
         raise DataError(

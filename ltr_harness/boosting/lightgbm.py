@@ -104,15 +104,12 @@ class StopEarly(AfterRound):
             )
         if self._data is None:
             if len(names) > 1:
-                raise UsageError(
-                    f"stop_early: there are several validation sets ({', '.join(names)}); "
-                    f"{stopping.set_to_stop_on('data', names)}"
-                )
+                found = f"stop_early: there are several validation sets ({', '.join(names)})"
+                raise UsageError(f"{found}; {stopping.set_to_stop_on('data', names)}")
             return names[0]
         if self._data not in names:
-            raise UsageError(
-                f"stop_early: {self._data!r} is not a validation set; {did_you_mean(self._data, names)}"
-            )
+            found = f"stop_early: {self._data!r} is not a validation set"
+            raise UsageError(f"{found}; {did_you_mean(self._data, names)}")
         return self._data
 
     def _check_reported(self, env: Any) -> None:
@@ -138,11 +135,7 @@ class StopEarly(AfterRound):
 
 
 def rounds_of(env: Any) -> int:
-    """Number of rounds that the model consists of.
-
-    A boosting step that finds no split adds nothing: with bagging, step 40 may end with 38 rounds, and the
-    step's number would cut the model at a later tree than the one that was measured.
-    """
+    """Number of rounds that the model consists of: a boosting step that finds no split adds none."""
     if isinstance(env.model, lightgbm.Booster):
         return max(1, int(env.model.current_iteration()))
     return int(env.iteration) + 1
@@ -195,8 +188,7 @@ def feval(*metrics: Metric | str, judgments: OfSets = None) -> Feval:
 
     Args:
         metrics: values such as ``NDCG(k=10)``, or their names.
-        judgments: of the evaluated set, or of each of several, where some judged documents were missed or the library's
-            float32 is not precise enough. A set's are those with its rows and labels: it has no name here.
+        judgments: of evaluated sets, found by rows and labels, where documents were missed or float32 is too coarse.
 
     Returns:
         A callable ``(scores, dataset) -> [(name, mean, higher_is_better), …]``. What does not depend on the
@@ -234,8 +226,7 @@ def eval_metric(*metrics: Metric | str, judgments: OfSets = None) -> EvalMetric:
 
     Args:
         metrics: values such as ``NDCG(k=10)``, or their names.
-        judgments: of the evaluated set, or of each of several, where some judged documents were missed or the library's
-            float32 is not precise enough. A set's are those with its rows and labels: it has no name here.
+        judgments: of evaluated sets, found by rows and labels, where documents were missed or float32 is too coarse.
 
     Returns:
         A callable ``(labels, scores, weight, group) -> [(name, mean, higher_is_better), …]``. What does not
@@ -255,11 +246,7 @@ def eval_metric(*metrics: Metric | str, judgments: OfSets = None) -> EvalMetric:
 
 
 def stop_early(
-    metric: Metric | str,
-    data: str | None = None,
-    patience: int = 50,
-    min_delta: float = 0.0,
-    every: int = 1,
+    metric: Metric | str, data: str | None = None, patience: int = 50, min_delta: float = 0.0, every: int = 1
 ) -> StopEarly:
     """A callback for `lightgbm.train` that stops on one metric of one validation set, and on nothing else.
 
@@ -356,11 +343,10 @@ class Watch(Watching, AfterRound):
             raise EarlyStopException(self._best_round - 1, self._best_results)
 
     def _start(self, env: Any) -> None:
-        if not isinstance(env.model, lightgbm.Booster):
-            raise UsageError(
-                "Watch is for lightgbm.train; expected feval(…) and stop_early(…) in lightgbm.cv"
-            )
         model = env.model
+        if not isinstance(model, lightgbm.Booster):
+            expected = "expected feval(…) and stop_early(…) in lightgbm.cv"
+            raise UsageError(f"Watch is for lightgbm.train; {expected}")
         self._choose_offered(
             "LightGBM", dict(zip(model.name_valid_sets, model.valid_sets, strict=True)), model.train_set
         )
@@ -390,8 +376,6 @@ class Watch(Watching, AfterRound):
             callback(env)
 
     def _evaluate(self, model: Any, name: str, binding: Any) -> Sequence[Any]:
-        results: Sequence[Any] = model.eval(
-            self._data[name], name, feval=lambda scores, _: rows(binding, scores)
-        )
+        results = model.eval(self._data[name], name, feval=lambda scores, _: rows(binding, scores))
         refuse_collision(str(result[1]) for result in results)
-        return results
+        return list(results)

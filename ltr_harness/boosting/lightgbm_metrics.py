@@ -15,10 +15,7 @@ from ltr_harness.metrics import Binding, Metric, parse_metric
 
 
 def judgments_of(dataset: Any) -> Judgments:
-    """Labels, queries and query weights of a `lightgbm.Dataset`.
-
-    A query weighs the mean of its rows' weights, as LightGBM's own metrics have it.
-    """
+    """Labels, queries and query weights, the means of rows' weights as in LightGBM's metrics, of a `Dataset`."""
     return judgments_of_fields(*_fields(dataset))
 
 
@@ -46,17 +43,7 @@ def judgments_of_fields(labels: Any, sizes: Any, weights: Any) -> Judgments:
 
 
 # of `lightgbm.Dataset`, which keeps them under the same names; its methods ask the library for what was never given
-_GIVEN = (
-    "data",
-    "label",
-    "group",
-    "weight",
-    "init_score",
-    "position",
-    "feature_name",
-    "categorical_feature",
-    "free_raw_data",
-)
+_GIVEN = ("data", "label", "group", "weight", "init_score", "position", "feature_name", "categorical_feature")
 
 
 def packed_dataset(dataset: Any) -> dict[str, Any]:
@@ -67,7 +54,8 @@ def packed_dataset(dataset: Any) -> dict[str, Any]:
             "expected lightgbm.Dataset(…, free_raw_data=False), or Watch without data and the set among the "
             "training's validation sets"
         )
-    return {**{name: getattr(dataset, name) for name in _GIVEN}, "params": dataset.get_params()}
+    fields = {name: getattr(dataset, name) for name in (*_GIVEN, "free_raw_data")}
+    return {**fields, "params": dataset.get_params()}
 
 
 class ReportedName(str):
@@ -152,8 +140,7 @@ def objective(
         norm: as `lambdarank_norm`.
         weighting: ``swap``, or ``ndcg_loss2++`` for dcg and ndcg.
         threads: of the gradients; None for as many as there are cores. The gradients do not depend on it.
-        judgments: of the training set, or of several, where some judged documents were missed: they count in what the
-            metric divides by. A set's are those with its rows and labels.
+        judgments: of each training set, found by rows and labels, where missed documents count in the metric's divisor.
 
     Raises:
         MetricError: a metric without `swap_change`, or a value out of range; while training, labels outside
@@ -180,10 +167,8 @@ class LightGBMObjective(GradientsPerSet):
     def __call__(
         self, first: NDArray[Any], second: Any, weight: Any = None, group: Any = None
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        if isinstance(second, np.ndarray):
-            fields, scores = (first, group, weight), second
-        else:
-            fields, scores = _fields(second), first
+        ranker = isinstance(second, np.ndarray)
+        fields, scores = ((first, group, weight), second) if ranker else (_fields(second), first)
         if fields[1] is None:
             raise UsageError(
                 "objective(…) was given no query groups, and a ranking metric is a mean over queries; expected "

@@ -58,9 +58,8 @@ class Prune:
             ]
         else:
             measured = told
-        matching = [
-            one for one in measured if one.metric == str(self._metric) and self._data in (None, one.data)
-        ]
+        own = [one for one in measured if one.metric == str(self._metric)]
+        matching = [one for one in own if self._data in (None, one.data)]
         if len(matching) != 1:
             listed = ", ".join(f"{one.metric} on {one.data}" for one in measured) or "nothing"
             raise UsageError(

@@ -33,9 +33,8 @@ class StoppingRule:
         default=0.0,
         metadata={"description": "An improvement is more than this.", "ge": 0, "allow_inf_nan": False},
     )
-    every: int = field(
-        default=1, metadata={"description": "Evaluate each n-th round only.", "ge": 1}
-    )  # and the last
+    # and the last
+    every: int = field(default=1, metadata={"description": "Evaluate each n-th round only.", "ge": 1})
     max_rounds: int = field(
         default=2000, metadata={"description": "Train at most this many rounds.", "ge": 1}
     )
@@ -78,14 +77,13 @@ class Stopper:
                 "at least one",
                 "stop on another metric or another set, or give such queries a value: empty=zero",
             )
-        if self.best_round == 0 or self._improves(value):
+        if self.rule.metric.higher_is_better:
+            improves = value > self.best_value + self.rule.min_delta
+        else:
+            improves = value < self.best_value - self.rule.min_delta
+        if self.best_round == 0 or improves:
             self.best_round, self.best_value = round_, value
         return round_ - self.best_round >= self.rule.patience
-
-    def _improves(self, value: float) -> bool:
-        if self.rule.metric.higher_is_better:
-            return value > self.best_value + self.rule.min_delta
-        return value < self.best_value - self.rule.min_delta
 
 
 class StoppingCallback:
@@ -103,11 +101,7 @@ def callbacks_of_training(library: str) -> list[Any]:
 
 
 def arguments_of_training(library: str) -> dict[str, Any]:
-    """Arguments of the running training, as the library keeps them; empty outside of one.
-
-    Neither library shows a callback the others, nor XGBoost its evaluation sets. Both keep them, in `train` and
-    in `cv`, under the names of their public arguments, so they are read from the frame that called.
-    """
+    """Arguments of the running training, which no callback is shown, from the frame of `train` or `cv`; else empty."""
     frame = inspect.currentframe()
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -36,6 +36,8 @@ from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
 from ltr_harness.wording import count_of
 
 Weighting = Literal["swap", "ndcg_loss2++"]
+Both = tuple[NDArray[np.float32], NDArray[np.float32]]
+"""Gradient and hessian of every row, (n_rows,) each, float32 as both libraries keep them."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,9 @@ class MetricObjective:
                 f"{self.metric} cannot be an objective: it does not define its change when two rows change "
                 "places; expected a metric with `swap_change`, such as ndcg@10, mrr, map or err@10"
             )
-        if isinstance(self.truncation_level, bool) or not isinstance(self.truncation_level, int):
-            raise MetricError(f"truncation_level={self.truncation_level!r}; expected an integer")
-        if self.truncation_level < 1:
-            raise MetricError(f"truncation_level={self.truncation_level}; expected at least 1")
+        level = self.truncation_level
+        if isinstance(level, bool) or not isinstance(level, int) or level < 1:
+            raise MetricError(f"truncation_level={level!r}; expected an integer >= 1")
         if not (math.isfinite(self.sigma) and self.sigma > 0):
             raise MetricError(f"sigma={self.sigma}; expected a number above 0, such as 1")
         if self.weighting not in get_args(Weighting):
@@ -124,10 +125,7 @@ _ROWS_PER_THREAD = 20_000  # below, starting a thread costs more than it saves
 
 
 class Gradients:
-    """Gradients of an objective, whose metric is resolved, on one set of queries.
-
-    The queries are divided among the threads; their number does not change a bit of the results.
-    """
+    """Gradients of an objective, whose metric is resolved, on one set of queries, divided among threads."""
 
     def __init__(self, objective: MetricObjective, judgments: Judgments, threads: int = 1) -> None:
         self._judgments = judgments
@@ -141,11 +139,10 @@ class Gradients:
             for first, last in itertools.pairwise(cuts)
         ]
 
-    def of(self, scores: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Gradient and hessian of every row, float32 (n_rows,), from raw scores (n_rows,)."""
+    def of(self, scores: ArrayLike) -> Both:
+        """From raw scores (n_rows,)."""
         checked = _finite(scores, self._judgments)
-        gradient = np.zeros(checked.size, dtype=np.float32)
-        hessian = np.zeros(checked.size, dtype=np.float32)
+        gradient, hessian = np.zeros((2, checked.size), dtype=np.float32)
 
         def fill(part: _Part) -> None:
             part.fill(checked[part.rows], gradient[part.rows], hessian[part.rows])
@@ -159,11 +156,7 @@ class Gradients:
 
 
 class GradientsPerSet:
-    """Base of both libraries' `objective`: a metric's gradients, prepared once for each set. A copy begins empty.
-
-    What the metric takes from data, it takes from the first set. The queries are divided among the threads, as many as
-    there are cores unless given.
-    """
+    """Base of both libraries' `objective`: a metric's gradients, prepared once for each set; as `MetricsPerSet`."""
 
     at_most: int | None = None
 
@@ -205,11 +198,10 @@ def _finite(scores: ArrayLike, judgments: Judgments) -> NDArray[np.float64]:
     checked = check_scores(scores, judgments.groups)
     if not max(checked.max(), -checked.min()) <= _LARGEST_SCORE:
         row = int(np.argmax(np.abs(checked)))
-        query = judgments.groups.query_of(row)
-        raise DataError(
-            f"score is {checked[row]:g} in query {judgments.groups.name(query)!r}; expected finite scores: a row whose "
-            "score is infinite has no gradient"
+        found = (
+            f"score is {checked[row]:g} in query {judgments.groups.name(judgments.groups.query_of(row))!r}"
         )
+        raise DataError(f"{found}; expected finite scores: a row whose score is infinite has no gradient")
     return checked
 
 
@@ -219,27 +211,18 @@ def _form(change: SwapChange, boundaries: NDArray[np.int64]) -> Form:
     if change.form in ("sum", "first hit", "precision", "cascade") and not change.per_query:
         depth = np.minimum(depth, change.rank_worth.size)
     table_at = boundaries[:-1] if change.per_query else np.zeros(sizes.size, dtype=np.int64)
-    parameter = change.continuation if change.form == "cascade" else change.blend
+    parameter = float(change.continuation if change.form == "cascade" else change.blend)
     apart = np.zeros(0) if change.apart is None else change.apart
-    return Form(
-        FORMS[change.form],
-        np.ascontiguousarray(change.worth, dtype=np.float64),
-        np.ascontiguousarray(change.scale, dtype=np.float64),
-        np.ascontiguousarray(change.rank_worth, dtype=np.float64),
-        table_at,
-        depth,
-        float(parameter),
-        apart,
-        boundaries,
-    )
-
-
-_NOTHING = np.zeros((0, 0))
+    columns = (change.worth, change.scale, change.rank_worth)
+    worth, scale, rank_worth = (np.ascontiguousarray(column, dtype=np.float64) for column in columns)
+    form = FORMS[change.form]
+    return Form(form, worth, scale, rank_worth, table_at, depth, parameter, apart, boundaries)
 
 
 def _own(change: SwapChange, query: int, rows: NDArray[np.int64], n_top: int) -> NDArray[np.float64]:
+    """Changes of one query by the metric's own function, if it gives one."""
     if change.function is None:
-        return _NOTHING
+        return np.zeros((0, 0))
     return np.abs(np.asarray(change.function(query, rows, n_top), dtype=np.float64))
 
 
@@ -261,17 +244,17 @@ class _Part:
             _LOSS2_SHARE if objective.weighting == "ndcg_loss2++" else 0.0,
         )
 
-    def fill(
-        self, scores: NDArray[np.float64], gradient: NDArray[np.float32], hessian: NDArray[np.float32]
-    ) -> None:
+    def fill(self, scores: NDArray[np.float64], *written: NDArray[np.float32]) -> None:
+        """Writes gradient and hessian."""
         ranked = self._ranker.rank(scores).rows
         form, pairs, groups = self._form, self._pairs, self._groups
         if self._change.function is None:
-            add_gradients(form, pairs, scores, ranked, _NOTHING, 0, groups.n_queries, gradient, hessian)
+            nothing = np.zeros((0, 0))
+            add_gradients(form, pairs, scores, ranked, nothing, 0, groups.n_queries, *written)
             return
         for query, (start, end) in enumerate(itertools.pairwise(groups.boundaries.tolist())):
             own = _own(self._change, query, ranked[start:end], min(pairs.top, end - start))
-            add_gradients(form, pairs, scores, ranked, own, query, query + 1, gradient, hessian)
+            add_gradients(form, pairs, scores, ranked, own, query, query + 1, *written)
 
 
 FORMS = {"sum": 0, "first hit": 1, "precision": 2, "cascade": 3, "pairs": 4, "own": 5}
@@ -398,20 +381,15 @@ def _state(
     """D of each rank and what the form keeps; how many ranks from the top bear changes; the first two hits."""
     form, parameter = metric.form, metric.parameter
     depth = metric.depth[query]
-    for i in range(n):
-        d[i] = 0.0
+    d[:n] = 0.0
     if form not in (_PAIRS, _OWN):
         for i in range(depth):
             d[i] = metric.rank_worth[metric.table_at[query] + i]
-    hit = n
-    next_hit = n
+    hit = next_hit = n
     if form == _FIRST:
-        for i in range(n):
-            if x[i] > 0.0 and next_hit == n:
-                if hit == n:
-                    hit = i
-                else:
-                    next_hit = i
+        for i in range(n - 1, -1, -1):
+            if x[i] > 0.0:
+                hit, next_hit = i, hit
         return min(depth, hit + 1), hit, next_hit
     if form == _PRECISION:
         count = 0.0
@@ -430,9 +408,7 @@ def _state(
             inside += reading * x[i] * d[i]
             inner[i] = inside
             reading *= (1.0 - x[i]) * parameter
-    if form in (_PAIRS, _OWN):
-        return n, hit, next_hit
-    return depth, hit, next_hit
+    return (n if form in (_PAIRS, _OWN) else depth), hit, next_hit
 
 
 @compiled_vectorized

@@ -44,8 +44,7 @@ def expected_grade(probabilities: ArrayLike, grades: ArrayLike | None = None) ->
             "one score per row, or the probabilities of the grades 0, 1, 2 …"
         )
     worth = np.arange(shares.shape[1]) if grades is None else np.asarray(grades, dtype=np.float64)
-    summed: NDArray[np.float64] = (shares * worth).sum(axis=1)
-    return summed
+    return np.asarray((shares * worth).sum(axis=1))
 
 
 def one_per_row(predictions: Any) -> Any:
@@ -108,10 +107,7 @@ OnRound = Callable[[Sequence[Measured]], None]
 
 
 class Watching(StoppingCallback):
-    """Base of both libraries' `Watch`: arguments, and the evaluation log of the training last watched.
-
-    A copy shares the sets; what is pickled takes them along.
-    """
+    """Base of both libraries' `Watch`: arguments, and the evaluation log of the training last watched."""
 
     _kind: ClassVar[type[Any]] = object  # of the library's data
     _kind_name: ClassVar[str] = "data"
@@ -147,9 +143,8 @@ class Watching(StoppingCallback):
         self._data: dict[str, Any] = {}
         if self._given is not None:
             if not self._given:
-                raise UsageError(
-                    "data is empty; expected at least one named set, such as data={'valid': valid}"
-                )
+                expected = "expected at least one named set, such as data={'valid': valid}"
+                raise UsageError(f"data is empty; {expected}")
             self._choose(self._given, list(self._given))
         self._forget()
 
@@ -166,9 +161,7 @@ class Watching(StoppingCallback):
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        packed = (
-            None if self._given is None else {name: self._packed(one) for name, one in self._given.items()}
-        )
+        packed = self._given and {name: self._packed(one) for name, one in self._given.items()}
         return {**self.__dict__, "_given": packed, "_data": {}, "_bindings": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -185,9 +178,8 @@ class Watching(StoppingCallback):
             )
         for name, one in sets.items():
             if not isinstance(one, self._kind):
-                raise UsageError(
-                    f"data[{name!r}] is a {type(one).__name__}; expected {self._kind_name} with groups"
-                )
+                found = f"data[{name!r}] is a {type(one).__name__}"
+                raise UsageError(f"{found}; expected {self._kind_name} with groups")
         self._data = dict(sets)
         self._stop_on = _stopping_set(to_stop_on, self._asked_to_stop_on) if self.stops else ""
 
@@ -266,14 +258,13 @@ class Watching(StoppingCallback):
 
     def means(self, name: str, scores: NDArray[Any]) -> list[float]:
         """The metrics' means on a set, from scores (n_rows,) in the judgments' row order."""
-        means: list[float] = self._bindings[name].means(scores).tolist()
-        return means
+        return list(self._bindings[name].means(scores).tolist())
 
     def record(self, attempt: int, rounds: int, values: Mapping[str, Sequence[float]]) -> bool:
         """Add a round's values to the evaluation log; True when training should stop.
 
-        `attempt` counts boosting steps from 1, and patience counts these. `rounds` is how many the model consists of:
-        fewer where a step of LightGBM found no split, and a count of steps would cut the model at the wrong tree.
+        `attempt` counts boosting steps from 1, as patience does; `rounds` those of the model: fewer where a step of
+        LightGBM found no split.
         """
         if rounds > self._rounds:
             measured = [
@@ -302,13 +293,10 @@ class Watching(StoppingCallback):
 
 
 class OncePerSet(Generic[T]):
-    """Cache of what is computed once for each data set, until the set goes or one of its fields is another object.
-
-    With `at_most`, sets are kept, and the one that was not used for longest makes room.
-    """
+    """Cache of what is computed once for each data set, until the set goes or one of its fields is another object."""
 
     def __init__(self, at_most: int | None = None) -> None:
-        self._at_most = at_most
+        self._at_most = at_most  # sets that are held; the one that was not used for longest makes room
         self._kept: dict[int, tuple[Any, tuple[Any, ...], T]] = {}
 
     def __len__(self) -> int:
@@ -334,24 +322,18 @@ def of_sets(judgments: OfSets) -> tuple[Judgments, ...]:
     """The judgments of each set; none where the library's own are meant."""
     given = () if judgments is None else judgments
     several = (given,) if isinstance(given, Judgments) else tuple(given)
-    for one in several:
-        if not isinstance(one, Judgments):
-            raise UsageError(
-                f"judgments has a {type(one).__name__}; expected Judgments of each evaluated set"
-            )
+    if others := [type(one).__name__ for one in several if not isinstance(one, Judgments)]:
+        raise UsageError(f"judgments has a {others[0]}; expected Judgments of each evaluated set")
     return several
 
 
 def fitting(given: Sequence[Judgments], own: Judgments) -> Judgments:
-    """Of the given judgments those of a library's set, which has no name: the same rows and labels; its own if none.
-
-    The library has no queries without rows, and labels as float32.
-    """
+    """Of the given judgments those of a library's set, which has no name: the same rows and labels; its own if none."""
     if not given:
         return own
     found = [
         one
-        for one in given
+        for one in given  # the library has no queries without rows, and labels as float32
         if np.array_equal(one.groups.sizes[one.groups.with_rows], own.groups.sizes)
         and np.array_equal(one.labels.astype(np.float32), own.labels)
     ]
@@ -370,10 +352,7 @@ def fitting(given: Sequence[Judgments], own: Judgments) -> Judgments:
 
 
 class MetricsPerSet:
-    """Base of the callables that libraries evaluate: metrics, bound once to each set. A copy has no bindings.
-
-    What a metric takes from data, it takes from the first set and keeps for the others.
-    """
+    """Base of the callables that libraries evaluate: metrics, resolved by the first set, and bound once to each."""
 
     at_most: int | None = None
 
@@ -417,10 +396,8 @@ def _by_name(argument: str, given: Mapping[str, T]) -> dict[str, T]:
 def _stopping_set(names: list[str], stop_on: str | None) -> str:
     if stop_on is None:
         if len(names) > 1:
-            raise UsageError(
-                f"several sets are watched ({', '.join(names)}) and none is named to stop on; "
-                f"{set_to_stop_on('stop_on', names)}"
-            )
+            found = f"several sets are watched ({', '.join(names)}) and none is named to stop on"
+            raise UsageError(f"{found}; {set_to_stop_on('stop_on', names)}")
         return names[0]
     if not isinstance(stop_on, str):
         raise UsageError(f"stop_on is a {type(stop_on).__name__}; expected the name of a watched set")

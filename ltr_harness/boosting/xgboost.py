@@ -14,15 +14,8 @@ from typing import Any
 import xgboost
 from xgboost import collective
 
-from ltr_harness.boosting import stopping
-from ltr_harness.boosting.watching import (
-    BoundMetrics,
-    Measured,
-    OfSets,
-    Watching,
-    distinct_metrics,
-    one_per_row,
-)
+from ltr_harness.boosting import stopping, watching
+from ltr_harness.boosting.watching import BoundMetrics, Measured, OfSets, Watching, one_per_row
 from ltr_harness.boosting.xgboost_metrics import XENDCG as XENDCG
 from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, CustomMetric, judgments_of, packed_matrix
 from ltr_harness.boosting.xgboost_metrics import objective as objective
@@ -42,8 +35,7 @@ def custom_metric(*metrics: Metric | str, judgments: OfSets = None) -> CustomMet
 
     Args:
         metrics: values such as ``NDCG(k=10)``, or their names.
-        judgments: of the evaluated set, or of each of several, where some judged documents were missed or the library's
-            float32 is not precise enough. A set's are those with its rows and labels: it has no name here.
+        judgments: of evaluated sets, found by rows and labels, where documents were missed or float32 is too coarse.
 
     Returns:
         A callable ``(scores, dmatrix) -> [(name, mean), …]``. What does not depend on the scores is computed
@@ -59,10 +51,8 @@ def custom_metric(*metrics: Metric | str, judgments: OfSets = None) -> CustomMet
         >>> custom_metric("mrr")(np.array([0.3, 0.2, 0.1]), data)
         [('mrr', 0.5)]
     """
-    distinct = distinct_metrics(metrics)
-    illegal = [
-        str(metric) for metric in distinct if any(sign in str(metric) for sign in _BREAKS_THE_LOG_LINE)
-    ]
+    distinct = watching.distinct_metrics(metrics)
+    illegal = [name for name in map(str, distinct) if any(sign in name for sign in _BREAKS_THE_LOG_LINE)]
     if illegal:
         raise MetricError(
             f"XGBoost cannot print these names: {', '.join(map(repr, illegal))}; "
@@ -196,19 +186,15 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         asked = dict(stopping.arguments_of_training("xgboost").get("params") or {})
         # from 3.4 on of gbtree, which DART is a choice of there
         dropping = booster.get("dart_train_param", {})
-        if (
-            "dart" in (booster["name"], asked.get("booster"))
-            or float(dropping.get("rate_drop", 0)) > 0
-            or float(dropping.get("one_drop", 0)) > 0
-        ):
+        drops = any(float(dropping.get(name, 0)) > 0 for name in ("rate_drop", "one_drop"))
+        if drops or "dart" in (booster["name"], asked.get("booster")):
             raise UsageError(
                 "DART rescales earlier trees in every round, so the best round cannot be gone back to; "
                 "expected booster='gbtree', or a fixed number of rounds without early stopping"
             )
         if booster["name"] == "gblinear":
-            raise UsageError(
-                "a linear model has no rounds to go back to; expected booster='gbtree', or no early stopping"
-            )
+            cure = "expected booster='gbtree', or no early stopping"
+            raise UsageError(f"a linear model has no rounds to go back to; {cure}")
 
 
 class LastBias(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base

@@ -10,15 +10,9 @@ import xgboost
 from numpy.typing import NDArray
 from xgboost import collective
 
-from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective, Weighting
-from ltr_harness.boosting.watching import (
-    BoundMetrics,
-    MetricsPerSet,
-    OfSets,
-    OncePerSet,
-    fitting,
-    one_per_row,
-)
+from ltr_harness.boosting import watching
+from ltr_harness.boosting.swap_gradients import Both, GradientsPerSet, MetricObjective, Weighting
+from ltr_harness.boosting.watching import BoundMetrics, MetricsPerSet, OfSets, OncePerSet, one_per_row
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
@@ -83,16 +77,13 @@ class CustomMetric(MetricsPerSet):
 
     def _means(self, matrix: Any) -> BoundMetrics:
         if collective.get_world_size() > 1:
-            own = fitting(self._judgments, judgments_of(matrix)) if matrix.num_row() else None
+            own = watching.fitting(self._judgments, judgments_of(matrix)) if matrix.num_row() else None
             return AcrossWorkers(self._metrics, matrix, own)
         return self._bind(judgments_of(matrix))
 
 
 class AcrossWorkers:
-    """Metrics over the queries of all workers, each of which has a part of them, perhaps an empty one.
-
-    XGBoost takes the mean of the workers' means, whatever their numbers of queries.
-    """
+    """Metrics over the queries of all workers, each of which has a part of them; XGBoost's are the means of means."""
 
     def __init__(self, metrics: Sequence[Metric], matrix: Any, judgments: Judgments | None = None) -> None:
         self.names = tuple(str(metric) for metric in metrics)
@@ -147,8 +138,7 @@ def objective(
         norm: as LightGBM's `lambdarank_norm`, which XGBoost has in two parts.
         weighting: ``swap``, or ``ndcg_loss2++`` for dcg and ndcg.
         threads: of the gradients; None for as many as there are cores. The gradients do not depend on it.
-        judgments: of the training set, or of several, where some judged documents were missed: they count in what the
-            metric divides by. A set's are those with its rows and labels.
+        judgments: of each training set, found by rows and labels, where missed documents count in the metric's divisor.
 
     Raises:
         MetricError: a metric without `swap_change`, or a value out of range; while training, labels outside
@@ -169,9 +159,7 @@ def objective(
 class XGBoostObjective(GradientsPerSet, xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untyped base
     """The result of `objective`."""
 
-    def __call__(
-        self, scores: NDArray[np.float32], matrix: Any
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def __call__(self, scores: NDArray[np.float32], matrix: Any) -> Both:
         return self._gradients(matrix, lambda: judgments_of(matrix)).of(scores)
 
     def before_training(self, model: Any) -> Any:
@@ -234,29 +222,21 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
         self._prepared = OncePerSet()
         return model
 
-    def __call__(
-        self, scores: NDArray[np.float32], matrix: Any
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def __call__(self, scores: NDArray[np.float32], matrix: Any) -> Both:
         lists = self._prepared.of(matrix, lambda: _Lists(judgments_of(matrix)))
         round_ = lists.calls if self._round is None else self._round
         lists.calls += 1
-        return lists.gradients(scores, draw_gammas(self._seed, round_, scores.size))
+        return xendcg_gradients(scores, *lists.fixed, draw_gammas(self._seed, round_, scores.size))
 
 
 class _Lists:
     """The part of a training set that XE-NDCG needs in every round."""
 
     def __init__(self, judgments: Judgments) -> None:
-        self._worth = xendcg_worth(judgments.labels)
-        self._boundaries = judgments.groups.boundaries
         weights = judgments.query_weights
-        self._weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+        weights = np.ones(judgments.groups.n_queries) if weights is None else weights
+        self.fixed = xendcg_worth(judgments.labels), judgments.groups.boundaries, weights
         self.calls = 0
-
-    def gradients(
-        self, scores: NDArray[np.float32], gammas: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        return xendcg_gradients(scores, self._worth, self._boundaries, self._weights, gammas)
 
 
 # Bruch, "An Alternative Cross Entropy Loss for Learning-to-Rank" (WWW 2021). Of one query with labels y and scores s,
@@ -286,9 +266,6 @@ def xendcg_worth(labels: NDArray[np.floating]) -> NDArray[np.float64]:
 
 def draw_gammas(seed: int, round_: int, n_rows: int) -> NDArray[np.float64]:
     """Random numbers of [0, 1), one per row, that depend on the seed, the round (from 0) and the row alone.
-
-    A generator with a state would make them depend on what was drawn before: on threads, on how often training
-    was interrupted, on the rounds that somebody else's data took.
 
     Example:
         >>> draw_gammas(1, 0, 3).round(6).tolist()
@@ -326,13 +303,11 @@ def xendcg_gradients(
     boundaries: NDArray[np.int64],  # (n_queries + 1,), first row of each query and the end of the last
     weights: NDArray[np.float64],  # (n_queries,); both results are multiplied by the query's
     gammas: NDArray[np.float64],  # (n_rows,), this round's draw
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+) -> Both:
     """Gradient and hessian of every row, float32 as both libraries keep them."""
     gradient = np.zeros(scores.size, dtype=np.float32)
     hessian = np.zeros(scores.size, dtype=np.float32)
-    widest = 0
-    for query in range(boundaries.size - 1):
-        widest = max(widest, boundaries[query + 1] - boundaries[query])
+    widest = np.diff(boundaries).max()
     rho, rest, term, total = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
     for query in range(boundaries.size - 1):
         first = boundaries[query]

@@ -250,8 +250,8 @@ def test_labels_outside_the_scale_are_refused(metric: str, labels: Any, message:
     [
         ({"metric": "bpref"}, "bpref cannot be an objective: it does not define its change"),
         ({"metric": "rbp_residual(p=0.5)"}, "cannot be an objective"),
-        ({"metric": "ndcg", "truncation_level": 0}, "truncation_level=0; expected at least 1"),
-        ({"metric": "ndcg", "truncation_level": 2.5}, "truncation_level=2.5; expected an integer"),
+        ({"metric": "ndcg", "truncation_level": 0}, "truncation_level=0; expected an integer >= 1"),
+        ({"metric": "ndcg", "truncation_level": 2.5}, "truncation_level=2.5; expected an integer >= 1"),
         ({"metric": "ndcg", "sigma": 0.0}, "sigma=0.0; expected a number above 0"),
         ({"metric": "ndcg", "sigma": float("nan")}, "sigma=nan"),
         ({"metric": "ndcg", "weighting": "loss3"}, "weighting='loss3'; expected swap or ndcg_loss2"),
