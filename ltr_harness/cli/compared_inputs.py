@@ -72,9 +72,8 @@ class ComparedInputs:
         DataError.refuse(Problem(str(path), "contains no run", expected) for path in files if path.is_dir())
         self._paths = paths
         self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]
-        self.title = (
-            self.runs[0].record.experiment if self.runs else ", ".join(path.name for path in others[:3])
-        )
+        names = ", ".join(path.name for path in others[:3])
+        self.title = self.runs[0].record.experiment if self.runs else names
         self.metrics: list[str] | None = None  # the deciding one first; None for what the inputs have
         # the files' entrants by cheap labels, and how far those agree with the others
         self.cheap: tuple[list[Entrant], Agreement] | None = None
@@ -163,14 +162,10 @@ class ComparedInputs:
         self.metrics = [str(metric) for metric in scaled]
         if wide is not None:
             rows = rows_among(loaded.judgments, wide.judgments)
-            self.cheap = (
-                [wide.entrant(scored, scored.evaluate(scaled)) for scored in wide.all],
-                agreement_of(loaded.judgments, wide.judgments, rows),
-            )
-        return {
-            path: loaded.entrant(scored, scored.evaluate(scaled))
-            for path, scored in zip(files, loaded.all, strict=True)
-        }
+            agreement = agreement_of(loaded.judgments, wide.judgments, rows)
+            self.cheap = [wide.entrant(scored, scored.evaluate(scaled)) for scored in wide.all], agreement
+        measured = (loaded.entrant(scored, scored.evaluate(scaled)) for scored in loaded.all)
+        return dict(zip(files, measured, strict=True))
 
     def _with_gates(
         self, by_folder: dict[Path, list[Run]], gates: Sequence[Gate]
@@ -206,10 +201,8 @@ class ComparedInputs:
                 "were tested on alone: `predict` scores more queries with a stored run, for --data"
             )
         for name in (name for name, value in given.items() if value):
-            option = options.written(name)
-            raise UsageError(
-                f"{option} without --data or --qrels; {option} is about files of scores or TREC runs"
-            )
+            option, about = options.written(name), "is about files of scores or TREC runs"
+            raise UsageError(f"{option} without --data or --qrels; {option} {about}")
         found = "is neither a run folder nor a table"
         expected = "--data FILE for scores, or --qrels FILE for TREC runs"
         UsageError.refuse(Problem(str(path), found, expected) for path in files if path.suffix not in TABLES)

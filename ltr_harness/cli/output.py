@@ -85,13 +85,10 @@ def print_means(comparison: Comparison) -> None:
             columns.append([])
         columns[-1].append(model)
     for models in columns:
-        print_table(
-            ["mean", *models],
-            [
-                [metric, *(formats.metric(comparison.summary(model, metric).mean) for model in models)]
-                for metric in comparison.metrics
-            ],
+        of_metrics = (
+            (name, [comparison.summary(one, name).mean for one in models]) for name in comparison.metrics
         )
+        print_table(["mean", *models], [[name, *map(formats.metric, means)] for name, means in of_metrics])
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:
@@ -109,10 +106,8 @@ def show_page(page: Report) -> None:
     for block in (block for section in page.sections for block in walk(section.blocks)):
         if isinstance(block, Table):
             say(plain(block.caption))
-            rows = [
-                [cell_text(cell, column.format) for cell, column in zip(row, block.columns, strict=True)]
-                for row in block.rows
-            ]
+            kinds = [column.format for column in block.columns]
+            rows = [list(map(cell_text, row, kinds)) for row in block.rows]
             words = [0, *(place for place, column in enumerate(block.columns) if not column.numeric)]
             print_table([column.label for column in block.columns], rows, words)
             say()

@@ -146,11 +146,10 @@ def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
     rows = rows_among(judgments, wide.judgments)
     lacking = np.flatnonzero(rows < 0)
     if lacking.size:
-        queries = np.unique(np.searchsorted(judgments.groups.boundaries, lacking, side="right") - 1)
-        found = (
-            f"{queries.size:,} of {count_of(judgments.groups.ids.size, 'query')} are not there, or have other rows, "
-            f"such as {str(judgments.groups.ids[queries[0]])!r}"
-        )
+        groups = judgments.groups
+        queries = np.unique(np.searchsorted(groups.boundaries, lacking, side="right") - 1)
+        found = f"{queries.size:,} of {count_of(groups.ids.size, 'query')} are not there, or have other rows"
+        found += f", such as {str(groups.ids[queries[0]])!r}"
         expected = f"the rows of {source.data} and those of more queries, with cheap labels"
         raise DataError.at(cheap, found, expected)
     some = tuple(Scored(one.name, one.path, judgments, one.scores[rows], tag=one.tag) for one in wide.all)
@@ -182,6 +181,8 @@ def _from_runs(source: RankingSource) -> Rankings:
 
     assert source.qrels is not None  # or the options would have been refused
     files = source.run
+    how: dict[str, Any] = {"judged_only": source.judged_only, "depth": source.depth}
+    how["complete"] = source.all_queries
     try:
         qrels = qrels_of(source.qrels)
     except DataError:  # what is wrong with the runs is told too
@@ -190,9 +191,7 @@ def _from_runs(source: RankingSource) -> Rankings:
 
     def scored(path: Path) -> tuple[Scored, str, tuple[str, ...]]:
         run = run_of(path)  # one at a time: of a joined one only its documents are kept
-        one = join(
-            qrels, run, complete=source.all_queries, judged_only=source.judged_only, depth=source.depth
-        )
+        one = join(qrels, run, **how)
         ranking = Scored("", run.path, one.judgments, one.scores, one.retrieved, run.tag)
         return ranking, described(run), one.notes
 

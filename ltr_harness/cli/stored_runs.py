@@ -116,6 +116,5 @@ def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: di
     # one order of metrics whatever was stored: runs of one model must have the same
     columns = {name: values[name] for name in sorted(values)}
     metrics = {name: summaries[name] for name in sorted(values)}
-    return _Rescored(
-        run.path, record.model_copy(update={"metrics": metrics}), computed=facts.assign(**columns)
-    )
+    evaluated = record.model_copy(update={"metrics": metrics})
+    return _Rescored(run.path, evaluated, computed=facts.assign(**columns))

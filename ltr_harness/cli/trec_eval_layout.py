@@ -100,10 +100,7 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
             measures[text] = ()
         else:
             measures[_ours(text)] = ()
-    ordered = [
-        *(name for name in _ORDER if name in measures),
-        *(name for name in measures if name not in _ORDER),
-    ]
+    ordered = [*(name for name in _ORDER if name in measures), *measures]
     return {name: measures[name] for name in ordered}
 
 
@@ -135,12 +132,11 @@ def lines(
     computed = list(_measures(scored, measures, relevant, complete))
     queries = [str(query) for query in scored.judgments.groups.ids.tolist()]
     order = np.array(sorted(range(len(queries)), key=lambda at: queries[at].encode()))
-    if per_query:
-        for at in order.tolist():
-            for measure in computed:
-                undefined = math.isnan(measure.values[at])  # ours may be, trec_eval's count 0
-                if measure.total != "geometric mean" and not undefined:
-                    yield _line(measure.name, queries[at], measure.text(float(measure.values[at])))
+    for at in order.tolist() if per_query else ():
+        for measure in computed:
+            undefined = math.isnan(measure.values[at])  # ours may be, trec_eval's count 0
+            if measure.total != "geometric mean" and not undefined:
+                yield _line(measure.name, queries[at], measure.text(float(measure.values[at])))
     if "runid" in measures:
         yield _line("runid", "all", scored.tag or scored.name)
     if "num_q" in measures:

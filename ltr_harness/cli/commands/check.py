@@ -90,9 +90,8 @@ def command(
     errors = [one.lint for one in findings if one.severity == "error" and not one.accepted]
     if errors:
         meant = " ".join(f"--accept {name}" for name in dict.fromkeys(errors))
-        say(
-            f"primary {job.primary}; {count_of(len(errors), 'error')} in the data, see above; if meant: {meant}"
-        )
+        found = f"{count_of(len(errors), 'error')} in the data, see above"
+        say(f"primary {job.primary}; {found}; if meant: {meant}")
         return 2
     n_warnings = sum(one.severity == "warning" for one in findings)
     n_accepted = sum(one.accepted for one in findings)

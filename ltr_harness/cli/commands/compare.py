@@ -64,9 +64,8 @@ def _renamed(args: list[str]) -> list[str]:
         if option in _RENAMED:
             now = f"compare {_RENAMED[option]}"
             moved = [f"--cheap{equals}{value}"] if now == "compare labels" else []
-            say_note(
-                f"`compare {option}` is now `{' '.join([now, *moved])}`; the next version refuses {option}"
-            )
+            now = " ".join([now, *moved])
+            say_note(f"`compare {option}` is now `{now}`; the next version refuses {option}")
             return [_RENAMED[option], *args[:at], *moved, *args[at + 1 :]]
     return args
 
@@ -293,16 +292,14 @@ def compare_interleaved(log: Path, as_json: bool, **given: Any) -> int:
 
 
 def _weights(text: str) -> dict[str, float]:
-    weights = {}
-    for part in text.split(","):
-        name, _, number = part.rpartition("=")
-        try:
-            weights[name.strip()] = float(number)
-        except ValueError:
-            name = ""
-        if not name:
-            expected = "expected NAME=NUMBER for each data set, such as mq2008=1,web=2"
-            raise UsageError(f"--weights {text}; {expected}")
+    parts = [part.rpartition("=") for part in text.split(",")]
+    try:
+        weights = {name.strip(): float(number) for name, _, number in parts}
+    except ValueError:
+        weights = {}
+    if not weights or not all(name for name, _, _ in parts):
+        expected = "expected NAME=NUMBER for each data set, such as mq2008=1,web=2"
+        raise UsageError(f"--weights {text}; {expected}")
     return weights
 
 
@@ -353,8 +350,7 @@ def as_junit(verdict: str, gates: Sequence[CheckedGate]) -> bytes:
             Xml.SubElement(case, "system-out").text = "\n".join(map(printable, gate.cautions))
     Xml.SubElement(suite, "system-out").text = printable(verdict)
     Xml.indent(suite)
-    text: bytes = Xml.tostring(suite, encoding="utf-8", xml_declaration=True)
-    return text + b"\n"
+    return bytes(Xml.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
 def as_markdown(data: ReportData, gates: Sequence[CheckedGate]) -> str:

@@ -94,10 +94,10 @@ def _cores() -> Diagnosis:
     limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     here, allowed = os.cpu_count() or 1, available_cores()
     cores = f"{allowed}" if allowed == here else f"{allowed} of {here} may be used"
-    if limits:
-        cure = "it also limits the boosters; unset it to use all"
-        return Diagnosis("note", "cores", f"{cores}; {', '.join(limits)}", cure)
-    return Diagnosis("ok", "cores", cores)
+    if not limits:
+        return Diagnosis("ok", "cores", cores)
+    cure = "it also limits the boosters; unset it to use all"
+    return Diagnosis("note", "cores", f"{cores}; {', '.join(limits)}", cure)
 
 
 def _metrics() -> Diagnosis:
@@ -138,10 +138,9 @@ def _trains(name: str, objective: str) -> Diagnosis:
 def _charts() -> Diagnosis:
     from ltr_harness.report import chart_engine
 
+    chart = {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}}
     try:
-        chart_engine.draw(
-            "svg", {"data": {"values": [{"a": 1}]}, "mark": "bar", "encoding": {"x": {"field": "a"}}}
-        )
+        chart_engine.draw("svg", chart)
     except chart_engine.EngineError as problem:
         return Diagnosis("note", "charts", str(problem), "reports have descriptions in place of charts")
     return Diagnosis("ok", "charts", f"vl-convert {_version('vl-convert-python')} draws")
@@ -184,10 +183,9 @@ def _extras() -> Iterator[Diagnosis]:
     for extra in ("catboost", "tune", "dask", "mlflow", "onnx", "treelite"):
         packages = [re.split(r"[^\w.-]", one)[0] for one in requirements_of(extra)]
         missing = [name for name in packages if _version(name) == "not installed"]
+        found = ", ".join(f"{name} {_version(name)}" for name in packages)
         if missing:
             found = f"not installed ({', '.join(missing)})"
             yield Diagnosis("note", f"extra {extra}", found, install_line(extra))
         elif packages:
-            yield Diagnosis(
-                "ok", f"extra {extra}", ", ".join(f"{name} {_version(name)}" for name in packages)
-            )
+            yield Diagnosis("ok", f"extra {extra}", found)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+import numpy as np
 
 import ltr_harness
 from ltr_harness.cli import metric_names, options, rankings
@@ -163,28 +164,22 @@ def _print(found: _Found) -> None:
             if found.compared is not None:
                 say(f"{printable(scored.name)}:")
             columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
-            print_table(
-                ["query", *evaluation.metrics],
-                [
-                    [str(query), *map(four_decimals, values)]
-                    for query, *values in zip(evaluation.query_ids.tolist(), *columns, strict=True)
-                ],
-            )
+            lines = zip(evaluation.query_ids.tolist(), *columns, strict=True)
+            rows = [[str(query), *map(four_decimals, values)] for query, *values in lines]
+            print_table(["query", *evaluation.metrics], rows)
             say()
-    if found.compared is not None:
-        from ltr_harness.report.terminal import show
-
-        show(found.compared)
-        say()
-        print_means(found.compared.comparison)
+    if found.compared is None:
+        _print_one(found.loaded.all[0].name, found.evaluations[0], found.typed)
         return
-    _print_one(found.loaded.all[0].name, found.evaluations[0], found.typed)
+    from ltr_harness.report.terminal import show
+
+    show(found.compared)
+    say()
+    print_means(found.compared.comparison)
 
 
 def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> None:
     """Each mean with the name it was asked for by and the queries it is over; then how the first one spreads."""
-    import numpy as np
-
     groups = evaluation.judgments.groups
     say(f"{printable(name)}: {counts(query=groups.n_queries, row=groups.n_rows)}\n")
     said = [_over(evaluation[metric]) for metric in evaluation.metrics]
@@ -248,10 +243,8 @@ def _write_csv(found: _Found) -> None:
             lines = zip(evaluation.query_ids.tolist(), relevant, *columns, strict=True)
             rows += [[*[scored.name] * several, *line] for line in lines]
         else:
-            rows += [
-                [scored.name, name, values.mean, values.n_queries, values.n_undefined]
-                for name, values in of_metrics.items()
-            ]
+            means = ((name, of.mean, of.n_queries, of.n_undefined) for name, of in of_metrics.items())
+            rows += [[scored.name, *line] for line in means]
     say(csv_text(rows), nl=False)
 
 
@@ -262,13 +255,10 @@ def _document(found: _Found, notes: Sequence[str]) -> dict[str, Any]:
         part: dict[str, Any] = {"name": scored.name, "file": str(scored.path), "metrics": {}}
         for name in evaluation.metrics:
             values = evaluation[name]
-            part["metrics"][name] = {
-                "mean": values.mean,
-                "n_queries": values.n_queries,
-                "n_undefined": values.n_undefined,
-                "higher_is_better": values.metric.higher_is_better,
-                **({"asked": found.typed[name]} if name in found.typed else {}),
-            }
+            numbers = {key: getattr(values, key) for key in ("mean", "n_queries", "n_undefined")}
+            numbers["higher_is_better"] = values.metric.higher_is_better
+            asked = {"asked": found.typed[name]} if name in found.typed else {}
+            part["metrics"][name] = numbers | asked
         if found.per_query:
             queries = [str(query) for query in evaluation.query_ids.tolist()]
             part["per_query"] = {

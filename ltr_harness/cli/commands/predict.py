@@ -95,9 +95,8 @@ def _refuse_for_run(output: Path, data: Path, split: RankingDataset) -> None:
     for what, ids in (("query", split.groups.ids), ("document", documents)):
         bad = [name for name in dict.fromkeys(map(str, ids.tolist())) if name.split() != [name]]
         if bad:
-            found = (
-                f"the fields of a TREC run end with blanks, and {what} {bad[0]!r} has one ({len(bad):,} such)"
-            )
+            has_one = f"{what} {bad[0]!r} has one ({len(bad):,} such)"
+            found = f"the fields of a TREC run end with blanks, and {has_one}"
             raise DataError.at(output, found, "ids without blanks", "write .csv or .parquet instead")
 
 
@@ -114,24 +113,18 @@ def _write(path: Path, split: RankingDataset, scores: NDArray[np.float64], model
         return
     sizes, documents = split.groups.sizes, split.judgments.document_ids
     queries = np.repeat(split.groups.ids, sizes)
+    within = np.arange(split.n_rows) - np.repeat(split.groups.boundaries[:-1], sizes)
     if path.suffix == ".run":
         assert documents is not None  # asked before scoring
         order = np.lexsort((-scores, np.repeat(np.arange(split.n_queries), sizes)))
-        ranks = np.arange(split.n_rows) - np.repeat(split.groups.boundaries[:-1], sizes) + 1
         tag = "_".join(model.split())
-        rows = zip(queries[order], documents[order], ranks, scores[order].tolist(), strict=True)
-        path.write_text(
-            "".join(
-                f"{query} Q0 {document} {rank} {score!r} {tag}\n" for query, document, rank, score in rows
-            )
-        )
+        rows = zip(queries[order], documents[order], within + 1, scores[order].tolist(), strict=True)
+        lines = (f"{query} Q0 {name} {rank} {score!r} {tag}\n" for query, name, rank, score in rows)
+        path.write_text("".join(lines))
         return
     import pandas as pd
 
-    columns = {
-        "query_id": queries,
-        "row": np.arange(split.n_rows) - np.repeat(split.groups.boundaries[:-1], sizes),
-    }
+    columns = {"query_id": queries, "row": within}
     if documents is not None:
         columns["document_id"] = documents
     frame = pd.DataFrame({**columns, "score": scores}).iloc[order]

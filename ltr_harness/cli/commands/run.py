@@ -154,12 +154,12 @@ def _train_final(
     from ltr_harness.experiment.progress import Progress
 
     config = final_experiment(job.experiment, compared.runs, model)
+    runs = job.folder.parent
     if job.experiment.data.folds is not None:
-        result = train_on_all(config, job.folder.parent)
+        result = train_on_all(config, runs)
     else:
-        result = ltr_harness.run_experiment(
-            config, runs=job.folder.parent, accept=accept, workers=1, progress=Progress(), on_failure="keep"
-        )
+        how: dict[str, Any] = {"workers": 1, "progress": Progress(), "on_failure": "keep"}
+        result = ltr_harness.run_experiment(config, runs=runs, accept=accept, **how)
     _say_failures(result)
     for run in result.runs:
         record = run.record

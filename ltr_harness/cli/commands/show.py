@@ -196,13 +196,9 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int
     if as_json:
         say(worst.to_json(orient="records", indent=2))
         return 0
-    print_table(
-        ["query", name, "rows", "relevant"],
-        [
-            [str(query), f"{value:z.4f}", str(rows), str(relevant)]
-            for query, value, rows, relevant in worst.itertuples(index=False)
-        ],
-    )
+    lines = worst.itertuples(index=False)
+    rows = [[str(query), f"{value:z.4f}", *map(str, counted)] for query, value, *counted in lines]
+    print_table(["query", name, "rows", "relevant"], rows)
     return 0
 
 
@@ -243,16 +239,13 @@ def show_importance(
             values = model.importance(kind)
             total = max(float(values.sum()), 1e-300)
             shares[kind] = dict(zip(split.feature_names, (values / total).tolist(), strict=True))
+    of_each = [(one, {kind: share[one.feature] for kind, share in shares.items()}) for one in effects]
     if as_json:
-        listed = [
-            {**one._asdict(), **{kind: share[one.feature] for kind, share in shares.items()}}
-            for one in effects
-        ]
-        say_json({"metric": str(measured), "features": listed})
+        say_json({"metric": str(measured), "features": [one._asdict() | of for one, of in of_each]})
         return 0
     rows = []
-    for one in effects[:top]:
-        parts = [f"{100 * share[one.feature]:.1f} %" for share in shares.values()]
+    for one, of in of_each[:top]:
+        parts = [f"{100 * share:.1f} %" for share in of.values()]
         rows.append([one.feature, f"{one.loss:.4f}", f"{one.low:+.4f} {one.high:+.4f}", *parts])
     print_table(["feature", f"loss of {measured}", "95 % interval", *shares], rows)
     if len(effects) > top:
@@ -294,27 +287,20 @@ def show_why(
     _, model, split = loaded(run, **rows_of_run)
     if not rows:
         at = np.flatnonzero(split.groups.ids.astype(str) == query)
-        first, end = (
-            (split.groups.boundaries[at[0]], split.groups.boundaries[at[0] + 1]) if at.size else (0, 2)
-        )
+        first, end = split.groups.boundaries[at[0] : at[0] + 2] if at.size else (0, 2)
         order = np.argsort(-model.score(split.features[first:end]), kind="stable")
         rows = (int(order[0]), int(order[min(1, order.size - 1)]))
     a, b = rows
     score_a, score_b, reasons = insight.why(model, split, query, a, b)
     if as_json:
-        listed = [reason._asdict() for reason in reasons]
-        say_json({"query": query, "rows": [a, b], "scores": [score_a, score_b], "reasons": listed})
+        body = {"query": query, "rows": [a, b], "scores": [score_a, score_b]}
+        say_json(body | {"reasons": [reason._asdict() for reason in reasons]})
         return 0
     above = "above" if score_a > score_b else "below" if score_a < score_b else "level with"
     difference = f"{score_a - score_b:+.4f}"
     say(f"query {query}: row {a} ({score_a:.4f}) stands {above} row {b} ({score_b:.4f}), {difference}")
-    print_table(
-        ["feature", f"row {a}", f"row {b}", "difference"],
-        [
-            [reason.feature, f"{reason.of_a:.6g}", f"{reason.of_b:.6g}", f"{reason.difference:+.4f}"]
-            for reason in reasons[:top]
-        ],
-    )
+    listed = [[r.feature, f"{r.of_a:.6g}", f"{r.of_b:.6g}", f"{r.difference:+.4f}"] for r in reasons[:top]]
+    print_table(["feature", f"row {a}", f"row {b}", "difference"], listed)
     rest = sum(reason.difference for reason in reasons[top:])
     if reasons[top:]:
         say(f"{count_of(len(reasons) - top, 'more feature')} together {rest:+.4f}")
