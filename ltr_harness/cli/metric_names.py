@@ -57,9 +57,8 @@ def parsed(texts: Sequence[str], relevant: float | None = None) -> NamedMetrics:
         metrics.append(parse_metric(preset["primary"]))
     if relevant is not None:
         metrics = [with_relevant(metric, relevant) for metric in metrics]
-    return NamedMetrics(
-        list(dict.fromkeys(metrics)), metrics[primary], dict(zip(metrics, typed, strict=False))
-    )
+    as_typed = dict(zip(metrics, typed, strict=False))
+    return NamedMetrics(list(dict.fromkeys(metrics)), metrics[primary], as_typed)
 
 
 def with_relevant(metric: Metric, grade: float) -> Metric:

@@ -41,9 +41,8 @@ runs = click.option(
 
 def _refuse_seed(context: click.Context, option: click.Parameter, seed: str | None) -> None:
     if seed is not None:
-        raise UsageError(
-            f"--seed {seed}: seeds are in the experiment's file; --set 'seeds=[{seed}]' overrides them"
-        )
+        cure = f"--set 'seeds=[{seed}]' overrides them"
+        raise UsageError(f"--seed {seed}: seeds are in the experiment's file; {cure}")
 
 
 seed = click.option("--seed", "--seeds", hidden=True, expose_value=False, callback=_refuse_seed)

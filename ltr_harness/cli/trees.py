@@ -235,9 +235,8 @@ def _paired(entries: Sequence[_Entry], metric: Metric, chosen: Candidate, best: 
 
     def evaluation(one: Candidate) -> Evaluation:
         _, model, split = entries[one.run]
-        return evaluate_bound(
-            bind([metric], split.judgments), first_rounds(model, one.rounds)(split.features)
-        )
+        scores = first_rounds(model, one.rounds)(split.features)
+        return evaluate_bound(bind([metric], split.judgments), scores)
 
     both = {"within": evaluation(chosen), "best": evaluation(best)}
     return compare(both, metrics=[metric], baseline="best").paired("within")

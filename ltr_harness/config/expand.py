@@ -88,9 +88,7 @@ def _with_bases(
         return nothing
     if not isinstance(tree.value, dict):
         cure = "" if isinstance(source, Mapping) else not_an_experiment(tree.place.name)
-        expected = (
-            "a mapping such as 'name: my-experiment'"  # what it holds is not quoted: it may be any file
-        )
+        expected = "a mapping such as 'name: my-experiment'"  # what it holds, maybe a secret, is not quoted
         problems.append(Problem(tree.place, "is not an experiment", expected, cure))
         return nothing
     extends = tree.mapping.get("extends")

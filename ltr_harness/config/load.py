@@ -117,9 +117,8 @@ def read_outline(path: Path) -> Outline:
         raise loading.error()
     models = tuple(tree.mapping["models"].mapping) if "models" in tree.mapping else ()
     name = tree.mapping["name"].plain() if "name" in tree.mapping else path.parent.name
-    return Outline(
-        str(name), models, compare, path.read_text(encoding="utf-8-sig"), references, report.sections
-    )
+    text = path.read_text(encoding="utf-8-sig")
+    return Outline(str(name), models, compare, text, references, report.sections)
 
 
 def as_mapping(experiment: Experiment) -> dict[str, Any]:
@@ -141,9 +140,8 @@ def as_mapping(experiment: Experiment) -> dict[str, Any]:
     plain["compare"] = experiment.compare.model_dump(mode="json")
     plain["report"] = experiment.report.model_dump(mode="json", exclude_none=True)
     if experiment.references:
-        plain["references"] = [
-            one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in experiment.references
-        ]
+        how: dict[str, Any] = {"mode": "json", "by_alias": True, "exclude_none": True}
+        plain["references"] = [one.model_dump(**how) for one in experiment.references]
     return plain
 
 

@@ -290,18 +290,13 @@ def _of_text(texts: Any, name: str, timezone: str) -> Moments:
             series = pd.to_datetime(texts, utc=False, format="ISO8601")
     except (ValueError, FutureWarning) as problem:
         if "tz" not in str(problem).lower() and "zone" not in str(problem).lower():
-            first = str(problem).partition(". You might")[0]
-            raise DataError.at(
-                f"column {name!r}", f"holds text that is not a time: {first}", "such as 2026-01-31T12:00:00Z"
-            ) from None
+            found = f"holds text that is not a time: {str(problem).partition('. You might')[0]}"
+            raise DataError.at(f"column {name!r}", found, "such as 2026-01-31T12:00:00Z") from None
         without = ~texts.dropna().str.contains(r"(?:[zZ]|[+-][0-9][0-9]:?(?:[0-9][0-9])?)$")
         if without.any():
-            raise DataError.at(
-                f"column {name!r}",
-                f"{int(without.sum()):,} of {len(texts):,} times have no time zone, the others do, such as "
-                f"{texts.dropna()[without].iloc[0]!r}",
-                "all with one, or none",
-            ) from None
+            found = f"{int(without.sum()):,} of {len(texts):,} times have no time zone, the others do"
+            found += f", such as {texts.dropna()[without].iloc[0]!r}"
+            raise DataError.at(f"column {name!r}", found, "all with one, or none") from None
         series = pd.to_datetime(texts, utc=True, format="ISO8601")  # several offsets
     zone = series.dt.tz
     plain = series.dt.tz_convert("UTC").dt.tz_localize(None) if zone is not None else series
@@ -486,9 +481,8 @@ def _look_up(
             if (table[slot] ^ hashed) <= _NUMBER:
                 number = np.int64(table[slot] & _NUMBER)
                 there = np.uint64(offsets[number])
-                if np.uint64(offsets[number + 1]) - there == length and _same(
-                    data, begin, letters, there, length
-                ):
+                as_long = np.uint64(offsets[number + 1]) - there == length
+                if as_long and _same(data, begin, letters, there, length):
                     codes[at] = number
                     break
             slot = (slot + np.uint64(1)) & mask

@@ -308,12 +308,9 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
         raise DataError.at(str(files[0]), "is empty", "a header and rows")
     if form == "csv":
         separator = "\t" if files[0].name.lower().endswith(".tsv") else ","
-        form = ds.CsvFileFormat(
-            parse_options=pyarrow.csv.ParseOptions(delimiter=separator),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types={name: pa.string() for name in text_columns}
-            ),
-        )
+        texts = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(text_columns, pa.string()))
+        parsing = pyarrow.csv.ParseOptions(delimiter=separator)
+        form = ds.CsvFileFormat(parse_options=parsing, convert_options=texts)
 
     def opened(form: Any) -> Any:
         return ds.dataset(

@@ -46,7 +46,7 @@ MetricField = Annotated[
 ]
 
 
-class Columns(ListColumns):
+class Columns(ListColumns, use_attribute_docstrings=True):
     """Which column plays which role."""
 
     retrieved: Name | None = Field(
@@ -54,22 +54,15 @@ class Columns(ListColumns):
         description="1 for what was shown; 0 for an item that was not, such as one bought elsewhere: it has no rank, "
         "and counts in what metrics divide by.",
     )
-    pair_key: Name | None = Field(
-        default=None, description="Key that recurs in both periods, such as the query's text."
-    )
+    pair_key: Name | None = None
+    """Key that recurs in both periods, such as the query's text."""
     segments: Names = Field(default=(), description="Columns that describe the query, equal in all its rows.")
-    features: Names = Field(
-        default=(),
-        description="Numeric columns to watch for drift; item features become mean, max and std per query.",
-    )
-    online: Names = Field(
-        default=(),
-        description="User behaviour (clicks, dwell time, conversion): shown beside the metric, window by window.",
-    )
-    subtopics: Names = Field(
-        default=(),
-        description="Columns with the row's grade for a subtopic of its query each, for alpha_ndcg and err_ia.",
-    )
+    features: Names = ()
+    """Numeric columns to watch for drift; item features become mean, max and std per query."""
+    online: Names = ()
+    """User behaviour (clicks, dwell time, conversion): shown beside the metric, window by window."""
+    subtopics: Names = ()
+    """Columns with the row's grade for a subtopic of its query each, for alpha_ndcg and err_ia."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
@@ -82,33 +75,29 @@ class Columns(ListColumns):
         return self
 
 
-class Windows(Part):
+class Windows(Part, use_attribute_docstrings=True):
     """How time is cut."""
 
     size: Annotated[str, AfterValidator(_window_size)] = "1d"
     timezone: TimeZone = Field(default="UTC", description="Days begin at its midnight.")
-    trailing: int = Field(
-        default=7, ge=0, le=10_000, description="Windows averaged to find small lasting drops; 0 for none."
-    )
+    trailing: int = Field(default=7, ge=0, le=10_000)
+    """Windows averaged to find small lasting drops; 0 for none."""
     min_queries: int = Field(default=200, ge=1, description="Windows with fewer are shown and not tested.")
-    season: Literal["none", "weekday", "hour", "hour_of_week"] = Field(
-        default="none",
-        description="weekday: Mondays are compared with Mondays; hour: mornings with mornings; hour_of_week: both.",
-    )
+    season: Literal["none", "weekday", "hour", "hour_of_week"] = "none"
+    """weekday: Mondays are compared with Mondays; hour: mornings with mornings; hour_of_week: both."""
 
 
 RETIRED = {"holm": "bonferroni", "spending": "sequence"}
 """Values of `compare.correct` in version 0.2, and their successors."""
 
 
-class Compare(Part):
+class Compare(Part, use_attribute_docstrings=True):
     """When a difference is one."""
 
     alternative: Literal["drop", "change"] = "drop"
     alpha: float = Field(default=0.05, gt=0, lt=1)
-    min_drop: float = Field(
-        default=0.01, ge=0, description="Smaller drops are reported and raise no alert, however significant."
-    )
+    min_drop: float = Field(default=0.01, ge=0)
+    """Smaller drops are reported and raise no alert, however significant."""
     correct: Literal["bonferroni", "sequence"] = Field(
         default="bonferroni",
         description="bonferroni: over the tests of one run; sequence, with a history, over all future runs, and "
@@ -123,18 +112,15 @@ class Compare(Part):
     )
 
 
-class Labels(Part):
+class Labels(Part, use_attribute_docstrings=True):
     """When labels, rather than the ranking, changed."""
 
     alpha: float = Field(default=0.01, gt=0, lt=1)
-    min_drop: float = Field(
-        default=0.1,
-        gt=0,
-        description="Relative fall of the share of queries with a relevant document, or of an event's rate.",
-    )
+    min_drop: float = Field(default=0.1, gt=0)
+    """Relative fall of the share of queries with a relevant document, or of an event's rate."""
 
 
-class Slices(Part):
+class Slices(Part, use_attribute_docstrings=True):
     """The search for the segments behind a drop."""
 
     max_predicates: Literal[1, 2] = 2
@@ -142,35 +128,31 @@ class Slices(Part):
     alpha: float = Field(default=0.05, gt=0, lt=1)
     numeric_bins: int = Field(default=4, ge=2, le=20)
     features: bool = Field(default=True, description="Also cut by the watched features.")
-    confirm_split: bool = Field(
-        default=False, description="Search one half of the queries, report the other half's numbers."
-    )
+    confirm_split: bool = False
+    """Search one half of the queries, report the other half's numbers."""
 
 
-class Drift(Part):
+class Drift(Part, use_attribute_docstrings=True):
     """Feature drift."""
 
     bins: int = Field(default=10, ge=2, le=50)
     psi_floor: float = Field(default=0.1, gt=0)
     alpha: float = Field(default=0.05, gt=0, lt=1)
-    model: str | None = Field(
-        default=None, description="Run folder of the model: its gain importance stands beside each feature."
-    )
+    model: str | None = None
+    """Run folder of the model: its gain importance stands beside each feature."""
 
 
 ArmName = Annotated[Name, BeforeValidator(lambda arm: str(arm).lower() if isinstance(arm, int) else arm)]
 """As the log's column says it, where YAML makes a number or a truth value of it."""
 
 
-class Arms(Part):
+class Arms(Part, use_attribute_docstrings=True):
     """Rankers that production's users, or queries, were given at random: an A/B test."""
 
     column: Name = Field(description="Column with the arm, equal in all rows of a query.")
     control: ArmName = Field(description="The arm that the others are compared with.")
-    shares: dict[ArmName, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
-        default={},
-        description="Arm to the share that it was to get, in any unit: {A: 90, B: 10}; equal ones unless given.",
-    )
+    shares: dict[ArmName, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(default={})
+    """Arm to the share that it was to get, in any unit: {A: 90, B: 10}; equal ones unless given."""
 
     @model_validator(mode="after")
     def _with_control(self) -> Self:
@@ -182,16 +164,14 @@ class Arms(Part):
         return self
 
 
-class Parity(Part):
+class Parity(Part, use_attribute_docstrings=True):
     """The logged score against that of a stored model for the logged features."""
 
     model: Name = Field(description="Run folder of the model that serves.")
-    score: Name | None = Field(
-        default=None, description="Column with the score that was served; columns.score unless given."
-    )
-    features: dict[Name, Name] = Field(
-        default={}, description="Feature of the model to the log's column, where their names differ."
-    )
+    score: Name | None = None
+    """Column with the score that was served; columns.score unless given."""
+    features: dict[Name, Name] = Field(default={})
+    """Feature of the model to the log's column, where their names differ."""
     tolerance: float = Field(
         default=1e-5,
         ge=0,
@@ -199,9 +179,8 @@ class Parity(Part):
         description="Scores are equal up to this times the model's score, or times the standard deviation of its "
         "scores on test rows where that is larger.",
     )
-    max_share: float = Field(
-        default=0.01, ge=0, lt=1, description="More of the rows with another score are an alert."
-    )
+    max_share: float = Field(default=0.01, ge=0, lt=1)
+    """More of the rows with another score are an alert."""
     trust: bool = Field(default=False, description="Execute code that the run names: a ranker from a file.")
 
 
@@ -225,30 +204,23 @@ PLACES: Any = {
 """Fields that say where files lie: no part of what was asked."""
 
 
-class MonitorConfig(Part):
+class MonitorConfig(Part, use_attribute_docstrings=True):
     """Everything `ltr-harness monitor` needs to know beside the log itself."""
 
     name: str = "monitor"
-    log: str | SyntheticLog | None = Field(
-        default=None,
-        description="Production: a file or folder of Parquet, CSV, Arrow or JSON lines, or a made-up log; --log "
-        "overrides it.",
-    )
-    baseline: str | SyntheticLog | None = Field(
-        default=None, description="A log, a run of this harness, or the folder of an earlier result."
-    )
-    history: str | None = Field(
-        default=None, description="Folder of the windows of earlier runs; this run adds its own."
-    )
+    log: str | SyntheticLog | None = None
+    """Production: a file or folder of Parquet, CSV, Arrow or JSON lines, or a made-up log; --log overrides it."""
+    baseline: str | SyntheticLog | None = None
+    """A log, a run of this harness, or the folder of an earlier result."""
+    history: str | None = None
+    """Folder of the windows of earlier runs; this run adds its own."""
     columns: Columns
     relevance: Relevance = Relevance()
     metrics: Annotated[tuple[MetricField, ...], BeforeValidator(_some), Field(min_length=1)] = tuple(
         map(parse_metric, ("ndcg@10", "ndcg@3", "mrr@10"))
     )
-    empty: Literal["skip", "zero", "one"] = Field(
-        default="skip",
-        description="Value of a query without a relevant document; the other rules are shown beside it.",
-    )
+    empty: Literal["skip", "zero", "one"] = "skip"
+    """Value of a query without a relevant document; the other rules are shown beside it."""
     windows: Windows = Windows()
     compare: Compare = Compare()
     labels: Labels = Labels()

@@ -123,10 +123,9 @@ def still_arriving(tests: Sequence[LabelTest], cut: Cut) -> bool:
 
 def section(result: MonitorResult) -> list[Block]:
     changed = len({test.what for test in result.labels if test.alert})
-    heading = Heading(
-        "Label health", finding=f"{changed} changed" if result.labels else "", matters=bool(changed)
-    )
-    blocks: list[Block] = [heading, *_coverage(result)]
+    finding = f"{changed} changed" if result.labels else ""
+    blocks: list[Block] = [Heading("Label health", finding=finding, matters=bool(changed))]
+    blocks += _coverage(result)
     shown = [test for test in result.labels if test.window == "all" or test.alert]
     if shown:
         verdicts = {True: Badge("alert", "bad"), False: Badge("no alert", "good")}
@@ -391,9 +390,6 @@ def _rank_chart(seen: Presentation) -> Chart:
         color={"field": "when", "type": "nominal", "title": None, "scale": scale},
         tooltip=[{"field": "when"}, rank, rate],
     )
-    first = seen.rows[0] if seen.rows else None
-    words = (
-        f"At rank 1 {first.rate_before:.1%} before and {first.rate_now:.1%} now." if first else "No ranks."
-    )
+    words = [f"At rank 1 {first.rate_before:.1%} before and {first.rate_now:.1%} now." for first in seen.rows]
     title = "Share of positive items by rank, baseline and production"
-    return Chart("by_rank", title, charts.wide(rows, 160, **drawn), words)
+    return Chart("by_rank", title, charts.wide(rows, 160, **drawn), next(iter(words), "No ranks."))

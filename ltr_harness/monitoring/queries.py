@@ -184,9 +184,8 @@ def to_arrow(table: pd.DataFrame) -> Any:
 def from_arrow(table: Any, metrics: Sequence[str]) -> pd.DataFrame:
     """What `to_arrow` wrote; KeyError where it lacks a column, ValueError where one lacks numbers."""
     columns: dict[str, Any] = {}
-    for name in dict.fromkeys(
-        ["query_id", *metrics, "n_items", "has_relevant", _GRADES, *table.column_names]
-    ):
+    needed = ["query_id", *metrics, "n_items", "has_relevant", _GRADES]
+    for name in dict.fromkeys([*needed, *table.column_names]):
         column = table[name].combine_chunks()
         if name == _GRADES:
             grades = column.flatten().to_numpy(zero_copy_only=False).reshape(len(table), -1)

@@ -184,23 +184,21 @@ def _client(cluster: Any) -> Iterator[Any]:
         with cluster.as_current():
             yield cluster
     elif cluster == LOCAL:
+        quiet = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
         try:
-            started = LocalCluster(
-                threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=logging.ERROR
-            )
+            started = LocalCluster(threads_per_worker=1, **quiet)
         except (RuntimeError, OSError) as problem:
             found = f"cannot be started: {problem}"
-            raise UsageError(Problem(f"--dask {LOCAL}", found, cure=MAIN_GUARD)) from None
+            raise UsageError.at(f"--dask {LOCAL}", found, cure=MAIN_GUARD) from None
         with started, Client(started, set_as_default=False) as client, client.as_current():
             yield client
     else:
         try:
             client = Client(cluster, timeout=_SCHEDULER_WITHIN, set_as_default=False)
         except (OSError, ValueError, TypeError) as problem:
+            found = f"no scheduler answers: {problem}"
             expected = f"{LOCAL}, or an address such as tcp://scheduler:8786"
-            raise UsageError(
-                Problem(f"--dask {cluster}", f"no scheduler answers: {problem}", expected)
-            ) from None
+            raise UsageError.at(f"--dask {cluster}", found, expected) from None
         with client, client.as_current():
             try:
                 client.wait_for_workers(1, timeout=_WORKER_WITHIN)

@@ -194,9 +194,8 @@ def _welch(
 
 def _sums(cells: Ints, values: Floats, size: int) -> Floats:
     """(3, size): n, sum and sum of squares of each cell."""
-    return np.stack([np.bincount(cells, of, minlength=size) for of in (None, values, values**2)]).astype(
-        np.float64
-    )
+    sums = [np.bincount(cells, of, minlength=size) for of in (None, values, values**2)]
+    return np.stack(sums).astype(np.float64)
 
 
 def _moments(sums: Floats) -> tuple[Floats, Floats]:
@@ -222,9 +221,8 @@ def _confirmed(
 
 def _half(table: pd.DataFrame) -> Bools:
     """The same half of the queries in every run: by a checksum of the id."""
-    return np.fromiter(
-        (zlib.crc32(str(name).encode()) & 1 for name in table["query_id"]), np.bool_, len(table)
-    )
+    checksums = (zlib.crc32(str(name).encode()) & 1 for name in table["query_id"])
+    return np.fromiter(checksums, np.bool_, len(table))
 
 
 def _design_effect(periods: Periods) -> float:

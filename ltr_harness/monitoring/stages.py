@@ -145,9 +145,8 @@ def analysed(
 def _alone(found: Evidence, production: pd.DataFrame, counted: Ints) -> Evidence:
     """Without a baseline: slices against the rest, nothing else to test; `counted` (n_counted,)."""
     now = queries.queries_of(production, counted)
-    worst_slices, candidates = (
-        slices.slices(Periods(now, now.iloc[:0], found.config)) if len(now) else ([], 0)
-    )
+    periods = Periods(now, now.iloc[:0], found.config)
+    worst_slices, candidates = slices.slices(periods) if len(now) else ([], 0)
     return replace(
         found,
         worst=tuple(summaries.worst_queries(production, counted, None)),

@@ -92,14 +92,12 @@ def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
     if (MISSED in run.record.files) != bool(config.columns.retrieved):
         counts, not_ = ("counts", "does not") if MISSED in run.record.files else ("does not count", "does")
         found = f"{counts} documents that were missed, and production {not_}"
-        problems.append(
-            Problem(place, found, "the same denominators", "columns.retrieved names those of a log")
-        )
+        cure = "columns.retrieved names those of a log"
+        problems.append(Problem(place, found, "the same denominators", cure))
     metrics = [str(metric) for metric in config.resolved_metrics]
     expected, cure = f"the metrics {', '.join(metrics)}", f"it has {', '.join(run.record.metrics)}"
-    problems += [
-        Problem(place, f"has no {name}", expected, cure) for name in metrics if name not in run.per_query
-    ]
+    lacking = [name for name in metrics if name not in run.per_query]
+    problems += [Problem(place, f"has no {name}", expected, cure) for name in lacking]
     NotComparableError.refuse(problems)
 
 
@@ -268,9 +266,7 @@ class PastWindow:
     mean: float
     error: float
     relevant_share: float
-    seen_until: (
-        int  # time of that run's last query: of two runs about one window, the later one saw more labels
-    )
+    seen_until: int  # time of that run's last query: of two about one window, the later one saw more labels
     hours: dict[str, int] = field(default_factory=dict)  # of the week, to queries; empty in older files
 
     @property

@@ -42,18 +42,16 @@ class _Queries(NamedTuple):
 class SyntheticLog(BaseModel):
     """A made-up log, in place of a file: what is planted begins on day `since`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     seed: int = Field(0, ge=0)
-    start: Annotated[str, AfterValidator(_first_day)] = Field(
-        "2026-01-05", description="First day, UTC. The default is a Monday."
-    )
+    start: Annotated[str, AfterValidator(_first_day)] = "2026-01-05"
+    """First day, UTC. The default is a Monday."""
     days: int = Field(14, ge=1)
     queries_per_day: int = Field(500, ge=1)
     items: int = Field(12, ge=1)
-    grade_shares: tuple[float, ...] = Field(
-        (0.45, 0.25, 0.15, 0.1, 0.05), min_length=2, max_length=5, description="Of grades 0, 1, 2 …"
-    )
+    grade_shares: tuple[float, ...] = Field((0.45, 0.25, 0.15, 0.1, 0.05), min_length=2, max_length=5)
+    """Of grades 0, 1, 2 …"""
     noise: float = Field(0.7, ge=0, description="How badly the model sees the grades.")
     since: int = Field(0, ge=0, description="Day, from 0, on which what is planted begins.")
     drop: float = Field(0.0, ge=0, description="Noise added to every query.")
@@ -61,25 +59,20 @@ class SyntheticLog(BaseModel):
     slice_country: str | None = Field(None, description="… of this country")
     slice_device: str | None = Field(None, description="… and this device.")
     country_shares: tuple[float, ...] = Field((0.3, 0.25, 0.2, 0.15, 0.1), description="Of A, B, C, D, E.")
-    hard_country: str | None = Field(
-        None, description="A country whose queries are always harder, so that mix matters."
-    )
-    f3_shift: float = Field(
-        0.0, description="f3 makes queries hard; it moves by so many standard deviations."
-    )
+    hard_country: str | None = None
+    """A country whose queries are always harder, so that mix matters."""
+    f3_shift: float = 0.0
+    """f3 makes queries hard; it moves by so many standard deviations."""
     f7_shift: float = Field(0.0, description="f7 does nothing, whatever it does.")
     weekend: float = Field(0.0, ge=0, description="Noise added on Saturdays and Sundays.")
-    users: int = Field(
-        0, ge=0, description="So many users, alike within themselves; 0: every query is another user's."
-    )
+    users: int = Field(0, ge=0)
+    """So many users, alike within themselves; 0: every query is another user's."""
     user_effect: float = Field(0.5, ge=0)
-    examination: float = Field(
-        1.0, ge=0, description="Users look at rank r with probability r**-examination."
-    )
+    examination: float = Field(1.0, ge=0)
+    """Users look at rank r with probability r**-examination."""
     lost_clicks: float = Field(0.0, ge=0, le=1, description="Share of click events that never arrive.")
-    purchase_delay: float = Field(
-        0.0, ge=0, description="Mean days until a purchase is logged; what comes after the end is missing."
-    )
+    purchase_delay: float = Field(0.0, ge=0)
+    """Mean days until a purchase is logged; what comes after the end is missing."""
 
     def table(self) -> Any:
         """The log: one row per item shown, a `pyarrow.Table`."""

@@ -280,9 +280,8 @@ class _Composition(NamedTuple):
 
 def _composition(evidence: Evidence, total: float, share: float) -> _Composition | None:
     """An input that broke, a segment's mix or a feature's, that explains at least a share of the change."""
-    inputs = [
-        f for f in evidence.drift if f.broken and _explains(f.unmatched, f.unmatched_chance, total, share)
-    ]
+    broken = [f for f in evidence.drift if f.broken]
+    inputs = [f for f in broken if _explains(f.unmatched, f.unmatched_chance, total, share)]
     if inputs:
         worst = max(inputs, key=lambda f: abs(f.unmatched.value))
         text = (
@@ -438,9 +437,8 @@ def _about_labels(evidence: Evidence, moved: str) -> Verdict:
     if evidence.labels_arriving:
         what = f"Labels are still arriving: {rates}, lower in every newer window."
         cure = "The newest windows are immature; set relevance.maturity to leave them out."
-        return Verdict(
-            "immature", what, cure, f"Whether the ranking changed there cannot be tested yet: {moved}"
-        )
+        untold = f"Whether the ranking changed there cannot be tested yet: {moved}"
+        return Verdict("immature", what, cure, untold)
     if not evidence.outage:
         cause, where, parts = "presentation", "The page changed, or the ranking did.", dict[str, float]()
         if not evidence.page:

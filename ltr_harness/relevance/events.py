@@ -206,9 +206,8 @@ class JoinedEvents:
         to_ours = np.array([names.index(n) if n in names else -1 for n in event_names] + [-1])
         code = to_ours[event]
         contract.totals["events"] += row.size
-        contract.check(
-            "unknown_event", code < 0, lambda at: repr(event_names[event[at]] if event[at] >= 0 else "")
-        )
+        event_names.append("")  # of none, whose number is -1
+        contract.check("unknown_event", code < 0, lambda at: repr(event_names[event[at]]))
         contract.count("orphan_event", int((row < 0).sum()))
         cell = (row * len(names) + code)[(code >= 0) & (row >= 0)]
         cell.sort()

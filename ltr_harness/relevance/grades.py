@@ -183,9 +183,8 @@ def grades_of_rows(
     judged = dict(events)
     if rule.dwell:
         texts = {name: texts_of(segments[name])[rows.query_of_row] for name in rule.dwell.by}
-        stayed, unknown = satisfied_clicks(
-            events[rule.dwell.event], rows.numbers(rule.dwell.column), rule.dwell, texts, rows.boundaries
-        )
+        clicks, seconds_on = events[rule.dwell.event], rows.numbers(rule.dwell.column)
+        stayed, unknown = satisfied_clicks(clicks, seconds_on, rule.dwell, texts, rows.boundaries)
         contract.check("dwell_missing", unknown, rows.name)
         judged[rule.dwell.event] = stayed.astype(np.int32)
     columns = {rung.condition[0]: rows.numbers(rung.condition[0]) for rung in rule.ladder if rung.condition}

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -80,9 +80,8 @@ def data_describe(
         from ltr_harness.experiment.folds import FoldReader
 
         if reader_name or reader_options:
-            raise UsageError(
-                f"{what[0]} with --reader or --column, which are about data files; --set changes a value of it"
-            )
+            found = f"{what[0]} with --reader or --column, which are about data files"
+            raise UsageError(f"{found}; --set changes a value of it")
         experiment = load_experiment(what[0], overrides, check_rankers=False)
         reader = FoldReader(experiment.data)
         sets = {name: dict(reader.read(name).splits) for name in reader.names()}
@@ -312,9 +311,7 @@ def copy_rows(
 
 def _copy_text(tables: Sequence[Delimited], of_row: NDArray[np.int64], targets: Sequence[Path]) -> None:
     with ExitStack() as stack:
-        streams: list[IO[bytes] | Any] = [
-            stack.enter_context(opened_for_writing(target, target.name)) for target in targets
-        ]
+        streams = [stack.enter_context(opened_for_writing(target, target.name)) for target in targets]
         parts = iter(of_row.tolist())
         for table in tables:
             records = table.records_as_they_stand()
@@ -339,9 +336,8 @@ def _copy_columns(tables: Sequence[OpenedTable], of_row: NDArray[np.int64], targ
     import pyarrow as pa
     from pyarrow import feather, parquet
 
-    whole = pa.concat_tables(
-        [table.read([], table.columns).table for table in tables], promote_options="permissive"
-    )
+    read = [table.read([], table.columns).table for table in tables]
+    whole = pa.concat_tables(read, promote_options="permissive")
     for part, target in enumerate(targets):
         rows = whole.filter(pa.array(of_row == part))
         if target.suffix in (".arrow", ".feather"):

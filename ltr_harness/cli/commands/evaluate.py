@@ -135,10 +135,9 @@ def _as_trec_eval(
     source = rankings.RankingSource(**given)
     loaded = rankings.load_rankings(source)
     measures, notes = trec_eval_layout.completed(measures, loaded, relevant)
+    how: dict[str, Any] = {"complete": source.all_queries, "per_query": per_query}
     for scored in loaded.all:
-        for line in trec_eval_layout.lines(
-            scored, measures, relevant=relevant, complete=source.all_queries, per_query=per_query
-        ):
+        for line in trec_eval_layout.lines(scored, measures, relevant=relevant, **how):
             say(line)
     say_notes([*loaded.notes, *notes])
     return 0

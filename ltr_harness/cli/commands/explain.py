@@ -105,11 +105,9 @@ class _Page:
         from rich.console import Console
 
         width = max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
-        plain: dict[str, Any] = {"force_terminal": False, "color_system": None}
+        plain: dict[str, Any] = dict.fromkeys(("force_terminal", "highlight", "markup", "emoji"), False)
         self._buffer = io.StringIO()
-        self.console = Console(
-            file=self._buffer, width=width, highlight=False, markup=False, emoji=False, **plain
-        )
+        self.console = Console(file=self._buffer, width=width, color_system=None, **plain)
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         from rich.table import Table

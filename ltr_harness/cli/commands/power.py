@@ -114,9 +114,8 @@ def _measured(
 
     if not inputs:
         raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
-    metric, baseline, shared, models = (
-        given.pop(name) for name in ("metric", "baseline", "common_queries", "models")
-    )
+    taken = ("metric", "baseline", "common_queries", "models")
+    metric, baseline, shared, models = (given.pop(name) for name in taken)
     inputs_found = ComparedInputs(inputs, [metric] if metric else [], (), given)
     comparison = inputs_found.compared(method, baseline, shared, primary_alone=True, ledger=False)
     say_notes([*inputs_found.notes, *comparison.notes])
