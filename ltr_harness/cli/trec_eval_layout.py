@@ -158,9 +158,8 @@ def _ours(text: str) -> str:
             instead = OTHERS[stem] or "trec_eval itself"
             raise MetricError(f"{text}: trec_eval's {stem} is not computed here; use {instead}") from None
         known = did_you_mean(text, [name for name in (*SETS, *_ORDER) if name != "runid"])
-        raise MetricError(
-            f"{text!r} is neither a known measure of trec_eval nor a metric: {known}; {error}"
-        ) from None
+        found = f"{text!r} is neither a known measure of trec_eval nor a metric"
+        raise MetricError(f"{found}: {known}; {error}") from None
 
 
 def _measures(

@@ -141,9 +141,8 @@ def say_best(
     entries = _entries(paths, rows, trust)
     primaries = list(dict.fromkeys(one.run.record.primary for one in entries))
     if not metrics and len(primaries) > 1:
-        raise UsageError(
-            f"the runs have different primary metrics ({', '.join(primaries)}); name one with -m"
-        )
+        found = f"the runs have different primary metrics ({', '.join(primaries)})"
+        raise UsageError(f"{found}; name one with -m")
     (metric,) = on_scale_of(entries[0].run.record, metrics[:1], entries[0].split.judgments)
     ordered = insight.best_first(_candidates(entries, metric), metric.higher_is_better)
     if not ordered:

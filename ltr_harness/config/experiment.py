@@ -68,10 +68,8 @@ def _fixed_k(metric: Metric) -> Metric:
 
 def _only_valid(value: Any) -> Any:
     if value != "valid":
-        raise ValueError(
-            "'valid': the number of rounds is chosen on validation data only; chosen on the data that judges "
-            "the models (test) it would flatter them, on train it would never stop"
-        )
+        why = "chosen on the data that judges the models (test) it would flatter them, on train it would never stop"
+        raise ValueError(f"'valid': the number of rounds is chosen on validation data only; {why}")
     return value
 
 
@@ -205,10 +203,8 @@ class SplitConfig(Section):
     def _divided_once(self) -> Self:
         both = [side for side in (self.valid, self.test) if isinstance(side, Holdout)]
         if len({side.model_copy(update={"holdout": 0}) for side in both}) > 1:
-            raise ValueError(
-                "valid and test are held out in different ways; expected the same by_time, together, stratify and "
-                "seed, because the queries are divided once"
-            )
+            expected = "the same by_time, together, stratify and seed, because the queries are divided once"
+            raise ValueError(f"valid and test are held out in different ways; expected {expected}")
         return self
 
 
@@ -235,9 +231,8 @@ class JudgmentsConfig(Section):
     @model_validator(mode="after")
     def _whose(self) -> Self:
         if (self.files is None) == (not self.by_split):
-            raise ValueError(
-                "either `files`, or `train`, `valid` and `test` with files each, or some of them"
-            )
+            expected = "either `files`, or `train`, `valid` and `test` with files each, or some of them"
+            raise ValueError(expected)
         return self
 
     @property

@@ -175,9 +175,8 @@ class SweepConfig(Section):
         if not self.grid and not self.random:
             raise ValueError("nothing to sweep; expected grid: {…} or random: {…}")
         if self.random and self.points is None:
-            raise ValueError(
-                "sweep.random without sweep.points; expected how many points to draw: points: 20"
-            )
+            expected = "how many points to draw: points: 20"
+            raise ValueError(f"sweep.random without sweep.points; expected {expected}")
         if self.points is not None and not self.random:
             raise ValueError("sweep.points without sweep.random; a grid has as many points as combinations")
         both = sorted(self.grid.keys() & self.random.keys())

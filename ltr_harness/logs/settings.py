@@ -36,9 +36,7 @@ def _time_zone(name: str) -> str:
         cities = {zone.rpartition("/")[2].lower(): zone for zone in sorted(zones, key=len, reverse=True)}
         meant = cities.get(name.lower())
         hint = f"did you mean {meant!r}?" if meant else did_you_mean(name, zones).partition(" (known")[0]
-        raise ValueError(
-            f"a time zone such as UTC or Europe/Berlin; {hint if '?' in hint else ''}".rstrip("; ")
-        )
+        raise ValueError("a time zone such as UTC or Europe/Berlin" + (f"; {hint}" if "?" in hint else ""))
     return name
 
 

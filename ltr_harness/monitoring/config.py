@@ -69,9 +69,8 @@ class Columns(ListColumns, use_attribute_docstrings=True):
         roles = [*self.segments, *self.features]
         twice = sorted({name for name in roles if roles.count(name) > 1})
         if twice:
-            raise ValueError(
-                f"{', '.join(map(repr, twice))} given twice; expected each once among segments and features"
-            )
+            found = f"{', '.join(map(repr, twice))} given twice"
+            raise ValueError(f"{found}; expected each once among segments and features")
         return self
 
 
@@ -157,10 +156,8 @@ class Arms(Part, use_attribute_docstrings=True):
     @model_validator(mode="after")
     def _with_control(self) -> Self:
         if self.shares and (self.control not in self.shares or len(self.shares) < 2):
-            raise ValueError(
-                f"shares of {', '.join(self.shares)}; expected one of {self.control!r}, the control, and of "
-                "every other arm"
-            )
+            expected = f"one of {self.control!r}, the control, and of every other arm"
+            raise ValueError(f"shares of {', '.join(self.shares)}; expected {expected}")
         return self
 
 

@@ -33,7 +33,7 @@ class Dwell(Part):
     event: str = Field(default="click", description="The event that needs it.")
     satisfied: float = Field(default=30.0, gt=0, description="From this many seconds on.")
     by: dict[str, dict[str, float]] = Field(
-        default={}, description=("Other thresholds by segment: {device: {mobile: 20}}.")
+        {}, description="Other thresholds by segment: {device: {mobile: 20}}."
     )
 
 
@@ -116,17 +116,15 @@ class Propensity(Part):
     def _one(self) -> Self:
         given = [name for name in ("column", "table", "estimate") if getattr(self, name)]
         if len(given) != 1:
-            raise ValueError(
-                f"{' and '.join(given) or 'nothing'} given; expected one of column, table, estimate"
-            )
+            found = f"{' and '.join(given) or 'nothing'} given"
+            raise ValueError(f"{found}; expected one of column, table, estimate")
         if self.baseline_table and not self.table:
             raise ValueError("baseline_table without table; expected both, or estimate: {baseline_path: …}")
         for name, of in ("errors", self.table), ("baseline_errors", self.baseline_table):
             errors = getattr(self, name)
             if errors and (len(errors) != len(of) or not all(0 <= error < math.inf for error in errors)):
-                raise ValueError(
-                    f"{name} {list(errors)}; expected a number from 0 for each rank of its table"
-                )
+                expected = "a number from 0 for each rank of its table"
+                raise ValueError(f"{name} {list(errors)}; expected {expected}")
         if not all(0 < value <= 1 for value in (*self.table, *self.baseline_table)):
             raise ValueError("a propensity outside 0 … 1; expected probabilities above 0")
         return self
@@ -206,11 +204,8 @@ class Relevance(Part):
     def event_names(self) -> tuple[str, ...]:
         """Every event of the log that is counted."""
         rungs = [rung.when for rung in self.ladder if rung.condition is None]
-        return tuple(
-            dict.fromkeys(
-                [*self.events, *(self.positive if self.from_events else ()), *rungs, *self.negative]
-            )
-        )
+        positive = self.positive if self.from_events else ()
+        return tuple(dict.fromkeys([*self.events, *positive, *rungs, *self.negative]))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -218,10 +213,8 @@ class Relevance(Part):
         names: list[str | None] = []
         if self.chosen in ("label", "match"):
             names += [self.label, self.prediction if self.chosen == "match" else None]
-        elif self.list_column:
-            names.append(self.list_column)
-        elif self.event_log is None:
-            names += self.event_names
+        elif self.list_column or self.event_log is None:
+            names += [self.list_column] if self.list_column else self.event_names
         names.append(self.propensity.column if self.propensity else None)
         names += [rung.condition[0] for rung in self.ladder if rung.condition]
         names.append(self.dwell.column if self.dwell else None)
@@ -276,54 +269,42 @@ class Relevance(Part):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
+        for problem in self._contradictions():
+            raise ValueError(problem)
+        return self
+
+    def _contradictions(self) -> Iterator[str]:
         mode = self.chosen
         if mode in ("max", "weighted_sum") and not self.events:
-            raise ValueError(f"mode {mode} without events; expected such as events: {{click: 1, buy: 4}}")
+            yield f"mode {mode} without events; expected such as events: {{click: 1, buy: 4}}"
         if self.estimates and not (self.events and self.propensity):
-            raise ValueError(
-                f"mode {mode} lacks a part; expected events, and propensity: how likely each rank is examined"
-            )
+            yield f"mode {mode} lacks a part; expected events, and propensity: how likely each rank is examined"
         if self.propensity and not self.estimates:
-            raise ValueError(f"propensity with mode {mode}; expected mode ips or doubly_robust")
+            yield f"propensity with mode {mode}; expected mode ips or doubly_robust"
         if self.estimates and self.unseen != "zero":
-            raise ValueError(f"unseen with mode {mode}; expected none: propensities model examination")
+            yield f"unseen with mode {mode}; expected none: propensities model examination"
         if mode == "sum" and not (self.events or self.positive):
-            raise ValueError("mode sum without events; expected such as positive: [click, buy]")
+            yield "mode sum without events; expected such as positive: [click, buy]"
         if mode == "ladder" and not self.ladder:
-            raise ValueError("mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]")
+            yield "mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]"
         if mode == "match" and not (self.prediction and self.positive):
-            raise ValueError(
-                "mode match lacks a part; expected prediction: (a column), positive: (the class that counts)"
-            )
+            yield "mode match lacks a part; expected prediction: (a column), positive: (the class that counts)"
         if any(weight < 0 for weight in self.events.values()):
-            raise ValueError(
-                "a negative weight; expected weights >= 0, and the event under negative, worth 0"
-            )
-        known = set(self.events)
-        if known:
-            for name in self.positive if mode == "sum" else ():
-                if name not in known:
-                    raise ValueError(
-                        f"positive event {name!r} is not among events; {did_you_mean(name, known)}"
-                    )
+            yield "a negative weight; expected weights >= 0, and the event under negative, worth 0"
+        for name in self.positive if mode == "sum" and self.events else ():
+            if name not in self.events:
+                yield f"positive event {name!r} is not among events; {did_you_mean(name, self.events)}"
         if self.unseen != "zero" and not self.from_events:
-            raise ValueError(
-                f"unseen {self.unseen} with mode {mode}, which does not use clicks; expected zero"
-            )
+            yield f"unseen {self.unseen} with mode {mode}, which does not use clicks; expected zero"
         if self.unlabelled != "refuse" and mode != "label":
-            raise ValueError(f"unlabelled with mode {mode}; expected none: a row without an event is worth 0")
+            yield f"unlabelled with mode {mode}; expected none: a row without an event is worth 0"
         if self.list_column and self.event_log:
-            raise ValueError("list_column with event_log; expected one of them")
+            yield "list_column with event_log; expected one of them"
         if not self.from_events and (self.list_column or self.event_log or self.dwell or self.ladder):
-            raise ValueError(
-                f"mode {mode} does not look at events; expected no list_column, event_log, dwell, ladder"
-            )
+            yield f"mode {mode} does not look at events; expected no list_column, event_log, dwell, ladder"
         if self.dwell and self.dwell.event not in self.event_names:
-            raise ValueError(
-                f"dwell.event {self.dwell.event!r} is not an event; "
-                f"{did_you_mean(self.dwell.event, self.event_names)}"
-            )
-        return self
+            cure = did_you_mean(self.dwell.event, self.event_names)
+            yield f"dwell.event {self.dwell.event!r} is not an event; {cure}"
 
 
 def columns_to_read(rule: Relevance, columns: ListColumns) -> tuple[list[str], list[str]]:

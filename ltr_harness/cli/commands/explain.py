@@ -89,9 +89,8 @@ def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
 
     also = [name for name, value in given.items() if value and name != "max_grade"]
     if also:
-        raise UsageError(
-            f"{folder} with {options.written(also[0])}; expected a run folder or files, not both"
-        )
+        found = f"{folder} with {options.written(also[0])}"
+        raise UsageError(f"{found}; expected a run folder or files, not both")
     run = ltr_harness.load_run(folder)
     scored = stored_runs.scored(run)
     grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)

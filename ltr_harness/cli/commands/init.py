@@ -76,9 +76,8 @@ def command(
         raise UsageError.at("--valid", "given without --test", cure=cure)
     if not train:
         if valid or test or reader_name or reader_options:
-            raise UsageError(
-                "no training file; expected it as the argument, as in `ltr-harness init train.csv`"
-            )
+            found = "no training file; expected it as the argument, as in `ltr-harness init train.csv`"
+            raise UsageError(found)
         text, said = starter(output.stem, _MADE_UP, None, {"feature": "match_1"}), list[str]()
     else:
         files = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}
@@ -119,20 +118,16 @@ def _guessed(
         rows[split], scattered = read_anyway(reader, list(map(str, paths)))
         if scattered:
             given["regroup"] = True
-            said.append(
-                f"regroup: rows of a query do not stand together in {split}; they are brought together"
-            )
+            apart = f"rows of a query do not stand together in {split}"
+            said.append(f"regroup: {apart}; they are brought together")
         size = counts(query=rows[split].n_queries, row=rows[split].n_rows)
         said.append(f"{split}: {size}, {named('feature', rows[split].feature_names)}")
     said += rows["train"].notes
     card = data_card({"train": rows["train"]})
     said += [str(one) for one in lint(card) if one.lint in _SAID]
     check_alignment(rows)
-    sound = [
-        one
-        for one in card.splits[0].features
-        if one.varies_in_queries and one.name not in rows["train"].categories
-    ]
+    no_category = [one for one in card.splits[0].features if one.name not in rows["train"].categories]
+    sound = [one for one in no_category if one.varies_in_queries]
     best = max(sound, key=lambda one: -1.0 if math.isnan(one.ndcg) else one.ndcg, default=None)
     baseline = None
     if best is not None:
@@ -160,10 +155,9 @@ def guessed_columns(
                 continue
             weights = {name: event_weight(name) for name in columns if name in numeric}
             if events := {name: weight for name, weight in weights.items() if weight is not None}:
-                options["relevance"] = {"events": dict(sorted(events.items(), key=lambda event: event[1]))}
-                worth = ", ".join(
-                    f"{name} {weight}" for name, weight in options["relevance"]["events"].items()
-                )
+                by_weight = sorted(events.items(), key=lambda event: event[1])
+                options["relevance"] = {"events": dict(by_weight)}
+                worth = ", ".join(f"{name} {weight}" for name, weight in by_weight)
                 said.append(f"relevance: the highest weight among what users did ({worth})")
                 continue
         if column is not None:
@@ -252,14 +246,9 @@ def starter(
     ndcg = "ndcg" if exponential else "ndcg(gain=linear)"
     preset = "small" if train is None or train.n_queries <= FEW_QUERIES else "web"
     graded = "err, " if exponential and top > 1 else ""
-    scale = [
-        f"  max_grade: {top:g}                     # the top of the scale of grades; checked against the labels"
-    ]
-    gain = (
-        ""
-        if exponential
-        else "           # linear gain: these labels are not grades for a gain of 2^label - 1"
-    )
+    scale = f"  max_grade: {top:g}                     # the top of the scale of grades; checked against the labels"
+    linear = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
+    gain = "" if exponential else linear
     cheapest = [] if baseline is None else [f"  one-feature: {quoted({'ranker': 'feature', **baseline})}"]
     return "\n".join(
         [
@@ -270,7 +259,7 @@ def starter(
             "",
             "data:",
             *data,
-            *(scale if whole and max_grade else []),
+            *([scale] if whole and max_grade else []),
             "",
             "metrics:",
             "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",

@@ -165,9 +165,8 @@ def _of_votes(
     from ltr_harness.comparison.power import Spread, from_spread, level_text
 
     if sd is not None or len(inputs) > 1 or not abs(difference) < 0.5:
-        raise UsageError(
-            "--interleaving; expected a --difference between -0.5 and 0.5, no --sd, and at most one log of sessions"
-        )
+        expected = "a --difference between -0.5 and 0.5, no --sd, and at most one log of sessions"
+        raise UsageError(f"--interleaving; expected {expected}")
     effect, share = 1.0, 1.0
     if inputs:
         votes = interleaved(Path(inputs[0]), method.confidence)

@@ -79,9 +79,8 @@ def show_trees(
     if budget is not None:
         trees.say_best(runs, names, (budget, documents), as_json, **rows_of_run)
     elif len(runs) > 1:
-        raise UsageError(
-            f"{count_of(len(runs), 'run')} without --budget; expected one, or the time that a query may take"
-        )
+        found = f"{count_of(len(runs), 'run')} without --budget"
+        raise UsageError(f"{found}; expected one, or the time that a query may take")
     else:
         trees.say_first_rounds(runs[0], names, documents, as_json, **rows_of_run)
     return 0
