@@ -121,13 +121,9 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collect
     """
     lines = [list(head), *map(list, rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if place in left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    ]
+    columns = [(str.ljust if at in left else str.rjust, width) for at, width in enumerate(widths)]
+    padded = ([pad(cell, width) for cell, (pad, width) in zip(line, columns, strict=True)] for line in lines)
+    return ["  ".join(cells).rstrip() for cells in padded]
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:

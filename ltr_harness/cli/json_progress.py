@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from ltr_harness.cli import events
 from ltr_harness.cli.events import EventStream, taken
@@ -18,36 +19,24 @@ class JsonProgress(EventStream, Progress):
 
     def planned(self, job: Job) -> None:
         self._job = job
-        self.emit(
-            events.Planned(
-                folder=str(job.folder),
-                threads=job.threads,
-                searches=[
-                    events.PlannedSearch(
-                        search=job.folder_of(study).name,
-                        trials=len(job.trials_of(study)),
-                        over=choice_of(job, study) is not None,
-                        **taken(study, "model", "fold"),
-                    )
-                    for study in job.studies
-                ],
-                runs=[
-                    events.PlannedRun(run=task.folder.name, **taken(task, "model", "fold", "seed", "state"))
-                    for task in job.tasks
-                ],
-                findings=[events.DataFinding(**asdict(finding)) for finding in each_once(job.findings)],
+        searches = [
+            events.PlannedSearch(
+                search=job.folder_of(study).name,
+                trials=len(job.trials_of(study)),
+                over=choice_of(job, study) is not None,
+                **taken(study, "model", "fold"),
             )
-        )
+            for study in job.studies
+        ]
+        of_tasks = ((task.folder.name, taken(task, "model", "fold", "seed", "state")) for task in job.tasks)
+        runs = [events.PlannedRun(run=run, **about) for run, about in of_tasks]
+        findings = [events.DataFinding(**asdict(finding)) for finding in each_once(job.findings)]
+        plan: dict[str, Any] = {"searches": searches, "runs": runs, "findings": findings}
+        self.emit(events.Planned(folder=str(job.folder), threads=job.threads, **plan))
 
     def tried(self, study: StudyRecord, trial: Trial) -> None:
-        self.emit(
-            events.Tried(
-                search=self._job.folder_of(study).name,
-                trial=trial.number,
-                options=trial.point,
-                **taken(trial, "status", "error", "value", "seconds"),
-            )
-        )
+        search, outcome = self._job.folder_of(study).name, taken(trial, "status", "error", "value", "seconds")
+        self.emit(events.Tried(search=search, trial=trial.number, options=trial.point, **outcome))
 
     def started(self, task: Task) -> None:
         self.emit(events.Started(run=task.folder.name))
@@ -59,14 +48,9 @@ class JsonProgress(EventStream, Progress):
         self.emit(events.Lost(run=task.folder.name))
 
     def finished(self, task: Task, run: Run) -> None:
-        record = run.record
-        self.emit(
-            events.Finished(
-                run=task.folder.name,
-                metrics={name: summary.mean for name, summary in record.metrics.items()},
-                **taken(record, "status", "error", "best_round", "rounds_trained", "seconds"),
-            )
-        )
+        means = {name: summary.mean for name, summary in run.record.metrics.items()}
+        outcome = taken(run.record, "status", "error", "best_round", "rounds_trained", "seconds")
+        self.emit(events.Finished(run=task.folder.name, metrics=means, **outcome))
 
     def reporting(self) -> None:
         self.emit(events.Reporting())

@@ -77,22 +77,14 @@ def _measured(
 
 def _print(found: dict[str, Any]) -> None:
     names = [name for name in found["cuts"][0] if name not in ("rounds", "p50")]
-    print_table(
-        ["rounds", *names, f"p50 of {found['documents']:,} documents, µs"],
-        [
-            [str(cut["rounds"]), *(f"{cut[name]:z.4f}" for name in names), f"{cut['p50']:,.0f}"]
-            for cut in found["cuts"]
-        ],
-        left=(),
-    )
+    cuts = [
+        (str(c["rounds"]), *(f"{c[name]:z.4f}" for name in names), _whole(c["p50"])) for c in found["cuts"]
+    ]
+    print_table(["rounds", *names, f"p50 of {found['documents']:,} documents, µs"], cuts, left=())
     say()
-    print_table(
-        ["runtime", "documents", "p50, µs", "p99, µs"],
-        [
-            [one["runtime"], *map(_whole, (one["documents"], one["p50"], one["p99"]))]
-            for one in found["latency"]
-        ],
-    )
+    times = ("documents", "p50", "p99")
+    rows = [[one["runtime"], *(_whole(one[name]) for name in times)] for one in found["latency"]]
+    print_table(["runtime", "documents", "p50, µs", "p99, µs"], rows)
 
 
 def _whole(value: float | None) -> str:

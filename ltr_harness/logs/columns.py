@@ -152,13 +152,8 @@ def is_numeric(kind: Any) -> bool:
 
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
-    return bool(
-        types.is_integer(kind)
-        or types.is_floating(kind)
-        or types.is_boolean(kind)
-        or types.is_decimal(kind)
-        or types.is_null(kind)
-    )
+    numeric = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
+    return any(is_one(kind) for is_one in numeric)
 
 
 def is_text(kind: Any) -> bool:

@@ -277,20 +277,13 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | 
         order = np.lexsort(keys)
         codes = codes[order]
     starts = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1])))
-    rows = LogRows(
-        table,
-        order,
-        query.categories.to_numpy(np.str_)[codes[starts]],
-        np.append(starts, codes.size).astype(np.int64),
-    )
+    boundaries = np.append(starts, codes.size).astype(np.int64)
+    rows = LogRows(table, order, query.categories.to_numpy(np.str_)[codes[starts]], boundaries)
     if item is not None:
         items = (item.codes if order is None else item.codes[order]).astype(np.int32)
         contract.check("item_missing", items < 0, rows.name)
-        contract.check(
-            "duplicate_item",
-            _repeated(codes, items, item.categories.size),
-            lambda row: f"{rows.name(row)} item {str(item.categories[items[row]])!r}",
-        )
+        named = lambda row: f"{rows.name(row)} item {str(item.categories[items[row]])!r}"  # noqa: E731
+        contract.check("duplicate_item", _repeated(codes, items, item.categories.size), named)
     return rows
 
 

@@ -270,19 +270,18 @@ def _tested(
             word = measure.word(bool(apart.mean[j] > 0)) if significant else "not distinguishable"
         value, below, above, p, error = (float(column[j]) for column in numbers)
         freedom = float(apart.freedom[j])
-        differences.append(
-            ArmDifference(
-                arm=arm,
-                measure=measure.name,
-                mean=mean[j],
-                control=before[j],
-                difference=Estimate(value, below, above, p, error, n[j] + n_before[j], freedom),
-                relative=float(apart.mean[j] / before[j]) if before[j] else float("nan"),
-                p_corrected=float(found.p_corrected[j]),
-                n_queries=n[j],
-                verdict=word,
-            )
+        one = ArmDifference(
+            arm=arm,
+            measure=measure.name,
+            mean=mean[j],
+            control=before[j],
+            difference=Estimate(value, below, above, p, error, n[j] + n_before[j], freedom),
+            relative=float(apart.mean[j] / before[j]) if before[j] else float("nan"),
+            p_corrected=float(found.p_corrected[j]),
+            n_queries=n[j],
+            verdict=word,
         )
+        differences.append(one)
     return differences, family
 
 

@@ -167,18 +167,17 @@ def section(result: MonitorResult) -> list[Block]:
     adjusted = Column("Adjusted", "metric", hint="Production's mean with the baseline's shares.")
     if result.splits:
         unmatched = "From values that only one period has, so that there is nothing to compare."
-        blocks.append(
-            table_of(
-                "mix",
-                "The change, divided by each segment column: total = within + mix + unmatched.",
-                result.splits,
-                (Column("Segment column", "code"), "column"),
-                (within, "within"),
-                (mix, "mix"),
-                (Column(f"Unmatched {interval}", "difference", hint=unmatched), "unmatched"),
-                (adjusted, "adjusted"),
-            )
+        table = table_of(
+            "mix",
+            "The change, divided by each segment column: total = within + mix + unmatched.",
+            result.splits,
+            (Column("Segment column", "code"), "column"),
+            (within, "within"),
+            (mix, "mix"),
+            (Column(f"Unmatched {interval}", "difference", hint=unmatched), "unmatched"),
+            (adjusted, "adjusted"),
         )
+        blocks.append(table)
     for number, split in enumerate(result.splits, start=1):
         cells = table_of(
             f"mix_{number}",

@@ -128,21 +128,19 @@ def section(result: MonitorResult) -> list[Block]:
     blocks += _coverage(result)
     shown = [test for test in result.labels if test.window == "all" or test.alert]
     if shown:
-        verdicts = {True: Badge("alert", "bad"), False: Badge("no alert", "good")}
-        blocks.append(
-            table_of(
-                "labels",
-                "Labels in the baseline and now; single windows only where they raise an alert.",
-                shown,
-                (Column("What"), "what"),
-                (Column("Window"), "window"),
-                (Column("Before", "metric"), "before"),
-                (Column("Now", "metric"), "now"),
-                (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
-                (Column("p corrected", "p"), "p_corrected"),
-                (Column("Verdict"), lambda t: verdicts[t.alert]),
-            )
+        table = table_of(
+            "labels",
+            "Labels in the baseline and now; single windows only where they raise an alert.",
+            shown,
+            (Column("What"), "what"),
+            (Column("Window"), "window"),
+            (Column("Before", "metric"), "before"),
+            (Column("Now", "metric"), "now"),
+            (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
+            (Column("p corrected", "p"), "p_corrected"),
+            (Column("Verdict"), lambda t: Badge("alert", "bad") if t.alert else Badge("no alert", "good")),
         )
+        blocks.append(table)
     if len(result.windows) > 1:
         if len({w.relevant_share for w in result.windows}) > 1:
             blocks.append(_share_chart(result))

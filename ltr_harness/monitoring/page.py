@@ -251,16 +251,11 @@ def definitions_section(result: MonitorResult) -> list[Block]:
         digests.append(("baseline", result.baseline_sha256))
     same = "The same queries under the same configuration give this page byte for byte, whatever the order of rows, "
     resolved = blocks.Code(json.dumps(result.config, indent=1, ensure_ascii=False), "json")
+    caption, columns = "SHA-256 of the input, query by query.", (Column("What"), Column("Digest", "code"))
     return [
         Heading("Definitions"),
         blocks.Definitions(tuple(items)),
         Paragraph(f"{same}columns or batches."),
-        Table(
-            "digests",
-            "SHA-256 of the input, query by query.",
-            (Column("What"), Column("Digest", "code")),
-            tuple(digests),
-            sortable=False,
-        ),
+        Table("digests", caption, columns, tuple(digests), sortable=False),
         blocks.Details("Resolved configuration", (resolved,)),
     ]

@@ -107,12 +107,7 @@ def refuse_unlogged(parity: ParityRule, columns: tuple[str, ...], log: str) -> N
 
 
 def parity_of_rows(
-    rows: LogRows,
-    judgments: Judgments,
-    keep: Bools | None,
-    primary: Floats,
-    parity: ParityRule,
-    config: MonitorConfig,
+    rows: LogRows, judgments: Judgments, keep: Bools | None, primary: Floats, config: MonitorConfig
 ) -> dict[str, NDArray[Any]]:
     """Query by query how the logged scores differ from the model's; `keep` (n_rows,), `primary` (n_queries,).
 
@@ -123,6 +118,8 @@ def parity_of_rows(
         ``differ_incomplete``. Of the row that differs most, ``logged`` and ``model``, NaN where none does. Whether
         the order differs, ``reordered``; and ``effect``, the metric by the logged scores less that by the model's.
     """
+    parity = config.parity
+    assert parity is not None
     logged = rows.numbers(parity.score or str(config.columns.score))
     model, incomplete = _scored(rows, parity)
     reach = parity.tolerance * np.maximum(np.abs(model), served(parity).spread)
@@ -337,29 +334,27 @@ def section(result: MonitorResult) -> list[Block]:
         text = f"{count_of(n, 'row')} {plural('has', n)} no logged score: not compared."
         blocks.append(Paragraph(text, "note"))
     if parity.features:
-        blocks.append(
-            table_of(
-                "parity_features",
-                "Watched features whose absence goes with other scores: share of rows in which they are missing.",
-                parity.features,
-                (Column("Feature", "code"), "name"),
-                (Column("Queries with rows that differ", "percent"), "missing"),
-                (Column("Others", "percent"), "missing_others"),
-            )
+        features = table_of(
+            "parity_features",
+            "Watched features whose absence goes with other scores: share of rows in which they are missing.",
+            parity.features,
+            (Column("Feature", "code"), "name"),
+            (Column("Queries with rows that differ", "percent"), "missing"),
+            (Column("Others", "percent"), "missing_others"),
         )
+        blocks.append(features)
     if parity.examples:
-        blocks.append(
-            table_of(
-                "parity_examples",
-                "The first queries with rows that differ, each with the row that differs most.",
-                parity.examples,
-                (Column("Query", "code"), "query"),
-                (Column("Window"), "window"),
-                (Column("Logged"), lambda e: f"{e.logged:.6g}"),
-                (Column("Model"), lambda e: f"{e.model:.6g}"),
-                (Column("Difference"), lambda e: f"{e.logged - e.model:+.3g}"),
-            )
+        examples = table_of(
+            "parity_examples",
+            "The first queries with rows that differ, each with the row that differs most.",
+            parity.examples,
+            (Column("Query", "code"), "query"),
+            (Column("Window"), "window"),
+            (Column("Logged"), lambda e: f"{e.logged:.6g}"),
+            (Column("Model"), lambda e: f"{e.model:.6g}"),
+            (Column("Difference"), lambda e: f"{e.logged - e.model:+.3g}"),
         )
+        blocks.append(examples)
     return blocks
 
 

@@ -295,6 +295,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
     query = np.repeat(np.arange(rows.sizes.size), judgments.groups.sizes)
     by_rank[query[top], ranks[top] - 1] = judgments.labels[top]
     totals = {name: np.add.reduceat(count, start, dtype=np.int64) for name, count in counts.items()}
+    served_beside = parity_of_rows(rows, judgments, keep, values[0], config) if config.parity else None
     return QueryColumns(
         query_id=rows.queries,
         metric={str(metric): v for metric, v in zip(config.resolved_metrics, values, strict=True)},
@@ -309,9 +310,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
         segment=segments,
         feature=_features(rows, columns.features, contract),
         online={name: _mean(rows, name) for name in columns.online},
-        parity=parity_of_rows(rows, judgments, keep, values[0], config.parity, config)
-        if config.parity
-        else None,
+        parity=served_beside,
         **ips_dcg(judgments, scores, propensity, config),
     ).frame()
 

@@ -131,16 +131,10 @@ def _refuse_differences(place: str, theirs: dict[str, Any], ours: dict[str, Any]
 
 
 def _rule_differences(place: str, before: dict[str, Any], now: dict[str, Any]) -> list[Problem]:
-    return [
-        Problem(
-            place,
-            f"has relevance.{key} = {before.get(key)!r}, production {now.get(key)!r}",
-            "the same rule of relevance",
-            f"relevance: {{from: {Path(place).name}}} takes the rule of a run" if is_run(Path(place)) else "",
-        )
-        for key in sorted({*before, *now})
-        if before.get(key) != now.get(key)
-    ]
+    cure = f"relevance: {{from: {Path(place).name}}} takes the rule of a run" if is_run(Path(place)) else ""
+    other = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
+    found = (f"has relevance.{key} = {before.get(key)!r}, production {now.get(key)!r}" for key in other)
+    return [Problem(place, difference, "the same rule of relevance", cure) for difference in found]
 
 
 _PACKAGES = ("ltr-harness", "numpy", "pandas", "pyarrow", "scipy", "numba")
@@ -178,9 +172,7 @@ def write_provenance(
         if isinstance(source, str | Path)
     }
     document = {
-        "config_sha256": watched.result.config_sha256,
-        "production_sha256": watched.result.production_sha256,
-        "baseline_sha256": watched.result.baseline_sha256,
+        **_attributes(watched.result, "config_sha256", "production_sha256", "baseline_sha256"),
         "files": files,
         "python": platform.python_version(),
         "packages": {name: version(name) for name in _PACKAGES},
@@ -241,7 +233,7 @@ def slices_table(result: MonitorResult) -> list[dict[str, Any]]:
     ]
 
 
-def _attributes(record: Window | Slice, *names: str) -> dict[str, Any]:
+def _attributes(record: Window | Slice | MonitorResult, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
@@ -313,19 +305,11 @@ def read_history(folder: Path, key: str) -> list[PastWindow]:
 
 def append_history(folder: Path, key: str, windows: Iterable[Window], seen_until: int) -> Path | None:
     """Leave this run's mature windows; None where there are none."""
+    kept = [w for w in windows if w.status in ("tested", "untested") and w.n_defined >= 2]
     rows = [
-        {
-            "label": w.label,
-            "number": w.number,
-            "n": w.n_defined,
-            "mean": (w.adjusted or w.interval).value,
-            "error": (w.adjusted or w.interval).error,
-            "relevant_share": w.relevant_share,
-            "seen_until": seen_until,
-            "hours": w.hours_of_week,
-        }
-        for w in windows
-        if w.status in ("tested", "untested") and w.n_defined >= 2
+        {"mean": mean.value, "error": mean.error, "n": w.n_defined, "hours": w.hours_of_week}
+        | {"seen_until": seen_until, **_attributes(w, "label", "number", "relevant_share")}
+        for w, mean in ((w, w.adjusted or w.interval) for w in kept)
     ]
     if not rows:
         return None

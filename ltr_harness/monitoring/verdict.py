@@ -321,13 +321,10 @@ def _ranking(evidence: Evidence, *, alone: bool) -> tuple[str, str]:
         where = slices_sentence(evidence) or "It changed about equally everywhere."
         return "slice" if evidence.slices else "everywhere", f"{where} The ranking is the suspect."
     if evidence.slices:
-        looked = (
-            "Neither the mix of segments nor a drifted feature explains it"
-            if columns.segments and columns.features
-            else "The mix of segments does not explain it"
-            if columns.segments
-            else "No drifted feature explains it"
-        )
+        looked = "No drifted feature explains it"
+        if columns.segments:
+            neither = "Neither the mix of segments nor a drifted feature explains it"
+            looked = neither if columns.features else "The mix of segments does not explain it"
         return "slice", f"{slices_sentence(evidence)} {looked}: the ranking is the first suspect."
     if not (columns.segments or columns.features):
         return "everywhere", "No segments or features were named in which to look for the cause."

@@ -163,6 +163,7 @@ def _text(query: str, limit: int, name: str, explained: Explanation) -> str:
 
 
 def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
+    n = explained.counts
     return {
         "ranking": name,
         "metric": str(explained.metric),
@@ -170,10 +171,7 @@ def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
         "n_queries": explained.n_queries,
         "n_undefined": explained.n_queries - explained.n_defined,
         "interval_over_ties": explained.interval,
-        "presets": [
-            _preset(one, mean=one.value, n_queries=explained.counts.get(one.tool))
-            for one in explained.presets
-        ],
+        "presets": [_preset(one, mean=one.value, n_queries=n.get(one.tool)) for one in explained.presets],
     }
 
 
