@@ -130,10 +130,9 @@ def compare_entrants(
     if primary not in metrics:
         raise UsageError(f"primary metric {primary} is not compared; {did_you_mean(primary, metrics)}")
     twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise NotComparableError(
-            [Problem(name, "two results have this name", "one name for each", "rename one") for name in twice]
-        )
+    NotComparableError.refuse(
+        Problem(name, "two results have this name", "one name for each", "rename one") for name in twice
+    )
     baseline = names[0] if baseline is None else baseline
     if baseline not in names:
         raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
@@ -147,14 +146,11 @@ def compare_entrants(
     told = [entrant for entrant in ordered if "n_relevant" in entrant.query_attributes]
     grouped = [part for part in ([primary], [metric for metric in metrics if metric != primary]) if part]
     directions = {metric: reference.higher_is_better[metric] for metric in metrics}
-    undefined = {
-        metric: np.any([np.isnan(entrant.per_query(metric)) for entrant in ordered], axis=0)
-        for metric in metrics
-    }
+    missing = {metric: [np.isnan(entrant.per_query(metric)) for entrant in ordered] for metric in metrics}
+    undefined = {metric: np.any(of_models, axis=0) for metric, of_models in missing.items()}
     others = [entrant for entrant in ordered if entrant is not reference]
-    families = [
-        [Contrast(entrant, reference, metric) for metric in part for entrant in others] for part in grouped
-    ]
+    families = [[Contrast(one, reference, metric) for metric in part for one in others] for part in grouped]
+    without = told[0].query_attributes["n_relevant"] == 0 if told else undefined[primary]
     units = None if method.unit is None else unit_codes(ordered, method.unit)
     comparison = Comparison(
         entrants=tuple(ordered),
@@ -166,9 +162,7 @@ def compare_entrants(
         method=method,
         families=tuple(family_text(len(others), baseline, part, primary) for part in grouped if others),
         n_queries=len(reference.query_ids),
-        n_without_relevant=int(
-            np.sum(told[0].query_attributes["n_relevant"] == 0 if told else undefined[primary])
-        ),
+        n_without_relevant=int(np.sum(without)),
         n_undefined={metric: int(queries.sum()) for metric, queries in undefined.items()},
         units=units,
     )

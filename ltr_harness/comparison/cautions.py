@@ -45,23 +45,18 @@ def cautions(comparison: Comparison, pairs: Sequence[Paired]) -> list[str]:
 
 def caution_of(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:
     """The line beside one verdict, or beside a gate at a margin; "" where nothing absent could change it."""
-    method = comparison.method
+    method, then = comparison.method, "the verdict changes"
     if margin is not None:
-        room = abs(pair.difference - margin)
-        then = "the gate fails"
-    elif pair.verdict == "equivalent":
-        room, then = (method.margin or 0.0) - abs(pair.difference), "the verdict changes"
+        room, then = abs(pair.difference - margin), "the gate fails"
     else:
-        room, then = abs(pair.difference), "the verdict changes"
+        room = abs(pair.difference)
+        room = (method.margin or 0.0) - room if pair.verdict == "equivalent" else room
     width = comparison.value_range(pair.metric)
     line = rare_kind(comparison.n_independent(pair), room, width, method, then, family)
     if not pair.over_seeds:
         return line
-    seeds = min(
-        len(comparison.entrant(name).replicates)
-        for name in (pair.model, pair.other)
-        if comparison.entrant(name).seeded or len(comparison.entrant(name).replicates) > 1
-    )
+    sides = [comparison.entrant(name) for name in (pair.model, pair.other)]
+    seeds = min(len(one.replicates) for one in sides if one.seeded or len(one.replicates) > 1)
     return " ".join(filter(None, (line, rare_training(seeds, room, width, method))))
 
 
@@ -70,19 +65,10 @@ def unit_codes(entrants: Sequence[Entrant], unit: str) -> Codes:
     having = [entrant for entrant in entrants if unit in entrant.query_attributes]
     place = f"unit {unit!r}"
     if not having:
-        known = sorted(
-            {
-                name
-                for entrant in entrants
-                for name in entrant.query_attributes
-                if not Headroom.is_column(name)
-            }
-        )
-        cure = (
-            did_you_mean(unit, known)
-            if known
-            else "name it under `attributes:` of the data, or give a table a column of that name"
-        )
+        names = {name for entrant in entrants for name in entrant.query_attributes}
+        known = sorted(name for name in names if not Headroom.is_column(name))
+        cure = "name it under `attributes:` of the data, or give a table a column of that name"
+        cure = did_you_mean(unit, known) if known else cure
         raise UsageError.at(place, f"no query has an attribute {unit!r}", cure=cure)
     first = having[0]
     own = unit_texts(first.query_attributes[unit])
@@ -102,8 +88,7 @@ def unit_codes(entrants: Sequence[Entrant], unit: str) -> Codes:
         raise UsageError.at(place, found, "one for each query", cure)
     codes: Codes = np.unique(own, return_inverse=True)[1].reshape(-1)
     if codes.max(initial=0) == 0:
-        expected = "at least two units; many are needed to tell"
-        raise UsageError.at(place, "all queries are of one", expected)
+        raise UsageError.at(place, "all queries are of one", "at least two units; many are needed to tell")
     return codes
 
 
@@ -123,10 +108,9 @@ def unit_notes(comparison: Comparison) -> list[str]:
     known = ~np.isnan(means.design_effect)
     if known.any():
         low, high = means.design_effect[known].min(), means.design_effect[known].max()
-        effect = f"{low:.2g}" if f"{low:.2g}" == f"{high:.2g}" else f"{low:.2g} to {high:.2g}"
-        said += (
-            f"; design effect {effect}: variances are this multiple of what independent queries would have"
-        )
+        effect = " to ".join(dict.fromkeys((f"{low:.2g}", f"{high:.2g}")))
+        meaning = "variances are this multiple of what independent queries would have"
+        said += f"; design effect {effect}: {meaning}"
     notes = [said]
     freedom = float(np.nanmin(means.freedom)) if not np.isnan(means.freedom).all() else np.inf
     if freedom < FEW and freedom < (sizes.size - 1) / 2:
@@ -158,19 +142,18 @@ def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
         f"tuned on validation data, before the test queries were scored: {'; '.join(said)}"
         + (f". Not tuned: {', '.join(rest)}" if rest else "")
     ]
+    different = (
+        "the tuned models had different budgets: a difference may come from the search, not from the models"
+    )
     budgets = {(facts[0].trials, facts[0].minutes) for facts in tuned.values()}
-    if len(budgets) > 1:
-        notes.append(
-            "the tuned models had different budgets: a difference may come from the search, not from the models"
-        )
-    return notes
+    return [*notes, different] if len(budgets) > 1 else notes
 
 
 def _spent(facts: Sequence[TuningFacts]) -> str:
     """Such as ``40 trials in each of 5 folds (212 s)``: what was used, and the budget where time set it."""
     searches = list({one.study: one for one in facts}.values())
-    counts = sorted({one.n_trials for one in searches})
-    trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    counts = [one.n_trials for one in searches]
+    trials = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
     folds = f" in each of {count_of(len(searches), 'fold')}" if len(searches) > 1 else ""
     limit = "" if searches[0].minutes is None else f" of at most {searches[0].minutes:g} min"
     return f"{trials} trials{folds} ({sum(one.seconds for one in searches):.0f} s{limit})"
@@ -208,11 +191,7 @@ def _means_of(pairs: Sequence[Paired]) -> str:
 def warnings(comparison: Comparison) -> list[str]:
     """What makes the numbers less sure than they look, at the primary metric."""
     metric, method = comparison.primary, comparison.method
-    notes = (
-        little_to_gain(comparison.entrants, comparison.primary)
-        + _weighted_means(comparison)
-        + unit_notes(comparison)
-    )
+    notes = little_to_gain(comparison.entrants, metric) + _weighted_means(comparison) + unit_notes(comparison)
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
     once = [  # whose spread over seeds had to be taken from another model
         name

@@ -1,7 +1,5 @@
-"""Cheap labels for many queries beside human ones for some: what both say together, and how far they agree.
-
-The estimate is mean(d - lambda c) over the n queries that have both, plus lambda mean(c) over the M that have the cheap
-labels alone: lambda = cov(d, c) / ((1 + n / M) var(c)) has the least variance. Source: PPI++ (Angelopoulos 2023).
+"""Cheap labels for many queries beside human ones for some: mean(d - lambda c) over the n queries that have both, plus
+lambda mean(c) over the M others; lambda = cov(d, c) / ((1 + n / M) var(c)). Source: PPI++ (Angelopoulos 2023).
 """
 
 from collections.abc import Mapping, Sequence
@@ -145,12 +143,11 @@ class CheapLabels:
 
     def lines(self) -> list[str]:
         """One sentence for each model, and how far the labels agree."""
-        over = (
-            f"{count_of(self.n_human, 'query')} with human labels and {self.n_cheap:,} with cheap ones alone"
-        )
+        human = f"{count_of(self.n_human, 'query')} with human labels"
+        over = f"{human} and {self.n_cheap:,} with cheap ones alone"
+        against = {"better": "better than", "worse": "worse than", "equivalent": "equivalent to"}
         said = []
         for pair in self.pairs:
-            against = {"better": "better than", "worse": "worse than", "equivalent": "equivalent to"}
             word = against.get(pair.verdict, "not distinguishable from")
             said.append(
                 f"{pair.model} is {word} {self.baseline} at {self.metric} by human and cheap labels together: "

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.comparison.pairs import Entrant, value_bounds
 from ltr_harness.errors import DataError, NotComparableError, Problem, UsageError
@@ -62,8 +61,7 @@ def differences(entrants: Sequence[Entrant], metrics: Iterable[str] | None = Non
 
 def require_comparable(entrants: Sequence[Entrant], metrics: Iterable[str] | None = None) -> None:
     """Raises NotComparableError with the whole list of `differences`, if there is one."""
-    problems = differences(entrants, metrics)
-    NotComparableError.refuse(problems)
+    NotComparableError.refuse(differences(entrants, metrics))
 
 
 def require_finite(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
@@ -123,9 +121,8 @@ def common_queries(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str
             keep = np.flatnonzero([query in shared for query in entrant.query_ids.tolist()])
             # The digest is of all its queries' labels and says nothing about those that remain.
             entrant = replace(entrant.take(keep), judgments_fingerprint={})
-            notes.append(
-                f"{entrant.name}: {lost:,} of {count_of(len(own), 'query')} left out, not common to all"
-            )
+            of_all = f"{lost:,} of {count_of(len(own), 'query')}"
+            notes.append(f"{entrant.name}: {of_all} left out, not common to all")
         kept.append(entrant)
     return kept, notes
 
@@ -216,9 +213,8 @@ def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
         return [Problem(other.name, found, "the same folds", cure)]
     # of two retrievers the candidates may differ, where what is relevant is known apart from them
     declared = first.truth_declared and other.truth_declared
-    mine_of, theirs_of = (
-        one.truth_fingerprint if declared else one.judgments_fingerprint for one in (first, other)
-    )
+    which = "truth_fingerprint" if declared else "judgments_fingerprint"
+    mine_of, theirs_of = getattr(first, which), getattr(other, which)
     differing = [fold for fold in folds if mine_of[fold] != theirs_of[fold]]
     where = "" if differing in ([], ["all"]) else f" of {', '.join(differing)}"
     if differing:
@@ -231,19 +227,15 @@ def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
     problems = []
     mine, yours = aligned([first, other])
     for fact in LABEL_FACTS:
-        if fact not in mine.query_attributes or fact not in yours.query_attributes:
+        ours, theirs = mine.query_attributes.get(fact), yours.query_attributes.get(fact)
+        if ours is None or theirs is None or (fact == "rows" and declared):
             continue
-        if fact == "rows" and declared:
-            continue
-        unequal: NDArray[np.int64] = np.flatnonzero(
-            mine.query_attributes[fact] != yours.query_attributes[fact]
-        )
+        unequal = np.flatnonzero(ours != theirs)
         if unequal.size:
             at = unequal[0]
             found = (
                 f"{fact} differs from {first.name} in {count_of(unequal.size, 'query')}, such as "
-                f"{str(mine.query_ids[at])!r}: {yours.query_attributes[fact][at]} against "
-                f"{mine.query_attributes[fact][at]}"
+                f"{str(mine.query_ids[at])!r}: {theirs[at]} against {ours[at]}"
             )
             cure = _OTHER_CANDIDATES if fact == "rows" else ""
             problems.append(Problem(other.name, found, "one set of judgments", cure))

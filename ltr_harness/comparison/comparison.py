@@ -7,24 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from html import escape
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison import pairs
 from ltr_harness.comparison.gained import Gained, gained
 from ltr_harness.comparison.over_time import FoldSigns, InTime, fold_signs, in_time, signs_sentence
-from ltr_harness.comparison.pairs import (
-    Contrast,
-    Entrant,
-    Letters,
-    Paired,
-    Summary,
-    contrast,
-    letters,
-    value_bounds,
-)
+from ltr_harness.comparison.pairs import Contrast, Entrant, Letters, Paired, Summary, value_bounds
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.contributions import Codes
 from ltr_harness.stats.method import Correction, Method, Test
@@ -170,14 +163,11 @@ class Comparison:
         """
         name = self._metric(metric)
         sign = -1 if self.higher_is_better[name] else 1
-        means = {entrant.name: sign * self._summaries[entrant.name, name].mean for entrant in self.entrants}
-        ordered = sorted(
-            self.entrants, key=lambda entrant: (np.isnan(means[entrant.name]), means[entrant.name])
-        )
-        family = [
-            Contrast(one, other, name) for place, one in enumerate(ordered) for other in ordered[place + 1 :]
-        ]
-        return contrast([family], self.higher_is_better, self.method, self.units)
+        means = [sign * self._summaries[entrant.name, name].mean for entrant in self.entrants]
+        # undefined means last
+        ordered = [self.entrants[at] for at in np.argsort(means, kind="stable")]
+        family = [Contrast(one, other, name) for one, other in combinations(ordered, 2)]
+        return pairs.contrast([family], self.higher_is_better, self.method, self.units)
 
     @cached_property
     def ranking(self) -> tuple[str, ...]:
@@ -220,7 +210,7 @@ class Comparison:
         """
         name = self._metric(metric)
         values = {entrant.name: entrant.per_query(name) for entrant in self.entrants}
-        return letters(
+        return pairs.letters(
             values,
             self.method,
             higher_is_better=self.higher_is_better[name],
@@ -295,14 +285,13 @@ class Comparison:
         import pandas as pd
 
         rows = []
+        names = [field.name for field in fields(Paired) if field.name not in ("model", "metric")]
         for summary in self.summaries:
             pair = self._pairs.get((summary.model, summary.metric))
             row: dict[str, Any] = asdict(summary)
             row["primary"] = summary.metric == self.primary
             row["higher_is_better"] = self.higher_is_better[summary.metric]
-            for field in fields(Paired):
-                if field.name not in ("model", "metric"):
-                    row[_RENAMED.get(field.name, field.name)] = getattr(pair, field.name, None)
+            row |= {_RENAMED.get(name, name): getattr(pair, name, None) for name in names}
             row["baseline"] = self.baseline
             row["verdict"] = pair.verdict if pair else "baseline"
             rows.append(row)
@@ -450,11 +439,8 @@ def _verdict_sentence(comparison: Comparison) -> str:
         )
     pair = comparison.paired(leader)
     means = f"{pair.model_mean:.4f} against {pair.other_mean:.4f}"  # of the same queries as the difference
-    also = [
-        model
-        for model in comparison.ranking[1:]
-        if model != baseline and comparison.paired(model).verdict == "better"
-    ]
+    rest = (model for model in comparison.ranking[1:] if model != baseline)
+    also = [model for model in rest if comparison.paired(model).verdict == "better"]
     if pair.verdict == "better":
         head = f"{leader} is better than {baseline} at {metric}, {means}"
         tail = f" {_listed(also)} {plural('is', len(also))} better as well." if also else ""
@@ -471,9 +457,8 @@ def _size(comparison: Comparison, pair: Paired) -> str:
     """The difference, its interval and p-value, over how many queries, and what one training says nothing about."""
     method = comparison.method
     family = len(comparison.entrants) - 1
-    kind = (
-        "interval" if family < 2 else "simultaneous interval" if method.simultaneous else "interval by itself"
-    )
+    several = "simultaneous interval" if method.simultaneous else "interval by itself"
+    kind = "interval" if family < 2 else several
     text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
     over = f" over {method.unit or 'queries'} and seeds, "
     text += over if pair.over_seeds else f", {method.test_text} "

@@ -187,10 +187,8 @@ def _weights(names: Sequence[str], weights: Mapping[str, float] | None) -> list[
     """Adding up to 1."""
     if weights is None:
         return [1 / len(names)] * len(names)
-    wrong = [
-        name for name in {*weights, *names} if not 0 < weights.get(name, 0) < np.inf or name not in names
-    ]
-    if wrong:
+    good = {name for name in names if 0 < weights.get(name, 0) < np.inf}
+    if wrong := {*weights, *names} - good:
         found = f"none above 0 for {', '.join(sorted(wrong))}"
         raise UsageError.at("weights", found, f"one for each of {', '.join(names)}")
     total = sum(weights.values())
@@ -228,10 +226,8 @@ def _average(
     if not n_pairs:
         return []
     total = WeightedSum(tuple(one.sample.columns(slice(n_pairs)) for one in cells), tuple(weights))
-    samples = [one.sample for one in cells]
-    seeds = [
-        weighted_difference([one.seeds[j] for one in cells], samples, j, weights) for j in range(n_pairs)
-    ]
+    samples, every = [one.sample for one in cells], zip(*(one.seeds[:n_pairs] for one in cells), strict=True)
+    seeds = [weighted_difference(of_pair, samples, j, weights) for j, of_pair in enumerate(every)]
     return differences_of(total.mean, outcomes(total, method, seeds=seeds), [higher] * n_pairs, method)
 
 
@@ -271,10 +267,7 @@ def _cautions(each: Sequence[Comparison], average: Mapping[str, Difference]) -> 
 def _ranks(
     each: Sequence[Comparison], weights: Sequence[float], cells: Sequence[_Cells]
 ) -> tuple[dict[str, tuple[int, int]], list[str]]:
-    """First and last rank of each model by the average, for all models at once, and what could change them.
-
-    A model ranks below each one that is better than it in the family of all pairs.
-    """
+    """First and last rank of each model by the average, in the family of all pairs, and what could change them."""
     first = each[0]
     above, below = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0)
     closest = np.inf

@@ -36,11 +36,7 @@ class TestSet:
     repeated: bool = False  # whether the data lints found queries here that another fold tests as well
 
     def shares(self, other: TestSet) -> bool:
-        """Whether ids that both have name the same queries, and not two files' first, second, third …
-
-        They do where the digests or the lints say so, or where every fact of every such query is the same and the
-        facts tell queries apart.
-        """
+        """Whether ids that both have name the same queries: digests, lints or facts that tell queries apart say so."""
         if self.digest and self.digest == other.digest:
             return True
         ids = self.facts.keys() & other.facts.keys()
@@ -64,10 +60,15 @@ def names_of_queries(tests: Mapping[str, TestSet]) -> dict[str, str]:
     return called
 
 
+def _named(tests: Mapping[str, TestSet]) -> list[tuple[str, str]]:
+    """Every test query, after its fold's name."""
+    called = names_of_queries(tests)
+    return [(called[fold], query) for fold, test in tests.items() for query in test.facts]
+
+
 def repetition_note(tests: Mapping[str, TestSet]) -> str:
     """What is said of queries that several folds test; nothing where each is tested once."""
-    called = names_of_queries(tests)
-    queries = [(called[fold], query) for fold, test in tests.items() for query in test.facts]
+    queries = _named(tests)
     distinct = len(set(queries))
     if distinct == len(queries):
         return ""
@@ -116,10 +117,8 @@ def distinct_replicates(entrant: Entrant) -> tuple[Entrant, list[str]]:
         kept.setdefault(content, []).append(row)
     if len(kept) == len(entrant.replicates):
         return entrant, []
-    alike = [[entrant.replicates[row] for row in same] for same in kept.values() if len(same) > 1]
-    notes = [
-        f"{entrant.name}: seeds {', '.join(seeds)} gave identical values and count once" for seeds in alike
-    ]
+    alike = [", ".join(entrant.replicates[row] for row in same) for same in kept.values() if len(same) > 1]
+    notes = [f"{entrant.name}: seeds {seeds} gave identical values and count once" for seeds in alike]
     first = [same[0] for same in kept.values()]
     distinct = replace(
         entrant,
@@ -143,11 +142,7 @@ def _means(rows: NDArray[np.float64], place: NDArray[np.int64], n: int) -> NDArr
 
 
 def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], list[str]]:
-    """The models behind the runs in order of appearance, the distinct primary metrics of the runs, and notes.
-
-    Of the runs of one model in one experiment seeds become replicates and folds are pooled; the notes say what is
-    missing or repeated, and runs that contradict each other are refused.
-    """
+    """The models behind the runs in order of appearance, the runs' distinct primary metrics, and notes."""
     by_model: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         by_model[run.record.experiment, run.record.model].append(run)
@@ -166,12 +161,9 @@ def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], l
             seeds[record.experiment].add(record.seed)
     tests = _test_sets(runs)
     called = {experiment: names_of_queries(own) for experiment, own in tests.items()}
-    prefix = False  # whether some id names different queries in several folds of an experiment
-    for experiment, own_tests in tests.items():
-        named = {
-            (called[experiment][fold], query) for fold, test in own_tests.items() for query in test.facts
-        }
-        prefix = prefix or len({query for _, query in named}) < len(named)
+    # whether some id names different queries in several folds of an experiment
+    named = (set(_named(own)) for own in tests.values())
+    prefix = any(len({query for _, query in own}) < len(own) for own in named)
     entrants, notes, problems = [], [note for own in tests.values() if (note := repetition_note(own))], []
     for key, own in by_model.items():
         experiment = key[0]
@@ -216,9 +208,7 @@ class _Model:
     name: str
     folds: Sequence[str]  # of the experiment, as are the seeds
     seeds: set[int]
-    fold_names: Mapping[
-        str, str
-    ]  # what stands before the ids of a fold's queries; empty where ids are enough
+    fold_names: Mapping[str, str]  # stand before the ids of a fold's queries; empty where ids are enough
     notes: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
@@ -228,9 +218,8 @@ class _Model:
         for run in runs:
             record = run.record
             if record.status == "failed":
-                self.notes.append(
-                    f"{self.name}: {_where(record)} failed: {record.error or 'no reason given'}"
-                )
+                why = record.error or "no reason given"
+                self.notes.append(f"{self.name}: {_where(record)} failed: {why}")
                 continue
             known = complete[record.seed].setdefault(record.fold, run)
             if known is run:
@@ -253,18 +242,14 @@ class _Model:
             self.notes.append(f"{self.name} is left out: it has no run for every fold")
             return None
         if deterministic and len(replicates) > 1:
-            kept = min(replicates)
-            self.notes.append(
-                f"{self.name} is deterministic: its {count_of(len(replicates), 'run')} count once"
-            )
-            replicates = {kept: replicates[kept]}
+            runs_of_it = count_of(len(replicates), "run")
+            self.notes.append(f"{self.name} is deterministic: its {runs_of_it} count once")
+            replicates = {min(replicates): replicates[min(replicates)]}
         missing = sorted(self.seeds - replicates.keys())
         if missing and not deterministic:
-            have = ", ".join(map(str, sorted(replicates)))
-            self.notes.append(
-                f"{self.name} is compared over seeds {have}; "
-                f"seed {', '.join(map(str, missing))} of other models is missing"
-            )
+            have, lacking = (", ".join(map(str, seeds)) for seeds in (sorted(replicates), missing))
+            compared = f"{self.name} is compared over seeds {have}"
+            self.notes.append(f"{compared}; seed {lacking} of other models is missing")
         return self._stack(replicates, deterministic)
 
     def _check_one_configuration(self, runs: Sequence[Run]) -> None:
@@ -295,9 +280,8 @@ class _Model:
         for seed in sorted(complete):
             lacking = [fold for fold in self.folds if fold not in complete[seed]]
             if lacking:
-                self.notes.append(
-                    f"{self.name}: seed {seed} is left out: no run for fold {', '.join(lacking)}"
-                )
+                without = f"no run for fold {', '.join(lacking)}"
+                self.notes.append(f"{self.name}: seed {seed} is left out: {without}")
             else:
                 whole[seed] = [complete[seed][fold] for fold in self.folds]
         return whole
@@ -312,8 +296,8 @@ class _Model:
         summaries = first[0].record.metrics
         metrics = list(summaries)
         values: dict[str, list[NDArray[np.float64]]] = {metric: [] for metric in metrics}
-        for seed, runs in replicates.items():
-            order = self._order(first, ids, seed, runs)
+        for runs in replicates.values():
+            order = self._order(first, ids, runs)
             if order is None:
                 return None
             for metric in metrics:
@@ -328,6 +312,7 @@ class _Model:
             else np.array([f"{self.fold_names.get(fold, fold)}/{query}" for query in own.tolist()])
             for fold, own in zip(self.folds, ids, strict=True)
         ]
+        tests = {run.record.fold: run.record.data["test"] for run in first if "test" in run.record.data}
         entrant = Entrant(
             name=self.name,
             query_ids=np.concatenate(named),
@@ -336,16 +321,8 @@ class _Model:
             higher_is_better={metric: summaries[metric].higher_is_better for metric in metrics},
             deterministic=deterministic,
             seeded=not deterministic,
-            judgments_fingerprint={
-                run.record.fold: run.record.data["test"].judgments_fingerprint
-                for run in first
-                if "test" in run.record.data
-            },
-            truth_fingerprint={
-                run.record.fold: run.record.data["test"].truth_fingerprint
-                for run in first
-                if "test" in run.record.data
-            },
+            judgments_fingerprint={fold: test.judgments_fingerprint for fold, test in tests.items()},
+            truth_fingerprint={fold: test.truth_fingerprint for fold, test in tests.items()},
             query_attributes={
                 fact: np.concatenate([frame[fact].to_numpy() for frame in frames])
                 for fact in _facts(first[0])
@@ -358,7 +335,7 @@ class _Model:
         return each_once(entrant)[0]
 
     def _order(
-        self, first: Sequence[Run], ids: Sequence[NDArray[np.str_]], seed: int, runs: Sequence[Run]
+        self, first: Sequence[Run], ids: Sequence[NDArray[np.str_]], runs: Sequence[Run]
     ) -> list[NDArray[np.int64]] | None:
         """Per fold, the rows of this replicate in the first one's order of queries."""
         orders = []

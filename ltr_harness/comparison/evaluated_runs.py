@@ -152,9 +152,8 @@ def _named_runs(runs: Any) -> dict[str, TrecRun]:
     read = all_of([partial(run_of, *pair) for pair in zip(several, labels, strict=True)])
     stems = [bare_name(run.path.name).rpartition(".")[0] or run.path.name for run in read]
     own = [run.tag or stem for run, stem in zip(read, stems, strict=True)]
-    names = (
-        labels if given else next(chosen for chosen in (own, stems, labels) if len(set(chosen)) == len(read))
-    )
+    candidates = [labels] if given else [own, stems, labels]
+    names = next(chosen for chosen in candidates if len(set(chosen)) == len(read))
     return dict(zip(names, read, strict=True))
 
 

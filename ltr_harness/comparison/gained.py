@@ -31,11 +31,7 @@ class Gained(Limits):
 def gained(
     entrants: Sequence[Entrant], metric: str, method: Method, units: Codes | None
 ) -> dict[str, Gained]:
-    """Every model whose random order and ceiling are known, in the order given.
-
-    The share is a ratio of means, so a mean over queries, each with the weight of what order can change in it; its
-    interval is that of means.
-    """
+    """Every model whose random order and ceiling are known; shares are means weighted by what order can change."""
     found = {}
     for entrant in entrants:
         one = Headroom.of_columns(metric, entrant.query_attributes)

@@ -1,8 +1,7 @@
 """Conditions a comparison must not meet: ``--fail-if "ndcg@10 < baseline"``; `FORM` is their grammar.
 
-A gate fails when the mean of a model meets the condition, or is undefined: a gate that cannot be checked is not passed.
-With ``baseline - NUMBER`` the burden of proof is on the model: the gate fails unless the whole interval of the
-difference lies on the other side. ``and significant`` turns the burden around.
+With ``baseline - NUMBER`` a gate fails unless the whole interval of the difference lies on the other side; with ``and
+significant`` only if it lies on this one. A mean that is undefined fails.
 """
 
 import math
@@ -46,8 +45,7 @@ class Gate:
     limit: float | None  # the number, or None for the baseline
     model: str | None = None  # the one model it is about; None for all
     significant: bool = False  # whether chance must be ruled out
-    # how far from the baseline the condition begins; None where means are compared
-    margin: float | None = None
+    margin: float | None = None  # where it begins, from the baseline; None where means are compared
 
     def failures(self, comparison: Comparison) -> list[str]:
         """One line per model that meets the condition; empty where the gate is passed."""
@@ -113,9 +111,8 @@ class Gate:
         failed = failed and (not self.significant or pair.verdict in ("better", "worse"))
         p = p_equals(pair.p_corrected)
         head = f"{model}: {metric} {pair.model_mean:.4f} {against} {pair.other_mean:.4f}"
-        but = "; equivalent within the margin, but this gate looks at the means alone" * (
-            pair.verdict == "equivalent"
-        )
+        within = pair.verdict == "equivalent"
+        but = "; equivalent within the margin, but this gate looks at the means alone" * within
         return f"{head} (difference {pair.difference:+.4f}, {p}{but})" if failed else ""
 
     def _beyond_margin(self, pair: Paired, comparison: Comparison, against: str) -> str:

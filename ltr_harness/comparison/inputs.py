@@ -61,9 +61,8 @@ def gather(
                 add(item, name if given else label)
         elif isinstance(value, EvaluatedRuns):
             gathered.notes += [*value.recognised, *value.notes]
-            position.append(
-                ("", lambda: [Entrant.of(name, [one], None, primary) for name, one in value.items()])
-            )
+            rankings = [Entrant.of(name, [one], None, primary) for name, one in value.items()]
+            position.append(("", lambda: rankings))
         elif isinstance(value, Mapping):
             for label, item in value.items():
                 named = replace(item, name=str(label)) if isinstance(item, Entrant) else item
@@ -78,7 +77,7 @@ def gather(
             position.append(("", lambda: [from_table(value, name, convention, gathered.notes, unit)]))
         elif _is_evaluation(value):
             position.append(("", lambda: [_from_evaluations([value], name, primary)]))
-        elif isinstance(value, Sequence) and value and all(_is_evaluation(item) for item in value):
+        elif isinstance(value, Sequence) and value and all(map(_is_evaluation, value)):
             position.append(("", lambda: [_from_evaluations(value, name, primary)]))
         elif isinstance(value, Sequence) and value:
             for item in value:
@@ -136,10 +135,7 @@ def _take(
 
 
 def resolve_metric(metric: Any, entrants: Sequence[Entrant]) -> str:
-    """The canonical name, among those evaluated, of a metric that the user named.
-
-    ``err@10`` finds ``err(max_grade=4)@10``: what a metric took from the data belongs to its evaluated name.
-    """
+    """The canonical name, among those evaluated, of a metric that the user named: ``err(max_grade=4)`` of ``err``."""
     available = list(dict.fromkeys(name for entrant in entrants for name in entrant.values))
     return name_among(available, metric) or str(parse_metric(metric))
 
@@ -159,13 +155,9 @@ def name_among(available: Sequence[str], metric: Any) -> str | None:
         return name
     if foreign in available:
         return foreign
-    wanted = MetricName.of(name)
-    fuller = [
-        other
-        for other in available
-        if (MetricName.of(other).name, MetricName.of(other).k) == (wanted.name, wanted.k)
-        and MetricName.of(other).parameters >= wanted.parameters
-    ]
+    wanted, known = MetricName.of(name), {other: MetricName.of(other) for other in available}
+    same = {other: its for other, its in known.items() if (its.name, its.k) == (wanted.name, wanted.k)}
+    fuller = [other for other, its in same.items() if its.parameters >= wanted.parameters]
     return fuller[0] if len(fuller) == 1 else None
 
 

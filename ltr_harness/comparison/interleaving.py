@@ -1,7 +1,6 @@
 """Which of two rankers do users prefer where both made one list? Team drafts: each session is one vote.
 
-Sessions of one user vote alike, so where users are known the test and the interval go by users; else the sign test and
-its interval (Clopper and Pearson's) are exact.
+Where users are known, test and interval go by users; else the sign test and Clopper and Pearson's interval are exact.
 """
 
 import math
@@ -48,15 +47,12 @@ class Preference:
 
     def __str__(self) -> str:
         (first, second), (lost, won) = self.teams, self.wins
-        head = (
-            f"{second} won {count_of(won, 'session')}, {first} {lost:,}; {self.ties:,} "
-            f"{plural('was', self.ties)} tied or without clicks."
-        )
+        tied = f"{self.ties:,} {plural('was', self.ties)} tied or without clicks"
+        head = f"{second} won {count_of(won, 'session')}, {first} {lost:,}; {tied}."
         if not won + lost:
             return f"{head} No session is decided."
-        test = (
-            "sign test" if self.users is None else f"by {count_of(self.users, 'user')}, {TESTS[Method.test]}"
-        )
+        by_users = f"by {count_of(self.users or 0, 'user')}, {TESTS[Method.test]}"
+        test = "sign test" if self.users is None else by_users
         lines = [
             head,
             f"{second} won {self.share:.1%} of the decided sessions [{self.low:.1%}, {self.high:.1%}], {test} "
@@ -72,9 +68,6 @@ class Preference:
 
 def interleaved(log: Any, confidence: float = 0.95) -> Preference:
     """Count the votes of an interleaving log.
-
-    Interleaving errs in ways of its own (H. Oosterhuis, M. de Rijke, SIGIR 2020): it stands beside a metric, not in
-    its place.
 
     Example:
         >>> import pandas as pd
@@ -135,21 +128,11 @@ def _counted(votes: Floats, users: Codes | None, teams: tuple[str, str], confide
         p, low, high, reach = _by_users(sample, method)
         if p < method.alpha:
             note = rare_kind(int(sample.units[0]), abs(share - 0.5), 1.0, method)
-    return Preference(
-        teams,
-        (lost, won),
-        ties,
-        share,
-        low,
-        high,
-        p,
-        confidence,
-        None if users is None else int(sample.units[0]),
-        effect,
-        detectable=min(1.0, 0.5 + reach),
-        needed=math.ceil(effect * (z / 2 / (_WORTH_KNOWING - 0.5)) ** 2),
-        note=note,
-    )
+    needed = math.ceil(effect * (z / 2 / (_WORTH_KNOWING - 0.5)) ** 2)
+    knows = None if users is None else int(sample.units[0])
+    detectable = min(1.0, 0.5 + reach)
+    counts = (teams, (lost, won), ties)
+    return Preference(*counts, share, low, high, p, confidence, knows, effect, detectable, needed, note)
 
 
 def _by_users(sample: Contributions, method: Method) -> tuple[float, float, float, float]:

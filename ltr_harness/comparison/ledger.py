@@ -1,7 +1,4 @@
-"""How often test queries decided: a ledger of the comparisons of stored runs, beside them.
-
-A test set that decided forty comparisons is a validation set: the best of many equal models looks better by chance.
-"""
+"""How often test queries decided: a ledger of the comparisons of stored runs, beside them."""
 
 from __future__ import annotations
 
@@ -32,15 +29,10 @@ _LONGEST = 64 * 1024 * 1024  # bytes; nobody makes a million comparisons
 
 @dataclass(frozen=True)
 class Looks:
-    """What some test queries decided so far, at one metric.
+    """What some test queries decided so far, at one metric."""
 
-    Attributes:
-        comparisons: comparisons of distinct sets of models.
-        models: distinct models in them.
-    """
-
-    comparisons: int
-    models: int
+    comparisons: int  # of distinct sets of models
+    models: int  # distinct ones in them
 
 
 @dataclass(frozen=True)
@@ -78,11 +70,7 @@ def counted(comparison: Comparison, runs: Sequence[Any]) -> Comparison:
 
 
 def count_look(folder: Path, look: Look) -> Looks:
-    """Write the comparison down, unless it is there, and count those of its test queries and metric.
-
-    Lines are appended whole, so that writers need not wait for each other, and a line that a killed process left
-    unfinished is passed over. Where nothing can be written, the comparison counts and is not kept.
-    """
+    """Write the comparison down, unless it is there or nothing can be written, and count those of its test queries."""
     looks = {one.models: one for one in _read(folder) if (one.test, one.metric) == (look.test, look.metric)}
     if look.models not in looks:
         with suppress(OSError):
@@ -96,9 +84,7 @@ def looks_at(folder: Path) -> dict[tuple[str, str], Looks]:
     found: dict[tuple[str, str], set[tuple[str, ...]]] = {}
     for one in _read(folder):
         found.setdefault((one.test, one.metric), set()).add(one.models)
-    return {
-        key: Looks(len(sets), len({model for one in sets for model in one})) for key, sets in found.items()
-    }
+    return {key: Looks(len(sets), len(set().union(*sets))) for key, sets in found.items()}
 
 
 def note_of(comparison: Comparison, looks: Looks) -> str | None:
@@ -118,10 +104,7 @@ def note_of(comparison: Comparison, looks: Looks) -> str | None:
 
 
 def expected_gain(error: float, n_models: int) -> float:
-    """How much better than the average of its like the best of equal models looks.
-
-    With standard error s of the difference between two of them, and means that are normal and equally correlated, it
-    is s / sqrt(2) times the expectation of the largest of n standard normal numbers.
+    """How much better than the average of its like the best of equal models, with this error of a difference, looks.
 
     Example:
         >>> round(expected_gain(0.004, 37), 4)
@@ -152,9 +135,8 @@ def _read(folder: Path) -> list[Look]:
 
 def _append(folder: Path, look: Look) -> None:
     line = json.dumps({"test": look.test, "metric": look.metric, "models": look.models})
-    file = os.open(
-        folder / LEDGER, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666
-    )
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    file = os.open(folder / LEDGER, flags, 0o666)
     try:
         size = os.fstat(file).st_size  # 0 of a pipe, too, which takes the line and keeps nothing
         torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"

@@ -29,11 +29,7 @@ _MANY = 1 / 3  # the share of folds with another sign from which on a verdict ha
 
 @dataclass(frozen=True)
 class InTime:
-    """One model in one period, or in the test part of one fold in time, at the primary metric.
-
-    Intervals are each by itself. Those of periods are over queries, or over the comparison's units where these are no
-    periods, from five on; those of folds over the comparison's units.
-    """
+    """One model in one period, or in the test part of one fold in time, at the primary metric; intervals by itself."""
 
     unit: str  # day, week, month, quarter, year, or fold
     period: str  # such as 2024-W13; of quarters and years the first month, of a fold the first day

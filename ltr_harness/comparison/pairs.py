@@ -50,8 +50,7 @@ class Origin:
     """What else is known of a model's values; saved comparisons keep it."""
 
     deterministic: bool = False  # the seed cannot matter, so one replicate stands for all
-    # fold to digest; empty when unknown
-    judgments_fingerprint: Mapping[str, str] = field(default_factory=dict)
+    judgments_fingerprint: Mapping[str, str] = field(default_factory=dict)  # by fold; empty when unknown
     # likewise, of the relevant documents alone; "" where candidates are not declared
     truth_fingerprint: Mapping[str, str] = field(default_factory=dict)
     source: str = ""  # where it came from, for messages
@@ -83,20 +82,17 @@ class Entrant(Origin):
         """From the evaluations of one model on one test set, one per seed; with the headroom of one metric."""
         first = evaluations[0]
         headroom: dict[str, NDArray[Any]] = {}
-        with suppress(
-            MetricError
-        ):  # it was not evaluated, which the comparison refuses with all that differs
+        with suppress(MetricError):  # it was not evaluated, which the comparison refuses
             metric = str(first[primary or first.metrics[0]].metric)
             found = first.headroom(metric)
             headroom = {} if found is None else found.columns(metric)
         judgments = first.judgments
         weights = {} if judgments.query_weights is None else {WEIGHT: judgments.query_weights}
+        values = ([one[metric].per_query for one in evaluations] for metric in first.metrics)
         return cls(
             name=name,
             query_ids=text_ids(first.query_ids),
-            values={
-                metric: np.stack([one[metric].per_query for one in evaluations]) for metric in first.metrics
-            },
+            values=dict(zip(first.metrics, map(np.stack, values), strict=True)),
             replicates=tuple(str(number) for number in range(1, len(evaluations) + 1)),
             higher_is_better=dict(first.directions),
             judgments_fingerprint={"all": first.judgments_fingerprint},
@@ -308,8 +304,7 @@ def differences_of(
 ) -> list[Difference]:
     """The (m,) differences of tested columns, whose direction is the sign of the estimate; NaN proves nothing.
 
-    With a margin the reader has said what does not matter: a difference proven to lie inside it is
-    "equivalent" even where, with thousands of queries, it is significantly different from 0.
+    One proven to lie inside the margin is "equivalent" even where it is significantly different from 0.
     """
     columns = np.stack([mean, found.low, found.high, found.p, found.p_corrected], axis=1).tolist()
     differences = []
@@ -352,10 +347,8 @@ def summarise(
     cells = [(entrant, metric) for metric in metrics for entrant in entrants]
     columns = np.column_stack([entrant.per_query(metric) for entrant, metric in cells])
     sample = moments(columns)
-    bounds = {metric: value_bounds(entrants, metric) for metric in metrics}
-    low, high = mean_intervals(
-        Contributions.of(columns, units), method, [bounds[metric] for _, metric in cells]
-    )
+    bounds = [own for metric in metrics for own in [value_bounds(entrants, metric)] * len(entrants)]
+    low, high = mean_intervals(Contributions.of(columns, units), method, bounds)
     summaries = []
     for j, (entrant, metric) in enumerate(cells):
         defined = ~np.isnan(columns[:, j])

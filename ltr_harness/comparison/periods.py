@@ -18,10 +18,7 @@ from ltr_harness.wording import count_of, plural
 def in_periods(
     entrants: Sequence[Entrant], unit: str | None, baseline: str, metric: str
 ) -> tuple[list[Entrant], str | None]:
-    """With the unit made of each query's day where it is a period; and its name, such as ``week`` or ``2 weeks``.
-
-    Neighbouring periods that are alike at the metric are joined, unless the unit says how many.
-    """
+    """With the unit made of each query's day where it is a period; and its name, such as ``week`` or ``2 weeks``."""
     ordered, days = list(entrants), days_of_queries(entrants)
     if unit is None or days is None or (unit != DAY and any(unit in one.query_attributes for one in ordered)):
         return ordered, unit
@@ -29,6 +26,7 @@ def in_periods(
     if made is None:
         return ordered, unit
     period, number = made
+    # neighbours that are alike at the metric are joined, unless the unit says how many
     number = number or how_many(compared(ordered, baseline, metric), _codes(periods_of(days, period)))
     name = period if number == 1 else count_of(number, period)
     if name == DAY:
@@ -50,15 +48,13 @@ def compared(entrants: Sequence[Entrant], baseline: str, metric: str) -> Floats:
     return np.column_stack([paired_differences(own, base) for own in values.values()] or [base])
 
 
-def neighbours(entrants: Sequence[Entrant], unit: str, values: Floats, units: Codes) -> tuple[str, str]:
-    """How alike neighbouring periods are where some were joined, and what that leaves open; "" where nothing is said.
-
-    Args:
-        entrants: with the unit.
-        unit: its name.
-        values: (n_queries, m), what is compared.
-        units: (n_queries,), codes of the units.
-    """
+def neighbours(
+    entrants: Sequence[Entrant],
+    unit: str,
+    values: Floats,  # (n_queries, m), what is compared
+    units: Codes,  # (n_queries,)
+) -> tuple[str, str]:
+    """How alike neighbouring periods are where some were joined, and what that leaves open; "" if nothing is said."""
     made, days = period_in(unit), days_of_queries(entrants)
     if made is None or days is None:
         return "", ""
@@ -70,14 +66,7 @@ def neighbours(entrants: Sequence[Entrant], unit: str, values: Floats, units: Co
 
 
 def left_open(every: Contributions, left: Contributions, period: str, unit: str) -> str:
-    """What makes intervals too narrow: neighbouring units that are alike, or too few periods to show whether they are.
-
-    Args:
-        every: by period.
-        left: by unit, of one period or of several.
-        period: its name.
-        unit: likewise.
-    """
+    """What makes intervals too narrow: neighbouring units `left` that are alike, or too few periods to show it."""
     n = len(every.sums)
     if alike(left):
         found = f"neighbours {'still ' * (len(left.sums) < n)}have an autocorrelation of {autocorrelation(left):.2f}"

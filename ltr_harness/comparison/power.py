@@ -1,8 +1,7 @@
 """Power: how many queries, users and seeds would show a difference, from what a comparison knows of its models.
 
 What is found is (t(1 - alpha / 2) + z(power)) standard errors, by Cornish & Fisher where differences are lopsided.
-Where only a share p of all draws differs, a mean of D adds D**2 (1 / p - 1) to the variance: with fewer than some 8
-differing draws no difference is found, however large.
+Where only a share p of all draws differs, a mean of D adds D**2 (1 / p - 1) to the variance.
 """
 
 from __future__ import annotations
@@ -34,9 +33,7 @@ _RANGE = 2.0  # from the smallest to the largest number that may be needed, beyo
 
 @dataclass(frozen=True)
 class Spread:
-    """What makes the error of a difference, known well enough to tell it for other numbers of draws and seeds.
-
-    A draw is what chance draws as a whole: a query, a unit such as a user, a pair of users of an A/B test.
+    """What makes the error of a difference, for other numbers of draws (queries, users, pairs of users) and seeds.
 
     Example:
         >>> Spread(variance=0.1**2).needed(0.005, alpha=0.05, power=0.8)
@@ -58,10 +55,7 @@ class Spread:
     seeds: VarianceComponents | None = None
 
     def detectable(self, n: int, *, alpha: float, power: float, seeds: int | None = None) -> float:
-        """The smallest true difference that n draws show, with probability `power`, at level `alpha`.
-
-        Where seeds count, both the trained models and the methods have to differ, so the larger of two.
-        """
+        """The smallest true difference, of trained models and of methods, that n draws show with this probability."""
         freedom = n - 1.0
         if self.freedom is not None and self.n is not None:
             freedom = max((self.freedom + 1) * n / self.n - 1, 1.0)
@@ -122,10 +116,8 @@ class Spread:
             return self.detectable(n, alpha=alpha, power=power, seeds=seeds) <= difference
 
         # where seeds take over, their few degrees of freedom make more draws find less
-        for before, n in pairwise((1, *_GRID)):
-            if enough(n):
-                return _smallest(enough, before, n)
-        return None
+        steps = pairwise((1, *_GRID))
+        return next((_smallest(enough, before, n) for before, n in steps if enough(n)), None)
 
     def seeds_needed(
         self, difference: float, most: int = LARGEST, *, alpha: float, power: float
@@ -140,10 +132,9 @@ class Spread:
 
 
 def _found_by_bets(n: int, sd: float, alpha: float, power: float) -> float:
-    """How far the mean of values in [0, 1] has to be from 1/2 for bets against 1/2 to make 2 / alpha of 1.
+    """How far the mean of values in [0, 1] has to be from 1/2 for bets, as of `betting`, to make 2 / alpha of 1.
 
-    The stakes of `betting` are b(t) = sqrt(2 log(2 / alpha) / (n v(t))), at most 1, with v(t) the variance so far,
-    which begins at 1/4. The log of the capital has mean (sum b) m - (sum b**2) sd**2 / 2 and variance (sum b**2) sd**2.
+    The log of the capital has mean (sum b) m - (sum b**2) sd**2 / 2 and variance (sum b**2) sd**2.
     """
     wanted = float(np.log(2 / alpha))
     t = np.geomspace(1, n, min(n, 2000))  # far out a stake is like its neighbours
@@ -170,10 +161,10 @@ class Need:
     detectable: float | None  # the smallest difference that the draws at hand show; None where none are
     draws: int | None  # queries, units, sessions, with the seeds at hand
     queries: int | None  # that those draws bring
-    # of each model, with the draws at hand; None also where nothing is known of seeds
-    seeds: int | None = None
-    # below which no number of draws is enough; None where those at hand are enough
-    least_seeds: int | None = None
+    seeds: int | None = (
+        None  # of each model, with the draws at hand; None where nothing is known of them, too
+    )
+    least_seeds: int | None = None  # fewer are never enough; None where those at hand are
     # seeds, and draws with them: the fewest seeds that ask for no more than twice the draws of endless ones
     both: tuple[int, int] | None = None
     # draws for `test: bounded`, where values have bounds and another test is planned for
@@ -215,12 +206,8 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
         if model == comparison.baseline:
             continue
         one, d = comparison.entrant(model), comparison.query_differences(model)
-        seeds = variance_components(
-            one.values[metric],
-            reference.values[metric],
-            one_fixed=not one.seeded,
-            other_fixed=not reference.seeded,
-        )
+        values, fixed = (one.values[metric], reference.values[metric]), (not one.seeded, not reference.seeded)
+        seeds = variance_components(*values, one_fixed=fixed[0], other_fixed=fixed[1])
         sample = Contributions.of(d[:, None], comparison.units)
         n, error, off = int(sample.units[0]), float(sample.error[0]), sample.off[sample.counts[:, 0] > 0, 0]
         if n > 1 and error > 0:
@@ -254,9 +241,8 @@ def plan(model: str, spread: Spread, difference: float, level: float, powers: Se
     draws = {need.draws for need in needs if need.draws is not None}
     middle = spread.n or max(draws, default=100)
     grid = sorted({*draws, *(max(round(times * middle), 2) for times in _CURVE)})
-    points = [
-        Point(n, tuple(spread.detectable(n, alpha=level, power=power) for power in powers)) for n in grid
-    ]
+    found = [[spread.detectable(n, alpha=level, power=power) for power in powers] for n in grid]
+    points = map(Point, grid, map(tuple, found))
     return ModelPlan(
         model=model,
         sd=float(np.sqrt(spread.variance)),
@@ -363,22 +349,20 @@ def _notes(
     """What the plan does not know, and what else is needed where the draws at hand hardly tell the spread."""
     notes = []
     drawn = comparison.method.unit or "queries"
+    seeded = {one.name for one in comparison.entrants if one.seeded}
     alone = [
         model
         for model, spread in by_model.items()
-        if spread.seeds is None
-        and any(comparison.entrant(one).seeded for one in (model, comparison.baseline))
+        if spread.seeds is None and {model, comparison.baseline} & seeded
     ]
     if alone:
         notes.append(
             f"{', '.join(alone)}: trained with one seed; the variance over seeds is unknown, and the plan is about "
             "these trained models"
         )
-    few = [one.model for one in plans if any((need.draws or FEW) < FEW for need in one.needs)]
+    few = ", ".join(one.model for one in plans if any((need.draws or FEW) < FEW for need in one.needs))
     if few:
-        notes.append(
-            f"{', '.join(few)}: with fewer than {FEW} {drawn} the test may find less than is planned"
-        )
+        notes.append(f"{few}: with fewer than {FEW} {drawn} the test may find less than is planned")
     for one in plans:
         spread, need = by_model[one.model], one.needs[0]
         least, many = (

@@ -47,17 +47,13 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
     baseline = comparison.entrant(comparison.baseline)
     unit = comparison.method.unit
     dated = DAY if days_of_queries([baseline]) is not None else None  # the course over time has them
-    other_candidates = any(
-        not np.array_equal(one.query_attributes.get("rows", ()), baseline.query_attributes.get("rows", ()))
-        for one in comparison.entrants
-        if one.truth_declared
-    )
+    rows = baseline.query_attributes.get("rows", ())
+    declared = (one.query_attributes.get("rows", ()) for one in comparison.entrants if one.truth_declared)
+    other_candidates = None if all(np.array_equal(own, rows) for own in declared) else "rows"
     facts = {
         name: values
         for name, values in baseline.query_attributes.items()
-        if name not in (unit, dated)
-        and not Headroom.is_column(name)
-        and not (name == "rows" and other_candidates)
+        if name not in (unit, dated, other_candidates) and not Headroom.is_column(name)
     }
     parts = query_slices(facts)
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
@@ -73,11 +69,8 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
     n = np.count_nonzero(~np.isnan(columns), axis=0)
     columns[:, n < SMALLEST] = np.nan
     method = replace(comparison.method, correction="joint", margin=None)
-    tested = outcomes(
-        Contributions.of(columns, comparison.units),
-        method,
-        ranges=np.full(len(places), comparison.value_range(metric)),
-    )
+    ranges = np.full(len(places), comparison.value_range(metric))
+    tested = outcomes(Contributions.of(columns, comparison.units), method, ranges=ranges)
     base_means, means = np.full((2, len(places)), math.nan)
     for at, (_, _, column) in enumerate(places):
         known = ~np.isnan(column)

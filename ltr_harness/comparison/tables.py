@@ -1,7 +1,4 @@
-"""Per-query values in tables: those of any tool, and ``comparison.parquet``, which keeps a comparison for any tool.
-
-What a table cannot say (directions, digests of the labels, which metric decides) is in the file's metadata.
-"""
+"""Per-query values in tables: those of any tool, and ``comparison.parquet``, which keeps a comparison for any tool."""
 
 from __future__ import annotations
 
@@ -62,9 +59,8 @@ def read_table(path: Path) -> pd.DataFrame:
             separator = "," if path.suffix == ".csv" else "\t"
             names = pd.read_csv(path, sep=separator, nrows=0, index_col=False).columns
             query = column_for("query", names.tolist())
-            frame = pd.read_csv(
-                path, sep=separator, dtype={} if query is None else {query: str}, index_col=False
-            )
+            kinds = {} if query is None else {query: str}
+            frame = pd.read_csv(path, sep=separator, dtype=kinds, index_col=False)
         return frame if query is None else frame.replace({query: FORMULA}, r"\1", regex=True)
     # for damaged, empty, ragged or undecodable files ValueErrors; the others for what pandas notes in Parquet
     except (ValueError, TypeError, LookupError, AttributeError, OSError, pd.errors.ParserWarning) as problem:
@@ -93,9 +89,8 @@ def from_table(
         raise DataError.at(name, f"query {str(twice)!r} has several rows", "one row per query")
     of_days = unit is not None and (unit == PERIOD or period_in(unit) is not None)
     units = [own for own in (unit, DAY if of_days else None) if own is not None and own in frame]
-    columns = _Columns.of(
-        [column for column in frame.columns if column not in (query, *units)], name, convention
-    )
+    rest = [column for column in frame.columns if column not in (query, *units)]
+    columns = _Columns.of(rest, name, convention)
     notes += columns.notes
     attributes = dict.fromkeys([*(fact for fact in LABEL_FACTS if fact in frame), *columns.others, *units])
     values = {}
@@ -135,8 +130,7 @@ class _Columns:
     metrics: dict[str, str] = field(default_factory=dict)  # what each is compared as, to its column
     higher_is_better: dict[str, bool] = field(default_factory=dict)
     others: list[str] = field(default_factory=list)  # columns that are no metric
-    # what goes by another name than its column, what is left out
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)  # what goes by another name or is left out
 
     @classmethod
     def of(cls, columns: Sequence[str], table: str, convention: str | None) -> _Columns:
@@ -164,14 +158,10 @@ class _Columns:
 
     def _note_names(self, table: str, convention: str | None) -> None:
         foreign = {column: metric for metric, column in self.metrics.items() if metric.startswith(FOREIGN)}
-        if convention is not None:
-            renamed = [
-                f"{column} is {metric}"
-                for metric, column in self.metrics.items()
-                if column not in (metric, *foreign)
-            ]
-            if renamed:
-                self.notes.append(f"{table}: as {convention} names metrics, {', '.join(renamed)}")
+        names = [(column, metric) for metric, column in self.metrics.items() if column not in foreign]
+        renamed = [f"{column} is {metric}" for column, metric in names if column != metric]
+        if renamed and convention is not None:
+            self.notes.append(f"{table}: as {convention} names metrics, {', '.join(renamed)}")
         if foreign:
             kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
             self.notes.append(
@@ -184,10 +174,8 @@ class _Columns:
 
 
 def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None:
-    """The name to compare a column under, and whether higher is better; None for what is no metric.
-
-    Names that our grammar would read in capitals, by an alias or as a tool's own are another tool's: ``nDCG@5``, ``AP``
-    and ``ndcg_cut_5`` are not what `ndcg@5` and `map` are here.
+    """The name to compare a column under, which is foreign unless it is ours to the letter, and whether higher is
+    better; None for what is no metric.
     """
     if convention is not None:
         theirs = metric_named(convention, column)
@@ -373,12 +361,8 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     """One table; a fact that is a number for one model and a word for another is a word for both."""
     import pyarrow as pa
 
-    types: dict[str, set[bool]] = {}
-    for table in tables:
-        for column in table.schema:
-            types.setdefault(column.name, set()).add(_is_number(column.type))
-    mixed = {name for name, kinds in types.items() if len(kinds) > 1}
-    for name in mixed:
+    types = {(column.name, _is_number(column.type)) for table in tables for column in table.schema}
+    for name in {name for name, is_number in types if is_number and (name, False) in types}:
         tables = [
             table.set_column(at, name, table.column(name).cast(pa.string()))
             if (at := table.schema.get_field_index(name)) >= 0
