@@ -1,8 +1,4 @@
-"""From a comparison to pages people open: sections say what, renderers say how.
-
-`build_report` asks every section of `SECTIONS` for its blocks; `write_report` renders them into a folder. The
-same runs give the same bytes: no clock, no random identifiers.
-"""
+"""From a comparison to pages people open: sections say what, renderers say how; the same runs give the same bytes."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -43,11 +39,8 @@ GROUPS = {
 
 
 def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
-    """Load and compile whatever a report needs, a second's work, while something else is being done.
-
-    What fails here fails again where it is needed, and is told there.
-    """
-    with suppress(Exception):
+    """Load and compile whatever a report needs, a second's work, while something else is being done."""
+    with suppress(Exception):  # which comes again where it is needed
         if "svg" in formats or "png" in formats:
             from ltr_harness.report import chart_engine
 
@@ -141,7 +134,7 @@ def write_report(
 def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str | bytes]:
     """File name to content, in all these formats; charts that cannot be drawn are said, and left out."""
     files: dict[str, str | bytes] = {}
-    drawing: dict[tuple[str, str], Future[str] | Future[bytes]] = {}
+    drawing: dict[tuple[str, str], Future[str | bytes]] = {}
     undrawn: dict[str, str] = {}
     with ThreadPoolExecutor(1) as pool, _given_up_together(pool):
 
@@ -150,10 +143,9 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
             from ltr_harness.report import charts
 
             for chart in section.charts:
-                if "svg" in chosen:
-                    drawing[chart.name, "svg"] = pool.submit(charts.svg, chart)
-                if "png" in chosen:
-                    drawing[chart.name, "png"] = pool.submit(charts.png, chart)
+                for kind, picture in (("svg", charts.svg), ("png", charts.png)):
+                    if kind in chosen:
+                        drawing[chart.name, kind] = pool.submit(picture, chart)
 
         if isinstance(report, ReportData):
             built = _report(report, ()) if _only_numbers(chosen) else build_report(report, draw)
@@ -184,9 +176,8 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
         files["report.md"] = markdown.render(built, with_charts="svg" in chosen, undrawn=undrawn)
     for why in sorted(set(undrawn.values())):
         names = [name for name, reason in undrawn.items() if reason == why]
-        log.warning(
-            "%d of %d charts not drawn (%s): %s", len(names), len(built.charts), ", ".join(names), why
-        )
+        lost = f"{len(names)} of {len(built.charts)} charts not drawn ({', '.join(names)})"
+        log.warning("%s: %s", lost, why)
     return files
 
 

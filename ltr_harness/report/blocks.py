@@ -1,8 +1,6 @@
-"""What a report says, without saying how it looks: every renderer reads these blocks and nothing else.
+"""What a report says, without saying how it looks: blocks, which sections build and renderers turn into formats.
 
-A section builds blocks from values; a renderer turns blocks into HTML, Markdown or LaTeX. Names that come
-from data (models, queries, files) are plain strings here: escaping is the renderer's business, once. Control
-characters are shown as escapes from here on, because no format can hold all of them.
+Names from data are plain strings here, control characters escapes: the rest of escaping is the renderer's, once.
 """
 
 from __future__ import annotations
@@ -27,17 +25,7 @@ OURS = "written by ltr-harness report"
 T = TypeVar("T")
 Style = Literal["plain", "strong", "emphasis", "code"]
 Format = Literal[
-    "text",
-    "code",
-    "metric",
-    "difference",
-    "p",
-    "count",
-    "percent",
-    "relative",
-    "number",
-    "seconds",
-    "tally",
+    "text", "code", "metric", "difference", "p", "count", "percent", "relative", "number", "seconds", "tally"
 ]
 Mark = Literal["", "better", "worse"]
 Best = Literal["max", "min"]
@@ -257,15 +245,11 @@ class Table:
         """(row, column) of the best of each column that has one; none with a single row, where best says nothing."""
         cells: set[tuple[int, int]] = set()
         for at, column in enumerate(self.columns):
-            if column.best is None:
-                continue
             numbers = [(sort_value(row[at]), number) for number, row in enumerate(self.rows)]
             values = [(value, number) for value, number in numbers if isinstance(value, int | float)]
-            if len(values) < 2:
-                continue
-            pick = max if column.best == "max" else min
-            best = pick(value for value, _ in values)
-            cells.update((number, at) for value, number in values if value == best)
+            if column.best is not None and len(values) > 1:
+                best = (max if column.best == "max" else min)(value for value, _ in values)
+                cells.update((number, at) for value, number in values if value == best)
         return frozenset(cells)
 
 
@@ -382,10 +366,9 @@ class Section:
     @property
     def heading(self) -> Heading:
         """The first of level 2, or one made of the banner or the name."""
-        for block in self.blocks:
-            if isinstance(block, Heading) and block.level == 2:
-                return block
-        return Heading(next((block.title for block in self.blocks if isinstance(block, Banner)), self.name))
+        own = next((block for block in self.blocks if isinstance(block, Heading) and block.level == 2), None)
+        banner = next((block.title for block in self.blocks if isinstance(block, Banner)), self.name)
+        return own or Heading(banner)
 
     @property
     def title(self) -> str:

@@ -1,6 +1,5 @@
-"""The chart engine, in a process of its own: it keeps Python's lock while it draws, and pages are made meanwhile.
+"""The chart engine, machine code that keeps Python's lock and may abort, in a process of its own.
 
-It is foreign machine code that aborts its process where it meets what it did not expect: so it never works in this one.
 A chart on which it dies is tried once more in a new engine, and then given up. That process runs this very file, which
 so imports nothing of the package at its top.
 """
@@ -111,8 +110,7 @@ def _said(process: subprocess.Popen[bytes], line: bytes) -> dict[str, str] | Non
         answer = process.stdout.readline()
     except OSError:
         return None
-    parsed: dict[str, str] | None = json.loads(answer) if answer.endswith(b"\n") else None
-    return parsed
+    return dict(json.loads(answer)) if answer.endswith(b"\n") else None
 
 
 def _ended(process: subprocess.Popen[bytes]) -> str:
@@ -143,11 +141,7 @@ _ENGINE = _Engine()
 
 @cache
 def vega_bundle() -> str:
-    """Vega, Vega-Lite and their loader as one script, for a page that needs no network.
-
-    Bundling takes almost two seconds and always gives the same text, so it is kept in the cache folder;
-    a cached file that is not what was written is made anew, and without a writable folder nothing is kept.
-    """
+    """Vega, Vega-Lite and their loader as one script, kept in the cache folder: bundling takes almost two seconds."""
     from importlib.metadata import version
 
     from ltr_harness.files import cache_folder, write_whole
@@ -179,14 +173,12 @@ def drawn(request: Mapping[str, Any]) -> bytes:
     """The picture or script asked for: svg, png or javascript."""
     import vl_convert
 
-    if request["kind"] == "javascript":
-        script: str = vl_convert.javascript_bundle(vl_version=VEGALITE_VERSION)  # type: ignore[call-arg]  # its stub asks for a snippet
-        return script.encode()
     if request["kind"] == "png":
-        pixels: bytes = vl_convert.vegalite_to_png(request["spec"], vl_version=VEGALITE_VERSION, scale=2)
-        return pixels
-    text: str = vl_convert.vegalite_to_svg(request["spec"], vl_version=VEGALITE_VERSION)
-    return text.encode()
+        return bytes(vl_convert.vegalite_to_png(request["spec"], vl_version=VEGALITE_VERSION, scale=2))
+    if request["kind"] == "svg":
+        return str(vl_convert.vegalite_to_svg(request["spec"], vl_version=VEGALITE_VERSION)).encode()
+    # its stub asks for a snippet
+    return str(vl_convert.javascript_bundle(vl_version=VEGALITE_VERSION)).encode()  # type: ignore[call-arg]
 
 
 def serve() -> None:

@@ -1,8 +1,5 @@
 """What all charts share: schema, colours, the selection of models, and themes.
 
-Specs are written out as dictionaries: no generated view or parameter names, so the same numbers give the
-same bytes, and the tests hold every spec against the Vega-Lite schema.
-
 Names of models and metrics stand in data only. Vega-Lite turns titles of axes, lists to sort by and domains
 of colours into program text, where a name could break the chart: those are words and numbers of ours.
 """
@@ -62,15 +59,9 @@ def fade(shown: float = 1.0, rest: float = 0.1) -> dict[str, Any]:
 
 def model_colour(data: ReportData, names: Sequence[str]) -> dict[str, Any]:
     """Colour by the models' places, the same in every chart and table; needs no legend beside names."""
-    return {
-        "field": "place",
-        "type": "nominal",
-        "scale": {
-            "domain": list(range(len(names))),
-            "range": [colour_of(data.colours[name]) for name in names],
-        },
-        "legend": None,
-    }
+    colours = [colour_of(data.colours[name]) for name in names]
+    scale = {"domain": list(range(len(names))), "range": colours}
+    return {"field": "place", "type": "nominal", "scale": scale, "legend": None}
 
 
 def by_colour(field: str, n: int, **more: Any) -> dict[str, Any]:
@@ -117,17 +108,13 @@ def small_multiples(
 ) -> dict[str, Any]:
     """One panel per model, in the order of the names, all on the same scales."""
     panels = len({row["model"] for row in rows})
+    header = {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"}
+    by_model = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None, "header": header}
     return spec(
         {
             "usermeta": {"panels": panels, "labels": labels, "each": each},
             "data": {"values": placed(rows, names)},
-            "facet": {
-                "field": "model",
-                "type": "nominal",
-                "sort": BY_PLACE,
-                "title": None,
-                "header": {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"},
-            },
+            "facet": by_model,
             "columns": 3,
             "resolve": {"axis": {"x": "independent"}, "scale": {"y": "independent"} if own_y else {}},
             "spec": {**PANEL, **panel},
@@ -136,10 +123,7 @@ def small_multiples(
 
 
 def zoom(*channels: str) -> dict[str, Any]:
-    """Zoom with Ctrl (or Cmd) and the wheel, pan by dragging with a mouse, reset with a double click.
-
-    Without the key, wheel and finger keep scrolling the page.
-    """
+    """Zoom with Ctrl (or Cmd) and the wheel, pan by dragging with a mouse, reset with a double click."""
     return {
         "name": "zoom",
         "select": {
@@ -195,12 +179,10 @@ def histogram(
     """A panel per model: the share of queries in each bin of its `values` (n_queries,)."""
     names = list(values)
     rows: list[dict[str, Any]] = []
-    for name in names:
-        counts = np.histogram(values[name], bins=edges)[0]
+    for name, own in values.items():
+        counts = np.histogram(own, bins=edges)[0]
         lows = [round(float(low), 4) for low, count in zip(edges, counts, strict=False) if count]
-        rows.append(
-            {"model": name, "n": values[name].size, "from": lows, "count": counts[counts > 0].tolist()}
-        )
+        rows.append({"model": name, "n": own.size, "from": lows, "count": counts[counts > 0].tolist()})
     step = float(edges[1] - edges[0])
     panel = {
         "params": [ZOOM_X],
@@ -229,22 +211,16 @@ def histogram(
 def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
     """Vega configuration in four colours."""
     label = {"labelColor": muted, "titleColor": muted, "labelFontSize": 11, "titleFontSize": 11}
+    label |= {"titleFontWeight": 500, "labelLimit": 220}
+    lines = dict.fromkeys(("gridColor", "domainColor", "tickColor"), line)
     return {
         "background": background,
         "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif",
         "view": {"stroke": None},
-        "axis": {
-            **label,
-            "titleFontWeight": 500,
-            "gridColor": line,
-            "domainColor": line,
-            "tickColor": line,
-            "labelLimit": 220,
-            "titlePadding": 8,
-        },
+        "axis": {**label, **lines, "titlePadding": 8},
         # numbers are short, and a limit has each of them measured once more
         "axisQuantitative": {"labelLimit": 0},
-        "legend": {**label, "titleFontWeight": 500, "symbolLimit": 0, "labelLimit": 220},
+        "legend": {**label, "symbolLimit": 0},
         "header": {"labelColor": ink, "labelFontSize": 12},
         "rule": {"color": muted},
         "text": {"color": ink},
@@ -252,10 +228,7 @@ def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
 
 
 def page_theme() -> dict[str, Any]:
-    """Follows the page: light, dark and print are CSS variables, so a switch needs no redrawing.
-
-    Marks have no words of their own, which take their time: the page says each chart in words as a whole.
-    """
+    """Follows the page's CSS variables; marks have no words of their own: the page says each chart as a whole."""
     return {**theme("var(--ink)", "var(--muted)", "var(--line)", "transparent"), "aria": False}
 
 

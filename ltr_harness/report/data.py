@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparable import LABEL_FACTS
@@ -222,8 +222,7 @@ def computed_once(compute: Callable[[ReportData], T]) -> Callable[[ReportData], 
     def value_of(data: ReportData) -> T:
         if compute not in data.computed:
             data.computed[compute] = compute(data)
-        value: T = data.computed[compute]
-        return value
+        return cast(T, data.computed[compute])
 
     return value_of
 

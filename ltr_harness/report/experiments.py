@@ -1,7 +1,6 @@
 """Which experiments does a folder hold, and how did each compare with the one before it on the same question?
 
-Records and `report.json` are read, no table of queries: a folder of hundreds of runs answers at once. What cannot be
-read is a line, whatever it is.
+Records and `report.json` are read, no table of queries; what cannot be read is a line.
 """
 
 import math
@@ -42,9 +41,7 @@ class Experiment:
     name: str  # as configured
     written: str  # when its last run was, by its file; ISO 8601, UTC
     data: str  # the test data's source
-    test: (
-        str  # digest of the judgments of all test folds; only where it is equal are two experiments compared
-    )
+    test: str  # digest of the judgments of all test folds, which is equal where experiments are compared
     metric: str  # the primary one, with its definition and K
     definition: str  # what else fixes that metric: the digest of the user's file that defines it
     higher_is_better: bool
@@ -143,9 +140,8 @@ def _described(
     for record in records:
         ours, theirs = tests.get(record.fold), record.data.get("test")
         if record.primary != first.primary or (ours and theirs and ours.judged_by != theirs.judged_by):
-            raise DataError(
-                f"{path}: its runs have several primary metrics or test data, and no {PLAN} groups them"
-            )
+            found = "its runs have several primary metrics or test data"
+            raise DataError(f"{path}: {found}, and no {PLAN} groups them")
     means = _means(records, len(tests))
     higher = next((m.higher_is_better for r in records if (m := r.metrics.get(r.primary))), True)
     best = (max if higher else min)(means, key=means.__getitem__) if means else None
@@ -233,14 +229,13 @@ def _reported(path: Path, records: Sequence[Record]) -> _Report:
 
 
 def _with_changes(found: Sequence[Experiment]) -> tuple[Experiment, ...]:
-    before: dict[tuple[str, str, str], Experiment] = {}
+    before: dict[tuple[str, str, str], tuple[str, float]] = {}
     told = []
     for one in sorted(found, key=lambda one: (one.written, one.folder)):
-        last = before.get(one.question)
-        if one.mean is not None:
-            if last is not None and last.mean is not None:
-                one = replace(one, previous=last.folder, change=one.mean - last.mean)
-            before[one.question] = one
+        if (mean := one.mean) is not None:
+            if last := before.get(one.question):
+                one = replace(one, previous=last[0], change=mean - last[1])
+            before[one.question] = one.folder, mean
         told.append(one)
     return tuple(told)
 
@@ -286,15 +281,15 @@ def _table(
     several = len({one.question for one in listed.experiments}) > 1
     last = listed.experiments[-1]
     judged = "Its source, and the digest of its judgments: queries, labels and weights."
+    decided = "Distinct sets of models that these test queries decided about."
+    apart = "Means of other test data or another metric cannot be compared: no difference is shown there."
 
     def title(one: Experiment) -> Cell:
         if page is None or not one.report:
             return one.title
         target = Path(listed.folder) / one.folder / "report" / "report.html"
         address = os.path.relpath(target, page.parent).replace(os.sep, "/")
-        return blocks.Link(
-            one.title, quote(os.fsencode(address))
-        )  # bytes of a name that are no text are kept
+        return blocks.Link(one.title, quote(os.fsencode(address)))  # with bytes of a name that are no text
 
     def runs(one: Experiment) -> str:
         counts = ((one.complete, "complete"), (one.failed, "failed"), (one.missing, "missing"))
@@ -334,43 +329,24 @@ def _table(
             Column("Difference", "difference"): lambda one: one.change,
             **(told if several else {}),
             Column("Written (UTC)", "tally"): lambda one: one.written[:16].replace("T", " "),
-            Column("Models x seeds x folds", "tally"): lambda one: (
-                f"{one.models} x {one.seeds} x {one.folds}"
-            ),
-            Column(
-                "Comparisons", "tally", hint="Distinct sets of models that these test queries decided about."
-            ): (lambda one: one.looks),
+            Column("Models x seeds x folds", "tally"): lambda o: f"{o.models} x {o.seeds} x {o.folds}",
+            Column("Comparisons", "tally", hint=decided): lambda one: one.looks,
             Column("Runs"): runs,
             Column("MB", "number"): lambda one: one.size / 1e6,
         },
-        notes=(
-            "Means of other test data or another metric cannot be compared: no difference is shown there.",
-        )
-        if several
-        else (),
+        notes=(apart,) if several else (),
     )
 
 
 def _chart(group: list[Experiment], at: int) -> blocks.Chart:
     """One metric on one set of judgments; names stand in data alone, as in every chart."""
-    rows = [
-        {
-            "experiment": one.title,
-            "model": one.best,
-            "at": one.written,
-            "mean": one.mean,
-            "low": one.low,
-            "high": one.high,
-        }
-        for one in group
+    numbers = [{"mean": one.mean, "low": one.low, "high": one.high} for one in group]
+    rows: list[dict[str, Any]] = [
+        {"experiment": one.title, "model": one.best, "at": one.written, **found}
+        for one, found in zip(group, numbers, strict=True)
     ]
-    x = {
-        "field": "at",
-        "type": "temporal",
-        "title": "written (UTC)",
-        "scale": {"type": "utc", "padding": 24},
-        "axis": {"tickCount": 6},
-    }
+    scale = {"type": "utc", "padding": 24}
+    x = {**charts.TIME_AXIS, "title": "written (UTC)", "scale": scale, "axis": {"tickCount": 6}}
     y = charts.quantitative("mean", title="mean", scale={"zero": False}, axis={"format": ".3f"})
     told = charts.tooltip("experiment", "model", mean=".4f", low=".4f", high=".4f")
     look = {"color": charts.colour_of(at), "clip": True}
@@ -384,6 +360,7 @@ def _chart(group: list[Experiment], at: int) -> blocks.Chart:
         charts.layer({**look, "type": "point", "filled": True, "size": 70}, x=x, y=y, tooltip=told),
     ]
     first = group[0]
+    metric, digest = blocks.code(first.metric), blocks.code(first.test[:SHORT])
     words = (
         f"{one.title}, {one.written[:10]}: {one.best} {four_decimals(one.mean)} "
         f"{formats.interval(one.low, one.high)}".rstrip()
@@ -391,12 +368,7 @@ def _chart(group: list[Experiment], at: int) -> blocks.Chart:
     )
     return blocks.Chart(
         name=f"over_time_{at + 1}",
-        title=(
-            "Best mean ",
-            blocks.code(first.metric),
-            f" on {first.data}, digest ",
-            blocks.code(first.test[:SHORT]),
-        ),
+        title=("Best mean ", metric, f" on {first.data}, digest ", digest),
         spec=charts.wide(rows, 200, layer=layers),
         text=". ".join(words) + ".",
     )

@@ -1,7 +1,6 @@
 """One self-contained HTML file: nothing is fetched, and nothing that comes from data can run.
 
-Three things keep names from data harmless: the template escapes everything, chart data travel as JSON that
-cannot close its element, and a Content-Security-Policy lets only the page's own two scripts run.
+The template escapes everything, chart data cannot close their element, and only the page's own two scripts may run.
 """
 
 from __future__ import annotations
@@ -67,19 +66,15 @@ def render(report: blocks.Report) -> str:
         except EngineError as problem:
             undrawn = str(problem)
             log.warning("report.html has descriptions in place of its charts: %s", undrawn)
-    template = "report.html.jinja" if report.facts else "page.html.jinja"
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            report=report,
-            css=_file("report.css"),
-            script=script,
-            library=compressed(library),
-            undrawn=undrawn,
-            policy=content_security_policy([script, *filter(None, [library])]),
-            charts_json=safe_json({"specs": charts, "theme": page_theme()}),
-        )
+    template = _environment().get_template("report.html.jinja" if report.facts else "page.html.jinja")
+    return template.render(
+        report=report,
+        css=_file("report.css"),
+        script=script,
+        library=compressed(library),
+        undrawn=undrawn,
+        policy=content_security_policy([script, *filter(None, [library])]),
+        charts_json=safe_json({"specs": charts, "theme": page_theme()}),
     )
 
 
@@ -161,11 +156,9 @@ def scale(axis: tuple[float, float]) -> list[tuple[float, str]]:
     start, end = axis
     step = 10.0 ** math.floor(math.log10(max(-start, end)))
     step = next((one for one in (5 * step, 2 * step, step) if one <= max(-start, end)), step)
-    marks = [number for number in (-step, 0.0, step) if start <= number <= end]
-    return [
-        (100 * (number - start) / (end - start), _minus(f"{number:+g}" if number else "0"))
-        for number in marks
-    ]
+    marks = {number: f"{number:+g}" if number else "0" for number in (-step, 0.0, step)}
+    shown = {number: _minus(text) for number, text in marks.items() if start <= number <= end}
+    return [(100 * (number - start) / (end - start), text) for number, text in shown.items()]
 
 
 def _minus(text: str) -> str:
@@ -186,12 +179,10 @@ def compressed(library: str) -> str:
 
 def content_security_policy(scripts: list[str]) -> str:
     """Only these scripts run, by digest; nothing is loaded from anywhere."""
-    digests = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-        for script in scripts
-    )
+    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
-        f"default-src 'none'; script-src {digests}; style-src 'unsafe-inline'; img-src data:; "
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 

@@ -25,8 +25,6 @@ from ltr_harness.runs.record import Record
 from ltr_harness.wording import printable
 
 SCHEMA_VERSION: Final = 1
-
-
 _OF_THE_COMPARISON = ("verdict", "primary", "baseline", "family", "notes", "n_queries", "pairs")
 
 
@@ -174,8 +172,7 @@ def document(data: ReportData) -> dict[str, Any]:
         fallback=lambda value: value.item() if isinstance(value, np.generic) else str(value),
         warnings="none",
     )
-    read: dict[str, Any] = json.loads(text)
-    return read
+    return dict(json.loads(text))
 
 
 def schema() -> dict[str, Any]:

@@ -61,9 +61,8 @@ def render(table: blocks.Table) -> str:
         r"\midrule",
     ]
     for number, row in enumerate(table.rows):
-        cells = (
-            _cell(cell, table.columns[at], (number, at) in table.best_cells) for at, cell in enumerate(row)
-        )
+        of_row = enumerate(zip(row, table.columns, strict=True))
+        cells = (_cell(*both, (number, at) in table.best_cells) for at, both in of_row)
         lines.append(" & ".join(cells) + r" \\")
     if table.footer:
         lines.append(r"\midrule")

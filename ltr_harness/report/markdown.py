@@ -48,15 +48,9 @@ def code_span(text: str) -> str:
 def inline(text: blocks.Text) -> str:
     written = []
     for span in blocks.spans(text):
-        match span.style:
-            case "code":
-                written.append(code_span(span.text))
-            case "strong":
-                written.append(f"**{_keeping_ends(span.text)}**")
-            case "emphasis":
-                written.append(f"*{_keeping_ends(span.text)}*")
-            case _:
-                written.append(_keeping_ends(span.text))
+        mark = {"strong": "**", "emphasis": "*"}.get(span.style, "")
+        plain = f"{mark}{_keeping_ends(span.text)}{mark}"
+        written.append(code_span(span.text) if span.style == "code" else plain)
     return "".join(written)
 
 
@@ -116,10 +110,9 @@ def _table(table: blocks.Table) -> str:
     for number, row in enumerate(table.rows):
         lines.append([_cell(table, number, at, cell) for at, cell in enumerate(row)])
     for row in table.footer:
-        forms = (
-            "count" if isinstance(cell, int) else table.columns[at].format for at, cell in enumerate(row)
-        )
-        texts = [escape(formats.cell_text(cell, form)) for cell, form in zip(row, forms, strict=True)]
+        cells = zip(row, table.columns, strict=True)
+        forms = [(cell, "count" if isinstance(cell, int) else column.format) for cell, column in cells]
+        texts = [escape(formats.cell_text(*one)) for one in forms]
         lines.append([f"*{texts[0]}*" if isinstance(row[0], str) else texts[0], *texts[1:]])
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     notes = "".join(f"\n\n{inline(note)}" for note in table.notes)

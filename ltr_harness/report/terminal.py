@@ -13,11 +13,7 @@ from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import (
-    corrected_label,
-    failures_sentence,
-    queries_sentence,
-)
+from ltr_harness.report.sections.verdict import corrected_label, failures_sentence, queries_sentence
 from ltr_harness.wording import printable, without_commands
 
 if TYPE_CHECKING:
@@ -109,15 +105,11 @@ def _print(data: ReportData, console: Console) -> None:
     console.print()
     console.print(table)
     if against:
-        verdicts = {
-            pair.verdict for name in data.rivals if (pair := data.paired(name, data.primary)) is not None
-        }
+        verdicts = {data.comparison.paired(name).verdict for name in data.rivals}
         legend = "   ".join(f"{sign} {word}" for word, sign in SIGNS.items() if word in verdicts)
         console.print(Text(f"{legend}   (against {_safe(data.baseline)}; n = {data.n_defined:,})"))
-        seeds = " over queries and seeds" if data.over_seeds else ""
-        console.print(
-            Text(_safe(f"{data.comparison.method.describe()}{seeds}; {data.comparison.families[0]}"))
-        )
+        method = data.comparison.method.describe() + " over queries and seeds" * data.over_seeds
+        console.print(Text(_safe(f"{method}; {data.comparison.families[0]}")))
     console.print(Text(_safe(queries_sentence(data))))
     gained = data.comparison.gained.values()
     signs = signs_sentence(data.comparison.fold_signs)
@@ -131,11 +123,8 @@ def _print(data: ReportData, console: Console) -> None:
         console.print(Text(_safe(plain(failures_sentence(data))), style="red"))
         for record in data.failures:
             first = (record.error or "no message was recorded").strip().splitlines()[0]
-            console.print(
-                Text(
-                    f"  {_safe(record.model)}, fold {_safe(record.fold)}, seed {record.seed}: {_safe(first)}"
-                )
-            )
+            run = f"{_safe(record.model)}, fold {_safe(record.fold)}, seed {record.seed}"
+            console.print(Text(f"  {run}: {_safe(first)}"))
 
 
 def _interval(low: float, high: float, *, signed: bool = False) -> str:

@@ -41,13 +41,10 @@ class TestRows:
         if replicate == 0 and model in self._first:
             return self._first[model]
         parts = [run.score_columns("score")["score"] for run in self.runs[model][replicate]]
-        scores = np.concatenate(parts).astype(np.float64, copy=False)
-        if scores.size != self.judgments.groups.n_rows:
-            raise DataError(
-                f"{model}: {count_of(scores.size, 'stored score')} for "
-                f"{count_of(self.judgments.groups.n_rows, 'test row')}; "
-                "run the experiment again to restore them"
-            )
+        scores, n = np.concatenate(parts).astype(np.float64, copy=False), self.judgments.groups.n_rows
+        if scores.size != n:
+            found = f"{count_of(scores.size, 'stored score')} for {count_of(n, 'test row')}"
+            raise DataError(f"{model}: {found}; run the experiment again to restore them")
         if replicate == 0:
             self._first[model] = scores
         return scores
@@ -56,8 +53,7 @@ class TestRows:
         """(n_metrics, n_queries) in the comparison's order of queries, averaged over the model's replicates."""
         binding = self._bound(tuple(metrics))
         replicates = [binding.per_query(self.scores(model, at)) for at in range(len(self.runs[model]))]
-        mean: NDArray[np.float64] = np.mean(replicates, axis=0)[:, self.order]
-        return mean
+        return np.asarray(np.mean(replicates, axis=0)[:, self.order])
 
     def per_query_of(
         self, models: Sequence[str], metrics: Sequence[Metric]

@@ -81,11 +81,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
 
 
 def means(data: ReportData, model: str, metric: str) -> Convention | None:
-    """The closed forms; None where the metric has no such rule or the share is unknown.
-
-    A metric that leaves such queries out says their number itself. One that counts them as 0 or 1 does
-    not, so the data's own count is used, which holds for relevance from grade 1 on.
-    """
+    """The closed forms; None where the metric has no such rule or the share is unknown."""
     own = data.own_metrics.get(metric)
     rule = None if own is None else own.empty
     summary = data.summary(model, metric)
@@ -94,7 +90,7 @@ def means(data: ReportData, model: str, metric: str) -> Convention | None:
         return None
     if rule == "skip":
         f, m = summary.n_undefined / total, summary.mean
-    else:
+    else:  # the metric does not say their number; the data do, for relevance from grade 1 on
         if data.n_empty is None or total != data.n_queries or "relevant=" in metric:
             return None
         f = data.n_empty / total
@@ -151,20 +147,17 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
             asked[name] = _conventions(parse_metric(name), missed is not None and missed.queries.size > 0)
     refused: dict[ToolConvention, str] = {}
     means: dict[str, dict[ToolConvention, float]] = {model: {} for model in models}
+    every = [one for ways in asked.values() if ways[1:] for one in ways]
     for of_candidates, seen in ((False, rows), (True, rows.candidates_alone)):
-        ways = [
-            one for ways in asked.values() if ways[1:] for one in ways if one.of_candidates == of_candidates
-        ]
+        ways = [one for one in every if one.of_candidates == of_candidates]
         per_query, reasons = seen.per_query_of(models, list(dict.fromkeys(one.metric for one in ways)))
         refused |= {one: reasons[one.metric] for one in ways if one.metric in reasons}
         possible = list(dict.fromkeys(one.metric for one in ways if one.metric not in reasons))
         for model, values in per_query.items():
             if of_candidates:  # a query without candidates is none to the tool
                 values[:, ~rows.judgments.groups.with_rows[rows.order]] = np.nan
-            defined = (~np.isnan(values)).sum(axis=1)
-            found = np.divide(
-                np.nansum(values, axis=1), defined, where=defined > 0, out=np.full(defined.size, np.nan)
-            )
+            defined, total = (~np.isnan(values)).sum(axis=1), np.nansum(values, axis=1)
+            found = np.divide(total, defined, where=defined > 0, out=np.full(defined.size, np.nan))
             by_metric = dict(zip(possible, found.tolist(), strict=True))
             means[model] |= {one: by_metric[one.metric] for one in ways if one not in refused}
     results = []
@@ -229,6 +222,11 @@ def _tool_table(data: ReportData, one: Recomputed, name: str) -> Table:
 
 def _tool_words(one: Recomputed, name: str) -> Table:
     own, *others = one.conventions
+
+    def differs(other: ToolConvention) -> str:
+        given = ["given the candidates alone"] if other.of_candidates else []
+        return "; ".join((*differences_in_words(own.metric, other.metric), *given))
+
     return Table.of(
         name,
         ("How the others differ from ", code(one.metric), "."),
@@ -236,12 +234,7 @@ def _tool_words(one: Recomputed, name: str) -> Table:
         {
             Column("Convention"): lambda other: ", ".join(other.names),
             Column("In full", "code"): lambda other: str(other.metric),
-            Column("What differs"): lambda other: "; ".join(
-                (
-                    *differences_in_words(own.metric, other.metric),
-                    *(["given the candidates alone"] if other.of_candidates else []),
-                )
-            ),
+            Column("What differs"): differs,
         },
         sortable=False,
     )

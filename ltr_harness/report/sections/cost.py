@@ -115,9 +115,8 @@ def serving(model: str, records: Sequence[Record]) -> list[Serving]:
 def first_rounds(model: str, records: Sequence[Record]) -> list[FirstRounds]:
     """The whole model first, then fewer and fewer rounds, as many cuts as all folds have; medians over folds."""
     timed = _timed(records)
-    n_defined = [
-        found.n_queries - found.n_undefined for found in (record.metrics[record.primary] for record in timed)
-    ]
+    found = [record.metrics[record.primary] for record in timed]
+    n_defined = [one.n_queries - one.n_undefined for one in found]
     typical = ([one for one in record.latency if one.documents == TYPICAL] for record in timed)
     listed = []
     for folds in zip(*typical, strict=False):
@@ -159,9 +158,7 @@ def pareto_front(points: Sequence[tuple[float, float]], higher_is_better: bool =
     sign = 1.0 if higher_is_better else -1.0
     goods = [(cost, sign * quality) for cost, quality in points]
     return [
-        not any(
-            other <= cost and better >= good and (other, better) != (cost, good) for other, better in goods
-        )
+        all(other > cost or better < good or (other, better) == (cost, good) for other, better in goods)
         for cost, good in goods
     ]
 
@@ -207,7 +204,9 @@ def _front_table(data: ReportData, points: Sequence[FirstRounds]) -> Table:
 
 
 def _front_chart(data: ReportData, points: Sequence[FirstRounds]) -> Chart:
-    whole = {cut.model: cut for cut in reversed(points)}  # each model's first
+    whole: dict[str, FirstRounds] = {}  # each model's first
+    for cut in points:
+        whole.setdefault(cut.model, cut)
     rows = [
         {
             "model": cut.model,
@@ -219,7 +218,7 @@ def _front_chart(data: ReportData, points: Sequence[FirstRounds]) -> Chart:
         }
         for cut in points
     ]
-    names = list(dict.fromkeys(cut.model for cut in points))
+    names = list(whole)
     x = charts.quantitative(
         "p50",
         title=f"microseconds per query of {TYPICAL} documents",
@@ -266,18 +265,17 @@ def _front_layers(colour: Mapping[str, Any]) -> list[dict[str, Any]]:
             opacity=charts.fade(),
             tooltip=about,
         ),
-        {  # names above and below in turn: neighbours are often close
-            "mark": {
+        # names above and below in turn: neighbours are often close
+        charts.layer(
+            {
                 "type": "text",
                 "align": "left",
                 "dx": 7,
                 "dy": {"expr": "datum.place % 2 ? 11 : -9"},
                 "limit": 180,
             },
-            "encoding": {
-                "text": {"condition": {"test": "datum.whole", "field": "model"}, "value": ""},
-                "color": colour,
-                "opacity": charts.fade(),
-            },
-        },
+            text={"condition": {"test": "datum.whole", "field": "model"}, "value": ""},
+            color=colour,
+            opacity=charts.fade(),
+        ),
     ]

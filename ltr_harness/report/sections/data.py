@@ -61,11 +61,9 @@ def section(data: ReportData) -> list[Block]:
         blocks.append(Paragraph(said, "note"))
     for rule in dict.fromkeys(describe(Relevance.model_validate(rule)) for rule in rules):
         blocks.append(Paragraph(f"Labels come from user events, alike in all splits: {rule}.", "note"))
-    used = dict.fromkeys(named("feature", record.features) for record in data.records if record.features)
-    ignored = dict.fromkeys(
-        note for record in data.records for note in record.notes if note.startswith("ignored ")
-    )
-    blocks += [Paragraph(f"{text}.", "note") for text in (*used, *ignored)]
+    used = [named("feature", record.features) for record in data.records if record.features]
+    notes = [note for record in data.records for note in record.notes if note.startswith("ignored ")]
+    blocks += [Paragraph(f"{text}.", "note") for text in dict.fromkeys([*used, *notes])]
     if len({(one.fold, one.name) for one in splits}) < len(splits):
         said = "Some splits appear more than once: models were trained on different versions of them."
         blocks.append(Paragraph(said, "warning"))

@@ -45,12 +45,12 @@ def _text_of(base: str, ks: list[int | None]) -> tuple[Text, ...]:
     from ltr_harness.metrics import parse_metric
 
     numbers = [str(k) for k in ks if k is not None]
-    where = [f"K = {', '.join(numbers)}"] if numbers else []
-    where += ["the whole list"] if None in ks else []
+    parts = [f"K = {', '.join(numbers)}"] if numbers else []
+    where = " and ".join([*parts, *(["the whole list"] if None in ks else [])])
     try:
         metric = parse_metric(base if ks[0] is None else f"{base}@{ks[0]}")
     except HarnessError:
-        return (f"Computed elsewhere, by an unknown definition. At {' and '.join(where)}.",)
+        return (f"Computed elsewhere, by an unknown definition. At {where}.",)
     paragraphs = [_styled(text) for text in prose(inspect.getdoc(type(metric)) or "")]
     direction = "Higher is better." if metric.higher_is_better else "Lower is better."
     return (*paragraphs, _choices(metric, where), f"{direction} Source: {metric.source}.")
@@ -71,28 +71,24 @@ def prose(doc: str) -> list[str]:
     return paragraphs
 
 
-def _choices(metric: Metric, where: list[str]) -> Text:
+def _choices(metric: Metric, where: str) -> Text:
     """Every convention with its value, those that differ from the default in bold."""
-    parts: list[Span | str] = [f"At {' and '.join(where)}, with "]
-    fields = [field for field in dataclasses.fields(metric) if field.name != "k"]
-    for at, field in enumerate(fields):
-        value = getattr(metric, field.name)
-        text = f"{field.name} = {'not set' if value is None else value}"
-        parts.append(code(text) if value == field.default else strong(text))
-        parts.append(", " if at < len(fields) - 1 else ".")
-    return tuple(parts)
+    parts: list[Span | str] = []
+    for field in dataclasses.fields(metric):
+        if field.name != "k":
+            value = getattr(metric, field.name)
+            text = f"{field.name} = {'not set' if value is None else value}"
+            parts += [", ", code(text) if value == field.default else strong(text)]
+    return f"At {where}, with ", *parts[1:], "."
 
 
 def _styled(text: str) -> Text:
     """Docstring prose with its `` `code` `` turned into spans."""
     pieces = re.split(r"``([^`]+)``|`([^`]+)`", text)
     styled: list[Span | str] = []
-    for at in range(0, len(pieces), 3):
-        if pieces[at]:
-            styled.append(pieces[at])
-        for quoted in pieces[at + 1 : at + 3]:
-            if quoted:
-                styled.append(code(quoted))
+    for at, piece in enumerate(pieces):
+        if piece:
+            styled.append(code(piece) if at % 3 else piece)
     return tuple(styled)
 
 

@@ -29,6 +29,7 @@ def section(data: ReportData) -> list[Block]:
 
 
 def _table(data: ReportData, names: list[str], metric: str, end: str) -> Table:
+    tenth = "A tenth of the queries is at or {} this value."
     return Table.of(
         f"distribution{end}",
         f"Per-query {metric}.",
@@ -38,13 +39,9 @@ def _table(data: ReportData, names: list[str], metric: str, end: str) -> Table:
             Column("Mean", "metric", best=data.best(metric)): lambda s: s.mean,
             Column("sd", "metric"): lambda s: s.sd,
             Column("Lowest", "metric"): lambda s: s.minimum,
-            Column("p10", "metric", hint="A tenth of the queries is at or below this value."): lambda s: (
-                s.p10
-            ),
+            Column("p10", "metric", hint=tenth.format("below")): lambda s: s.p10,
             Column("Median", "metric"): lambda s: s.median,
-            Column("p90", "metric", hint="A tenth of the queries is at or above this value."): lambda s: (
-                s.p90
-            ),
+            Column("p90", "metric", hint=tenth.format("above")): lambda s: s.p90,
             Column("At 0", "percent"): lambda s: s.share_zero,
             Column("At 1", "percent"): lambda s: s.share_one,
             Column("Queries", "count"): lambda s: s.n,
@@ -58,17 +55,14 @@ def _histogram(data: ReportData, names: list[str], metric: str, end: str) -> Cha
     low = min(0.0, *(float(v.min()) for v in values.values()))
     high = max(1.0, *(float(v.max()) for v in values.values()))
     edges = np.linspace(low, high, 21)
-    words = []
-    for name in values:
-        s = data.summary(name, metric)
-        words.append(
-            f"{name}: median {s.median:.4f}, {100 * s.share_zero:.1f} % at 0, {100 * s.share_one:.1f} % at 1."
-        )
+    words = [
+        f"{s.model}: median {s.median:.4f}, {100 * s.share_zero:.1f} % at 0, {100 * s.share_one:.1f} % at 1."
+        for s in (data.summary(name, metric) for name in names)
+    ]
+    x = {"title": "value of a query", "axis": {"tickCount": 5}}
     return Chart(
         name=f"value_distribution{end}",
         title=f"Per-query {metric}, share of queries",
-        spec=charts.histogram(
-            data, values, edges, {"title": "value of a query", "axis": {"tickCount": 5}}, ".3f"
-        ),
+        spec=charts.histogram(data, values, edges, x, ".3f"),
         text=" ".join(words),
     )

@@ -43,7 +43,7 @@ def section(data: ReportData) -> list[Block]:
             "features divide their share between them by chance; a share is not an effect."
         ),
         _importance_chart(data, shares),
-        Details("The shares as a table", (_importance_table(data, shares),)),
+        Details("The shares as a table", (_importance_table(shares),)),
     ]
 
 
@@ -102,7 +102,7 @@ def _importance_chart(data: ReportData, shares: dict[str, dict[str, Importance]]
     )
 
 
-def _importance_table(data: ReportData, shares: dict[str, dict[str, Importance]]) -> Table:
+def _importance_table(shares: dict[str, dict[str, Importance]]) -> Table:
     mean: dict[str, float] = {}
     for by_feature in shares.values():
         for feature, share in by_feature.items():
@@ -118,11 +118,6 @@ def _importance_table(data: ReportData, shares: dict[str, dict[str, Importance]]
             known = by_feature.get(feature)
             row += [None, None] if known is None else [known.gain, known.split]
         rows.append(tuple(row))
-    left = len(mean) - len(listed)
-    return Table(
-        name="importance",
-        caption="Share of gain and of splits per feature"
-        + (f"; {count_of(left, 'more feature')}." if left else "."),
-        columns=tuple(columns),
-        rows=tuple(rows),
-    )
+    more = f"; {count_of(len(mean) - len(listed), 'more feature')}" * (len(mean) > len(listed))
+    caption = f"Share of gain and of splits per feature{more}."
+    return Table("importance", caption, tuple(columns), tuple(rows))

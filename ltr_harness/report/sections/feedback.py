@@ -18,13 +18,9 @@ if TYPE_CHECKING:
 
 
 def partial_feedback(data: ReportData) -> list[Block]:
-    """What would users have liked, had they looked at every row alike?
-
-    Silent unless labels estimate relevance (`relevance: {mode: ips}`, `doubly_robust`).
-    """
-    rules = [
-        Relevance.model_validate(r.reading["relevance"]) for r in data.records if r.reading.get("relevance")
-    ]
+    """What would users have liked, had they looked at every row alike, where labels estimate relevance?"""
+    given = (record.reading.get("relevance") for record in data.records)
+    rules = [Relevance.model_validate(rule) for rule in given if rule]
     if not rules or not rules[0].estimates or data.rows is None:
         return []
     rule, labels = rules[0], data.rows.judgments.labels
@@ -38,11 +34,11 @@ def partial_feedback(data: ReportData) -> list[Block]:
     per_query = float(labels.sum()) / data.rows.judgments.groups.n_queries
     rows: list[tuple[Cell, ...]] = []
     for model in data.models:
-        means = [data.summary(model, name).mean for name in sums]
-        normalised = [mean / per_query if per_query else None for mean in means]
-        rows.append(
-            (data.model_name(model), *(cell for pair in zip(means, normalised, strict=True) for cell in pair))
-        )
+        row: list[Cell] = [data.model_name(model)]
+        for name in sums:
+            mean = data.summary(model, name).mean
+            row += [mean, mean / per_query if per_query else None]
+        rows.append(tuple(row))
     columns = [Column("Model")]
     for name in sums:
         columns += [Column(name, "metric"), Column("self-normalised", "metric")]
@@ -54,12 +50,7 @@ def partial_feedback(data: ReportData) -> list[Block]:
             "the mean sum of a query's labels, which varies less and is the same for all models. Models are compared "
             "on the documents that were shown, not on others." + _weights(rule, labels)
         ),
-        Table(
-            name="partial_feedback",
-            caption="Sums of labels, estimated from user events.",
-            columns=tuple(columns),
-            rows=tuple(rows),
-        ),
+        Table("partial_feedback", "Sums of labels, estimated from user events.", tuple(columns), tuple(rows)),
     ]
 
 
@@ -77,26 +68,23 @@ def _weights(rule: Relevance, labels: NDArray[np.float64]) -> str:
 
 
 def position_bias(data: ReportData) -> list[Block]:
-    """How much did the place of a row count, where labels are clicks and models were told so?
-
-    Silent unless a model learned biases (`position_bias: true`).
-    """
+    """How much did the place of a row count, where labels are clicks and a model learned biases?"""
     learned_by = {model: learned for model in data.models if (learned := biases(data.records_of(model)))}
     if not learned_by:
         return []
     positions = sorted({at for learned in learned_by.values() for at in learned}, key=int)
     columns: list[Column] = [Column("Position")]
-    for model, learned in learned_by.items():
-        kinds = len(next(iter(learned.values())))
-        labels = ("bias factor",) if kinds == 1 else ("ti+", "tj-")
+    kinds = {model: len(next(iter(learned.values()))) for model, learned in learned_by.items()}
+    for model, n in kinds.items():
+        labels = ("bias factor",) if n == 1 else ("ti+", "tj-")
         columns += [Column(label, "number", group=model) for label in labels]
     rows: list[tuple[Cell, ...]] = []
     for at in positions:
         row: list[Cell] = [at]
-        for learned in learned_by.values():
-            kinds = len(next(iter(learned.values())))
-            row += list(learned.get(at, (None,) * kinds))
+        for model, learned in learned_by.items():
+            row += learned.get(at, (None,) * kinds[model])
         rows.append(tuple(row))
+    said = "Learned bias by display position, as the data count positions (XGBoost: rank from 0)."
     return [
         Heading("Position bias"),
         Paragraph(
@@ -105,12 +93,7 @@ def position_bias(data: ReportData) -> list[Block]:
             "the higher, the more a place alone attracts clicks. XGBoost's ti+ and tj- are relative to the first "
             "place, for the clicked and the not clicked document of a pair."
         ),
-        Table(
-            name="position_bias",
-            caption="Learned bias by display position, as the data count positions (XGBoost: rank from 0).",
-            columns=tuple(columns),
-            rows=tuple(rows),
-        ),
+        Table("position_bias", said, tuple(columns), tuple(rows)),
     ]
 
 

@@ -27,19 +27,14 @@ def section(data: ReportData) -> list[Block]:
 def _heading(data: ReportData) -> Heading:
     """How many differences are more than chance, and whether one contradicts the primary metric's verdict."""
     pairs = [pair for m in data.metrics for name in data.rivals if (pair := data.paired(name, m)) is not None]
-    sure = [pair for pair in pairs if pair.verdict in ("better", "worse")]
-    contrary = [
-        pair for pair in sure if {pair.verdict, data.comparison.paired(pair.model).verdict} == BOTH_WAYS
-    ]
+    both = {"better", "worse"}
+    sure = [pair for pair in pairs if pair.verdict in both]
+    contrary = [pair for pair in sure if {pair.verdict, data.comparison.paired(pair.model).verdict} == both]
     if contrary:
-        names = ", ".join(
-            dict.fromkeys(f"{pair.model} {pair.verdict} at {pair.metric}" for pair in contrary[:3])
-        )
+        said = [f"{pair.model} {pair.verdict} at {pair.metric}" for pair in contrary[:3]]
+        names = ", ".join(dict.fromkeys(said))
         return Heading("All metrics", finding=f"against the verdict: {names}", matters=True)
     return Heading("All metrics", finding=f"{len(sure):,} of {len(pairs):,} differ" if pairs else "")
-
-
-BOTH_WAYS = {"better", "worse"}
 
 
 def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
@@ -98,11 +93,10 @@ def cutoffs(data: ReportData) -> list[Block]:
     words: dict[str, list[str]] = {}
     for (model, base, k), pair in pairs.items():
         words.setdefault(model, []).append(f"{base}@{k} {formats.difference(pair.difference)}")
+    about = "Both models are measured at the same K, so each point is a comparison of its own."
     return [
         Heading("Difference over K"),
-        Paragraph(
-            "Both models are measured at the same K, so each point is a comparison of its own.", "note"
-        ),
+        Paragraph(about, "note"),
         Chart(
             name="difference_over_k",
             title=f"Difference to {data.baseline} at each K, with {data.confidence_label} intervals",
@@ -146,6 +140,5 @@ def _cutoffs_spec(data: ReportData, pairs: dict[tuple[str, str, int], Paired]) -
             ),
         ],
     }  # fmt: skip
-    return charts.small_multiples(
-        [name for name in data.rivals if name in {m for m, _, _ in pairs}], rows, panel
-    )
+    drawn = {model for model, _, _ in pairs}
+    return charts.small_multiples([name for name in data.rivals if name in drawn], rows, panel)

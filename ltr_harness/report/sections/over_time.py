@@ -7,7 +7,17 @@ import numpy as np
 from ltr_harness.comparison.over_time import FOLD, InTime, sign, signs_notes
 from ltr_harness.comparison.pairs import SMALLEST
 from ltr_harness.report import charts, formats
-from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table, axis_of
+from ltr_harness.report.blocks import (
+    Block,
+    Chart,
+    Column,
+    Estimate,
+    Format,
+    Heading,
+    Paragraph,
+    Table,
+    axis_of,
+)
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import near_models
 from ltr_harness.time_folds import period_in
@@ -58,12 +68,11 @@ def _points(
     for at, row in enumerate(own):
         mean = (row.mean, row.ci_low, row.ci_high)
         found = (row.difference, row.difference_ci_low, row.difference_ci_high) if differences else mean
-        point = dict(
-            zip(("value", "low", "high"), (none_if_undefined(round(one, 6)) for one in found), strict=True)
-        )
+        value, low, high = (none_if_undefined(round(one, 6)) for one in found)
         middle = (_milliseconds(row.first_day) + _milliseconds(row.last_day)) // 2
         about = {"model": name, "period": row.period, "at": middle, "queries": row.n}
-        points.append({**about, **point, **({"fold": begins[at]} if at < len(begins) else {})})
+        fold = {"fold": begins[at]} if at < len(begins) else {}
+        points.append({**about, "value": value, "low": low, "high": high, **fold})
     return points
 
 
@@ -96,15 +105,15 @@ def _chart(
     shared = {"x": charts.TIME_AXIS, "y": y, "color": colour}
     about = [*charts.tooltip("model", "period", "queries"), *charts.tooltip(value=form, low=form, high=form)]
     line, rule = {"type": "line", "strokeWidth": 1.6}, {"type": "rule", "strokeDash": [2, 3]}
+    dot = {"type": "point", "filled": True, "size": 16}
+    kind: Format = "difference" if differences else "metric"
     band = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "opacity": charts.fade(0.16, 0.03)}
     begins = charts.layer(rule, x={**charts.TIME_AXIS, "field": "fold"})
     layers = [
         {"transform": [{"filter": "isValid(datum.fold)"}], **begins},
         charts.layer({"type": "area"}, **band),
         charts.layer(line, **shared, opacity=charts.fade()),
-        charts.layer(
-            {"type": "point", "filled": True, "size": 16}, **shared, opacity=charts.fade(), tooltip=about
-        ),
+        charts.layer(dot, **shared, opacity=charts.fade(), tooltip=about),
     ]
     if differences:
         title = f"Difference in {data.primary} to {data.baseline} by {unit}"
@@ -115,14 +124,9 @@ def _chart(
         title += ", each model on a scale of its own"
     words = []
     for name, own in points.items():
-        low, high = (pick(own, key=lambda row: row["value"]) for pick in (min, max))
-        ends = (
-            f"{formats.value_text(row['value'], 'difference' if differences else 'metric')} in {row['period']}"
-            for row in (low, high)
-        )
-        above = (
-            f"above 0 in {sum(row['value'] > 0 for row in own):,} of {len(own):,}, " if differences else ""
-        )
+        both = [pick(own, key=lambda row: row["value"]) for pick in (min, max)]
+        ends = (f"{formats.value_text(row['value'], kind)} in {row['period']}" for row in both)
+        above = f"above 0 in {sum(row['value'] > 0 for row in own):,} of {len(own):,}, " * differences
         words.append(f"{name}: {above}from {' to '.join(ends)}.")
     return Chart(
         name="difference_over_time" if differences else "over_time",

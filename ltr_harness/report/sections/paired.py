@@ -11,20 +11,15 @@ from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import corrected_column, near, p_column, verdict_badge
 from ltr_harness.wording import count_of, none_if_undefined
 
-FAR = 4
-"""Models that lie this many times further out than the widest interval around 0 reaches stand at the chart's edge."""
-
 
 def section(data: ReportData) -> list[Block]:
     if not data.rivals:
         return []
-    shown: list[Block] = [
-        Heading("Paired differences"),
-        Paragraph(
-            "Every query is scored by both models, and the difference on that query counts: model minus "
-            f"{data.baseline}. Seeds are averaged per query first."
-        ),
-    ]
+    about = (
+        "Every query is scored by both models, and the difference on that query counts: model minus "
+        f"{data.baseline}. Seeds are averaged per query first."
+    )
+    shown: list[Block] = [Heading("Paired differences"), Paragraph(about)]
     table = _table(data, data.primary, "paired")
     compared = [name for name in data.rivals if not math.isnan(data.comparison.paired(name).difference)]
     if compared:
@@ -68,6 +63,7 @@ def _further(data: ReportData) -> blocks.Details:
     """What few readers ask for: other p-values, the effect, and what these queries could show."""
     effect = "d_z: mean of the differences over their standard deviation."
     detectable = "Smallest difference these queries show with 80 % probability."
+    smaller = "A difference smaller than the detectable one may exist and"
     table = Table.of(
         "paired_tests",
         ("Tests against ", blocks.code(data.baseline), " at ", blocks.code(data.primary), "."),
@@ -80,9 +76,7 @@ def _further(data: ReportData) -> blocks.Details:
             Column("Effect", "number", hint=effect): lambda pair: pair.effect_size,
             Column("Detectable", "metric", hint=detectable): lambda pair: pair.detectable,
         },
-        notes=(
-            "A difference smaller than the detectable one may exist and these queries would probably not show it.",
-        ),
+        notes=(f"{smaller} these queries would probably not show it.",),
     )
     return blocks.Details("Uncorrected p, t-test, effect size and detectable difference", (table,))
 
@@ -153,9 +147,8 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
 
 def _distribution(data: ReportData, compared: list[str]) -> Chart:
     """Histogram of the per-query differences: a mean can hide a few large losses."""
-    differences = {
-        name: d[~np.isnan(d)] for name in compared for d in [data.comparison.query_differences(name)]
-    }
+    whole = {name: data.comparison.query_differences(name) for name in compared}
+    differences = {name: d[~np.isnan(d)] for name, d in whole.items()}
     widest = max(float(np.abs(d).max()) for d in differences.values()) or 1.0
     unit = 10.0 ** math.floor(math.log10(widest))
     reach = unit * math.ceil(widest / unit)  # a round number, so that the axis has round labels
@@ -168,12 +161,11 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
             f"{formats.difference(float(median))}, 10 % gain more than {formats.difference(float(p90))}."
         )
     axis = {"format": "+.2~f", "values": [-reach, -reach / 2, 0, reach / 2, reach]}
+    x = {"title": "difference to the baseline", "axis": axis}
     return Chart(
         name="difference_distribution",
         title=f"Per-query differences to {data.baseline} at {data.primary}",
-        spec=charts.histogram(
-            data, differences, edges, {"title": "difference to the baseline", "axis": axis}, "+.3f"
-        ),
+        spec=charts.histogram(data, differences, edges, x, "+.3f"),
         text=" ".join(words),
     )
 

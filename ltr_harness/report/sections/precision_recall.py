@@ -88,6 +88,7 @@ def section(data: ReportData) -> list[Block]:
     drawn = curves(data.models, data.rows, relevant)
     if not drawn:
         return []
+    rows = [(data.model_name(name), one.ap, *one.precision[::2].tolist()) for name, one in drawn.items()]
     return [
         Heading("Precision and recall"),
         Paragraph(
@@ -104,9 +105,7 @@ def section(data: ReportData) -> list[Block]:
                 Column("AP", "metric", best="max", hint="Mean average precision of whole lists."),
                 *(Column(f"at {level:.1f}", "metric") for level in LEVELS[::2]),
             ),
-            rows=tuple(
-                (data.model_name(name), one.ap, *one.precision[::2].tolist()) for name, one in drawn.items()
-            ),
+            rows=tuple(rows),
         ),
         _chart(data, drawn),
     ]

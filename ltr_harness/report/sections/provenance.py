@@ -15,15 +15,12 @@ def section(data: ReportData) -> list[Block]:
     blocks: list[Block] = [Heading("Provenance")]
     if data.experiment_yaml is not None:
         digest = config_digest(data)
+        declared = (
+            "The metrics, cutoffs and the primary metric were declared in the configuration below, SHA-256 "
+        )
+        changes = " without the line `root:`. Changing any of them changes this digest."
         blocks += [
-            Paragraph(
-                (
-                    "The metrics, cutoffs and the primary metric were declared in the configuration below, "
-                    "SHA-256 ",
-                    code(str(digest)),
-                    " without the line `root:`. Changing any of them changes this digest.",
-                )
-            ),
+            Paragraph((declared, code(str(digest)), changes)),
             Details("Resolved configuration", (Code(data.experiment_yaml, "yaml"),)),
         ]
     if data.runs:
@@ -59,10 +56,8 @@ def section(data: ReportData) -> list[Block]:
         blocks.append(Paragraph("The scores were supplied; their origin is not recorded."))
     notes = sorted({f"{record.model}: {note}" for record in data.records for note in record.notes})
     if notes:
-        rows = tuple((note,) for note in notes)
-        blocks.append(
-            Table("run_notes", "Notes of the runs in training.", (Column("Note"),), rows, sortable=False)
-        )
+        said = "Notes of the runs in training."
+        blocks.append(Table.of("run_notes", said, notes, {Column("Note"): str}, sortable=False))
     return blocks
 
 

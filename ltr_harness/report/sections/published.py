@@ -194,15 +194,12 @@ def _notes(data: ReportData, reference: Reference, rows: Sequence[PublishedFigur
     for metric in dict.fromkeys(name for figures in reference.values.values() for name in figures):
         theirs = reference.measured(metric)
         words = "; ".join(differences_in_words(as_measured_here(theirs), theirs))
-        by_words.setdefault(words, []).append(
-            str(theirs.with_cutoff(None) if theirs.takes_cutoff else theirs)
-        )
+        whole = theirs.with_cutoff(None) if theirs.takes_cutoff else theirs
+        by_words.setdefault(words, []).append(str(whole))
     for words, names in by_words.items():
         if words:
             notes.append((code(", ".join(dict.fromkeys(names))), f" differs from this definition: {words}."))
-    notes += [
-        f"Not computed: {reason}." for reason in dict.fromkeys(row.reason for row in rows if row.reason)
-    ]
+    notes += [f"Not computed: {reason}." for reason in dict.fromkeys(row.reason for row in rows) if reason]
     if absent := [model for model in reference.values if model not in data.models]:
         notes.append(f"No finished run here: {', '.join(absent)}.")
     return tuple(notes)
@@ -210,14 +207,10 @@ def _notes(data: ReportData, reference: Reference, rows: Sequence[PublishedFigur
 
 def _translation(rows: Sequence[PublishedFigure]) -> list[Block]:
     """One figure said both ways, the last that can be: the deepest cutoff."""
-    said = [
-        (row, without, share)
-        for row in rows
-        if (without := row.published_without_empty) is not None and (share := row.share_empty) is not None
-    ]
+    said = [row for row in rows if row.published_without_empty is not None]
     if not said:
         return []
-    row, without, share = said[-1]
+    row, without, share = said[-1], said[-1].published_without_empty or 0.0, said[-1].share_empty or 0.0
     counted = "1" if "empty=one" in row.metric else "0"
     return [
         Paragraph(

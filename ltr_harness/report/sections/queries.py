@@ -54,14 +54,15 @@ def section(data: ReportData) -> list[Block]:
     return [heading, about, *([Choice("Metric", tuple(answers))] if answers[1:] else answers[0][1])]
 
 
-def _all_of(gains: Mapping[str, tuple[list[ChangedQuery], list[ChangedQuery]]]) -> list[ChangedQuery]:
+Changes = tuple[list[ChangedQuery], list[ChangedQuery]]
+
+
+def _all_of(gains: Mapping[str, Changes]) -> list[ChangedQuery]:
     return [change for pair in gains.values() for kind in pair for change in kind]
 
 
 def _at_the_primary(
-    data: ReportData,
-    gains: Mapping[str, tuple[list[ChangedQuery], list[ChangedQuery]]],
-    changed: list[ChangedQuery],
+    data: ReportData, gains: Mapping[str, Changes], changed: list[ChangedQuery]
 ) -> tuple[Block, ...]:
     table = _table(data, changed, data.primary, "changed_queries")
     if data.rows is None:
@@ -77,15 +78,12 @@ def _at_the_primary(
                 lists = (_side_by_side(data, data.rows, one, both, f"lists_{next(numbers)}") for one in kind)
                 inside += [Heading(title, level=3), *lists]
         if inside:
-            blocks.append(
-                Details(f"{model} against {data.baseline}", tuple(inside), page_only=True, open=at == 0)
-            )
+            title = f"{model} against {data.baseline}"
+            blocks.append(Details(title, tuple(inside), page_only=True, open=at == 0))
     return (*blocks, Details("All of these queries as one table", (table,)))
 
 
-def changes(
-    data: ReportData, model: str, metric: str | None = None
-) -> tuple[list[ChangedQuery], list[ChangedQuery]]:
+def changes(data: ReportData, model: str, metric: str | None = None) -> Changes:
     """The largest gains and the largest losses, largest first; ties in the order of query ids."""
     each = max(1, min(EACH, IN_ALL // (2 * len(data.rivals))))
     base = data.entrants[data.baseline]
@@ -171,15 +169,13 @@ def _side_by_side(
             line += [str(names[row]), label, f"{scores[one][row]:.4g}", f"{there}{moved}"]
         lines.append(tuple(line))
     columns = [Column("Rank", "count")]
-    for group, rank in (
-        (data.baseline, f"Rank by {change.model}"),
-        (change.model, f"Rank by {data.baseline}"),
-    ):
+    arrow = "The arrow points to where this list has the document."
+    for group, rival in ((data.baseline, change.model), (change.model, data.baseline)):
         columns += [
             Column("Row" if documents is None else "Document", group=group),
             Column("Label", group=group),
             Column("Score", "tally", group=group),
-            Column(rank, "tally", group=group, hint="The arrow points to where this list has the document."),
+            Column(f"Rank by {rival}", "tally", group=group, hint=arrow),
         ]
     count = count_of(labels.size, "document")
     unseen = rows.missed_of(change.query)

@@ -21,9 +21,8 @@ def section(data: ReportData) -> list[Block]:
     for metric in files:
         results = slices_of(data, metric)
         if any(result.n for result in results):
-            answers.append(
-                (metric, (*_shaky(data, results, metric), _table(data, results, metric, files[metric])))
-            )
+            table = _table(data, results, metric, files[metric])
+            answers.append((metric, (*_shaky(data, results, metric), table)))
     if not answers or answers[0][0] != data.primary:
         return []
     tested = [result for result in data.slices if result.n >= SMALLEST]
@@ -82,6 +81,7 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, file: 
 
     close = near_models(data)
     axis = near([result for result in results if result.n >= SMALLEST and result.model in close])
+    difference = Column(f"Difference [{data.confidence_label} simultaneous]", "difference", axis=axis)
     return Table.of(
         "slices" if metric == data.primary else f"slices_{file}",
         f"Parts of the query set at {metric}, against {data.baseline}.",
@@ -92,11 +92,7 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, file: 
             Column("Part"): lambda result: result.label,
             Column("Queries", "count", hint="Queries of this part with a value."): lambda result: result.n,
             Column("Verdict"): verdict,
-            Column(
-                f"Difference [{data.confidence_label} simultaneous]",
-                "difference",
-                axis=axis,
-            ): lambda result: replace(Estimate.of(result), mark=marked(result.verdict)),
+            difference: lambda result: replace(Estimate.of(result), mark=marked(result.verdict)),
             Column("joint p", "p"): lambda result: result.p,
         },
     )

@@ -21,12 +21,9 @@ def section(data: ReportData) -> list[Block]:
     moved = f"their order moves {data.primary} by up to {widest:.4f}" if widest else "none that matter"
     heading = Heading("Equal scores", finding=moved, matters=widest > lead)
     if not any(audit.share_tied_positions for audit in of_models.values()):
-        return [
-            heading,
-            Paragraph(
-                f"No two documents of a query have equal scores in the {positions}: no tie rule moves {data.primary}."
-            ),
-        ]
+        none = f"No two documents of a query have equal scores in the {positions}"
+        return [heading, Paragraph(f"{none}: no tie rule moves {data.primary}.")]
+    equal = f"{positions.capitalize()} whose document has an equal."
     touched = "Queries whose value depends on the order of ties."
     return [
         heading,
@@ -47,9 +44,7 @@ def section(data: ReportData) -> list[Block]:
                 Column("Best order", "metric"): lambda one: one[1].mean_high,
                 Column("Width", "metric", best="min"): lambda one: one[1].mean_high - one[1].mean_low,
                 Column("Queries touched", "percent", hint=touched): lambda one: one[1].share_touched,
-                Column(
-                    "Tied positions", "percent", hint=f"{positions.capitalize()} whose document has an equal."
-                ): lambda one: one[1].share_tied_positions,
+                Column("Tied positions", "percent", hint=equal): lambda one: one[1].share_tied_positions,
             },
         ),
     ]

@@ -31,9 +31,7 @@ def section(data: ReportData) -> list[Block]:
         _table(data),
     ]
     chart = _curves(data)
-    if chart is not None:
-        blocks.append(chart)
-    return blocks
+    return blocks if chart is None else [*blocks, chart]
 
 
 def _table(data: ReportData) -> Table:
@@ -84,15 +82,9 @@ def _curves(data: ReportData) -> Chart | None:
     for run, points in curves:
         record = run.record
         drawn = _thinned(points, budget, record.best_round)
-        rows.append(
-            {
-                "model": record.model,
-                "run": f"{record.fold}, seed {record.seed}",
-                "chosen": record.best_round,
-                "round": [at for at, _ in drawn],
-                "value": [round(value, 5) for _, value in drawn],
-            }
-        )
+        rounds, values = [at for at, _ in drawn], [round(value, 5) for _, value in drawn]
+        about = {"model": record.model, "run": f"{record.fold}, seed {record.seed}"}
+        rows.append({**about, "chosen": record.best_round, "round": rounds, "value": values})
     names = [name for name in data.models if any(run.record.model == name for run, _ in curves)]
     metric = stopping_metric(curves[0][0].record, data.primary)
     x = charts.quantitative("round", title="round", axis={"tickCount": 4, "grid": False})
@@ -103,6 +95,7 @@ def _curves(data: ReportData) -> Chart | None:
         *charts.tooltip(value=".4f"),
     ]
     runs = {"field": "run", "type": "nominal"}
+    line = {"type": "line", "strokeWidth": 1.1, "clip": True}
     dot = {"type": "point", "filled": True, "size": 36, "clip": True}
     panel: dict[str, Any] = {
         "height": charts.PANEL["height"] + 20,
@@ -111,9 +104,7 @@ def _curves(data: ReportData) -> Chart | None:
         "layer": [
             {
                 "params": [charts.zoom("x", "y")],
-                **charts.layer(
-                    {"type": "line", "strokeWidth": 1.1, "clip": True}, detail=runs, opacity=charts.fade(0.55)
-                ),
+                **charts.layer(line, detail=runs, opacity=charts.fade(0.55)),
             },
             {
                 "transform": [{"filter": "datum.round === datum.chosen"}],
@@ -123,8 +114,8 @@ def _curves(data: ReportData) -> Chart | None:
     }
     words = []
     for name in names:
-        rounds = [run.record.best_round for run, _ in curves if run.record.model == name]
-        words.append(f"{name}: chosen round {_range([at for at in rounds if at is not None])}.")
+        best = [run.record.best_round for run, _ in curves if run.record.model == name]
+        words.append(f"{name}: chosen round {_range([at for at in best if at is not None])}.")
     return Chart(
         name="learning_curves",
         title=f"{metric} on validation data over rounds; a line is one fold and seed, "

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ltr_harness.config.search import shown_value
 from ltr_harness.report import charts, formats
-from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
+from ltr_harness.report.blocks import Best, Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.training import chosen_value, stopping_metric
 from ltr_harness.runs.record import STUDIES, StudyRecord, Trial, TuningFacts, read_study
@@ -134,16 +134,14 @@ def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> Chart | Non
     x = charts.quantitative("trial", title="trial", axis={"tickCount": 4, "grid": False})
     y: dict[str, Any] = {"title": None, "scale": {"zero": False}}
     steps = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.3, "clip": True}
-    folds = {"field": "fold", "type": "nominal"}
+    folds, best_so_far = {"field": "fold", "type": "nominal"}, charts.quantitative("best", **y)
     panel = {
         "height": charts.PANEL["height"] + 20,
         "encoding": {"x": x, "color": charts.model_colour(data, names)},
         "layer": [
             {
                 "params": [charts.zoom("x", "y")],
-                **charts.layer(
-                    steps, y=charts.quantitative("best", **y), detail=folds, opacity=charts.fade(0.8)
-                ),
+                **charts.layer(steps, y=best_so_far, detail=folds, opacity=charts.fade(0.8)),
             },
             charts.layer(
                 {"type": "point", "filled": True, "size": 16, "clip": True},
@@ -172,13 +170,9 @@ def _importance(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table | 
         rows += [(data.model_name(model), option, statistics.fmean(values)) for option, values in ordered]
     if not rows:
         return None
-    return Table(
-        name="tuning_importance",
-        caption="Importance of the options: each one's share in setting better trials apart (PED-ANOVA), mean over "
-        "folds.",
-        columns=(Column("Model"), Column("Option", "code"), Column("Share", "percent")),
-        rows=tuple(rows),
-    )
+    apart = "each one's share in setting better trials apart (PED-ANOVA), mean over folds"
+    columns = (Column("Model"), Column("Option", "code"), Column("Share", "percent"))
+    return Table("tuning_importance", f"Importance of the options: {apart}.", columns, tuple(rows))
 
 
 def _chosen(model: str, searches: Sequence[_Searched], name: str) -> Table:
@@ -186,15 +180,9 @@ def _chosen(model: str, searches: Sequence[_Searched], name: str) -> Table:
         return f"{value:.4g}" if isinstance(value, float) else shown_value(value)
 
     options = list(dict.fromkeys(option for one in searches for option in one.facts.chosen))
-    return Table(
-        name=name,
-        caption=f"Options chosen for {model}.",
-        columns=(Column("Option", "code"), *(Column(one.fold, "code") for one in searches)),
-        rows=tuple(
-            (option, *(brief(one.facts.chosen.get(option)) for one in searches)) for option in options
-        ),
-        sortable=False,
-    )
+    columns = (Column("Option", "code"), *(Column(one.fold, "code") for one in searches))
+    rows = [(option, *(brief(one.facts.chosen.get(option)) for one in searches)) for option in options]
+    return Table(name, f"Options chosen for {model}.", columns, tuple(rows), sortable=False)
 
 
 def sweep(data: ReportData) -> list[Block]:
@@ -228,12 +216,13 @@ def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str,
     options = list(dict.fromkeys(option for at in points.values() for option in at))
     values: dict[str, float] = {}
     for model in points:
-        chosen = [
-            value for run in data.runs_of(model) if (value := chosen_value(run, data.primary)) is not None
-        ]
+        found = (chosen_value(run, data.primary) for run in data.runs_of(model))
+        chosen = [value for value in found if value is not None]
         values[model] = math.fsum(chosen) / len(chosen) if chosen else math.nan
     watched = stopping_metric(data.records_of(next(iter(points)))[0], data.primary)
     higher = data.comparison.higher_is_better.get(watched, True)
+    best: Best = "max" if higher else "min"
+    validation = Column(f"Validation {watched}", "metric", best=best, hint="At the chosen round.")
 
     def order(model: str) -> tuple[bool, float]:
         value = values[model]
@@ -245,12 +234,7 @@ def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str,
         columns=(
             Column("Model"),
             *(Column(option, "code") for option in options),
-            Column(
-                f"Validation {watched}",
-                "metric",
-                best="max" if higher else "min",
-                hint="At the chosen round.",
-            ),
+            validation,
             Column(f"Test {data.primary}", "metric", best=data.best(data.primary)),
         ),
         rows=tuple(

@@ -15,17 +15,11 @@ from ltr_harness.report.data import ReportData
 from ltr_harness.stats.method import CORRECTIONS, Correction
 from ltr_harness.wording import count_of
 
-TONES: dict[str, Tone] = {
-    "better": "good",
-    "worse": "bad",
-    "equivalent": "neutral",
-    "not distinguishable": "neutral",
-    "baseline": "muted",
-}
+TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "baseline": "muted"}
 
 
 def verdict_badge(verdict: str) -> Badge:
-    return Badge(verdict, TONES[verdict])
+    return Badge(verdict, TONES.get(verdict, "neutral"))
 
 
 def corrected_label(correction: Correction) -> str:
@@ -74,9 +68,8 @@ def _method(data: ReportData) -> Details:
     inside: list[Block] = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
     if not comparison.families:
         return Details(f"Means with {data.confidence_label} intervals over queries", tuple(inside))
-    together = (
-        " With several seeds, differences are judged over queries and seeds together." * data.over_seeds
-    )
+    together = " With several seeds, differences are judged over queries and seeds together."
+    together *= data.over_seeds
     described = comparison.method.describe()
     described = f"{described[:1].upper()}{described[1:]}."
     inside.append(Paragraph(f"{described} Corrected together: {comparison.families[0]}.{together}"))
@@ -119,24 +112,14 @@ def fixed_k_table(data: ReportData) -> Table:
     if len({summary.n for summary in summaries.values()}) > 1:
         columns[Column("Queries", "count", hint="Queries with a value.")] = lambda name: summaries[name].n
     if data.rivals:
-        columns[
-            Column(
-                f"Difference [{label} CI]",
-                "difference",
-                hint=f"Mean of the paired per-query differences, model minus {data.baseline}.",
-                axis=near([data.comparison.paired(name) for name in data.rivals]),
-            )
-        ] = difference
+        hint = f"Mean of the paired per-query differences, model minus {data.baseline}."
+        axis = near([data.comparison.paired(name) for name in data.rivals])
+        columns[Column(f"Difference [{label} CI]", "difference", hint=hint, axis=axis)] = difference
         columns[corrected_column(data)] = p
     if gained := data.comparison.gained:
-        columns[
-            Column(
-                "Gained",
-                "number",
-                best="max",
-                hint=f"Share of what can be gained [{label} CI]: 0 is a random order of the candidates, 1 the best.",
-            )
-        ] = lambda name: (
+        ends = "0 is a random order of the candidates, 1 the best"
+        hint = f"Share of what can be gained [{label} CI]: {ends}."
+        columns[Column("Gained", "number", best="max", hint=hint)] = lambda name: (
             blocks.Estimate(one.share, one.ci_low, one.ci_high) if (one := gained.get(name)) else None
         )
     caption = f"Models at {primary}" + (f", against {data.baseline}" if data.rivals else "")
@@ -149,11 +132,7 @@ def marked(verdict: str) -> blocks.Mark:
 
 
 def near(pairs: Sequence[Paired | SliceResult]) -> tuple[float, float] | None:
-    """An axis with 0 on it, on which a far-off model does not squeeze those whose sign is open.
-
-    A random baseline lies a hundred times further away than good models lie from each other, and it is these
-    that the eye has to tell apart.
-    """
+    """An axis with 0 on it, on which a far-off model does not squeeze those whose sign is open."""
     undecided = [pair for pair in pairs if pair.ci_low <= 0 <= pair.ci_high]
     reach = max((max(-pair.ci_low, pair.ci_high) for pair in undecided), default=math.inf)
     shown = [pair for pair in pairs if abs(pair.difference) <= FAR * (reach or math.inf)]
@@ -174,9 +153,8 @@ def queries_sentence(data: ReportData) -> str:
         without = f"Queries without relevant documents: {undefined:,} of {data.n_queries:,}."
         return f"{without} {data.primary} is undefined there; they are left out of its mean."
     if undefined:
-        return (
-            f"{without} {data.primary} is undefined for {count_of(undefined, 'query')}, left out of its mean."
-        )
+        left_out = f"{data.primary} is undefined for {count_of(undefined, 'query')}, left out of its mean"
+        return f"{without} {left_out}."
     if empty:
         return f"{without} {data.primary} has a value there; they are counted in its mean."
     return f"Every one of the {count_of(data.n_queries, 'query')} has a value of {data.primary}."
