@@ -196,10 +196,9 @@ class ComparedInputs:
     def _refuse_without_judgments(self, files: Sequence[Path], given: dict[str, Any]) -> None:
         """Options that mean something only beside --data or --qrels, and files that could only be scores."""
         if self._cheap_labels is not None:
-            raise UsageError(
-                "--cheap without --data or --qrels; stored runs and tables have values of the queries that they "
-                "were tested on alone: `predict` scores more queries with a stored run, for --data"
-            )
+            found = "stored runs and tables have values of the queries that they were tested on alone"
+            cure = "`predict` scores more queries with a stored run, for --data"
+            raise UsageError(f"--cheap without --data or --qrels; {found}: {cure}")
         for name in (name for name, value in given.items() if value):
             option, about = options.written(name), "is about files of scores or TREC runs"
             raise UsageError(f"{option} without --data or --qrels; {option} {about}")

@@ -40,11 +40,10 @@ def say_first_rounds(
         say_json(found)
         return
     _print(found)
-    say(
-        f"{found['leaves']:,} leaves; {found['microseconds_per_row']:.2f} µs per row with "
-        f"{count_of(stored.record.threads, 'thread')}, all rows in one call",
-        err=True,
+    per_row = (
+        f"{found['microseconds_per_row']:.2f} µs per row with {count_of(stored.record.threads, 'thread')}"
     )
+    say(f"{found['leaves']:,} leaves; {per_row}, all rows in one call", err=True)
 
 
 def _measured(
@@ -154,11 +153,9 @@ def say_best(
     chosen = insight.best_within(ordered, timed, budget)
     if chosen is None:
         fastest = min(results.values(), key=lambda one: one.latency.p50)
-        raise GateError.at(
-            f"--budget {limit[0]}",
-            f"no model's p99 is within it for {count_of(documents, 'document')}; that of the fastest, {fastest}, "
-            f"is above it with a median of {fastest.latency.p50:.3g} µs",
-        )
+        above = f"that of the fastest, {fastest}, is above it with a median of {fastest.latency.p50:.3g} µs"
+        found = f"no model's p99 is within it for {count_of(documents, 'document')}; {above}"
+        raise GateError.at(f"--budget {limit[0]}", found)
     if ordered[0] != chosen:
         timed(ordered[0], math.inf)
     pair = _paired(entries, metric, chosen, ordered[0])
@@ -174,12 +171,9 @@ def _entries(paths: Sequence[Path], rows: RankingDataset | None, trust: bool) ->
         run.refuse_without_test()
         of_tests[run.record.data["test"].judgments_fingerprint] = _name(run)
     if len(of_tests) > 1:
-        raise NotComparableError.at(
-            "--budget",
-            f"the runs were tested on different queries ({'; '.join(list(of_tests.values())[:4])})",
-            "models on the same queries",
-            "the runs of one fold, or --data FILE",
-        )
+        found = f"the runs were tested on different queries ({'; '.join(list(of_tests.values())[:4])})"
+        cure = "the runs of one fold, or --data FILE"
+        raise NotComparableError.at("--budget", found, "models on the same queries", cure)
     tests: dict[str, RankingDataset] = {}
     entries = []
     for run in complete:
@@ -234,12 +228,7 @@ def _paired(entries: Sequence[_Entry], metric: Metric, chosen: Candidate, best: 
 
 
 def _say(
-    metric: Metric,
-    limit: tuple[str, int],
-    chosen: Result,
-    best: Result,
-    pair: Paired | None,
-    as_json: bool,
+    metric: Metric, limit: tuple[str, int], chosen: Result, best: Result, pair: Paired | None, as_json: bool
 ) -> None:
     if as_json:
         names = ("n", "difference", "ci_low", "ci_high", "p")
@@ -254,10 +243,9 @@ def _say(
         rows.append([name, one.model, _whole(took.rounds), f"{one.mean:z.4f}", *times])
     print_table(["", "model", "rounds", str(metric), "p50, µs", "p99, µs"], rows, left=(0, 1))
     within = f"within {limit[0]} for {count_of(limit[1], 'document')}"
-    say(
-        f"{chosen} is the best of all and {within}"
-        if pair is None
-        else f"{chosen} is the best {within}: {metric} "
-        f"{pair.difference:+.4f} (95 % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f} over "
-        f"{count_of(pair.n, 'query')}) against the best of all"
-    )
+    if pair is None:
+        say(f"{chosen} is the best of all and {within}")
+        return
+    interval = f"95 % interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f} over {count_of(pair.n, 'query')}"
+    against = f"{metric} {pair.difference:+.4f} ({interval}) against the best of all"
+    say(f"{chosen} is the best {within}: {against}")

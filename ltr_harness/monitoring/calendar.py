@@ -124,11 +124,6 @@ def window_numbers(time: Ints, windows: Windows) -> Ints:
     return local_clock(time, windows.timezone) // (seconds(windows.size) * 10**9)
 
 
-def season_of(time: Ints, windows: Windows) -> Ints:
-    """(n,) the part of the season that each moment falls into: weekday, hour, or hour of the week."""
-    return part_of_season(hours_of_week(time, windows.timezone), windows.season)
-
-
 def hours_of_week(time: Ints, timezone: str) -> Ints:
     """(n,) hours since Monday 00:00, on the clocks of the time zone."""
     hours = local_clock(time, timezone) // (_DAY // 24)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import codes_of, together
-from ltr_harness.monitoring.calendar import DaysDiffer, Units, season_of, units_of
+from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, part_of_season, units_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, places_of, primary_of
 from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
@@ -56,14 +56,13 @@ def adjusted_tables(
     columns = [name for name in config.compare.adjust if name != config.columns.pair_key]
     ours, theirs = _covariates(now, before, columns, config)
     keys = _keys(now, before, config) if len(columns) < len(config.compare.adjust) else None
-    values: tuple[list[Floats], list[Floats]] = ([], [])
+    values: list[tuple[Floats, Floats]] = []
     noise = []
     metrics = columns_of(now, "metric"), columns_of(before, "metric")
     for one, other in zip(*(of.values() for of in metrics), strict=True):
         known = ~np.isnan(other)
         if not known.any():  # a metric that the baseline has for no query
-            values[0].append(one)
-            values[1].append(other)
+            values.append((one, other))
             continue
         fit = Regression.of(other[known], theirs[known])
         adjusted, reference = one - ours @ fit.slopes, other.copy()
@@ -74,11 +73,11 @@ def adjusted_tables(
             reference[known] -= effects.of_others
             adjusted -= effects.effects[mine]
             noise.append(float((np.bincount(mine, minlength=size) / mine.size) ** 2 @ effects.noise))
-        values[0].append(adjusted)
-        values[1].append(reference)
+        values.append((adjusted, reference))
+    names = [f"metric:{name}" for name in metrics[0]]
     tables = [
-        table.assign(**{f"metric:{name}": column for name, column in zip(metrics[0], columns, strict=True)})
-        for table, columns in zip((now, before), values, strict=True)
+        table.assign(**{name: columns[at] for name, columns in zip(names, values, strict=True)})
+        for at, table in enumerate((now, before))
     ]
     if keys is not None:
         tables = [table.assign(cluster=table["pair_key"]) for table in tables]
@@ -90,16 +89,15 @@ def _covariates(
     now: pd.DataFrame, before: pd.DataFrame, columns: Sequence[str], config: MonitorConfig
 ) -> tuple[Floats, Floats]:
     """(n_now, p) and (n_before, p)."""
-    both: tuple[list[Floats], list[Floats]] = ([np.empty((len(now), 0))], [np.empty((len(before), 0))])
+    found = [(np.empty((len(now), 0)), np.empty((len(before), 0)))]
     for name in columns:
         if name in config.columns.segments:
             ones = together(*_both(now, before, f"segment:{name}", name))
-            sides = _cells(*(codes_of(one, one.categories.size) for one in ones))
+            found.append(_cells(*(codes_of(one, one.categories.size) for one in ones)))
         else:
-            sides = _feature(*_both(now, before, f"feature:{name}:mean", name))
-        for side, columns_of_one in zip(both, sides, strict=True):
-            side.append(columns_of_one)
-    return np.concatenate(both[0], axis=1), np.concatenate(both[1], axis=1)
+            found.append(_feature(*_both(now, before, f"feature:{name}:mean", name)))
+    ours, theirs = zip(*found, strict=True)
+    return np.concatenate(ours, axis=1), np.concatenate(theirs, axis=1)
 
 
 def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Ints, Ints, int]:
@@ -210,10 +208,11 @@ class Periods:
     @cached_property
     def strata(self) -> tuple[Ints, Ints] | tuple[None, None]:
         """The season: weekdays, where Mondays are to be compared with Mondays, or hours."""
-        one, two = self.times
-        if self.config.windows.season == "none" or one is None or two is None:
+        (one, two), windows = self.times, self.config.windows
+        if windows.season == "none" or one is None or two is None:
             return None, None
-        return season_of(one, self.config.windows), season_of(two, self.config.windows)
+        one, two = (hours_of_week(time, windows.timezone) for time in (one, two))
+        return part_of_season(one, windows.season), part_of_season(two, windows.season)
 
     def sample_now(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
         """Production's defined values, or those of some queries."""

@@ -261,11 +261,8 @@ def _refuse_other_seasons(periods: Periods) -> None:
     elif season == "hour":
         names = [f"{part:02d}:00" for part in lacking]
     more = f" and {len(names) - 7} more" if len(names) > 7 else ""
-    whole = "days" if season == "hour" else "weeks"
-    raise UsageError(
-        f"windows.season {season}: the baseline has no {', '.join(names[:7])}{more}; "
-        f"expected whole {whole}, or season: none"
-    )
+    found = f"windows.season {season}: the baseline has no {', '.join(names[:7])}{more}"
+    raise UsageError(f"{found}; expected whole {'days' if season == 'hour' else 'weeks'}, or season: none")
 
 
 def _refuse_too_few(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
@@ -341,7 +338,6 @@ def _about_the_rule(config: MonitorConfig) -> list[str]:
         adds = "rows without an event at the end of a list add nothing to them"
         said.append(f"unseen: {rule.unseen} moves none of {names}: {adds}")
     if rule.chosen == "sum" and needs_whole_grades(config.primary):
-        said.append(
-            "relevance counts events and the gain is exponential: three events gain 7; mode: max stays on the scale"
-        )
+        found = "relevance counts events and the gain is exponential: three events gain 7"
+        said.append(f"{found}; mode: max stays on the scale")
     return said

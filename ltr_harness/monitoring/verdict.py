@@ -146,12 +146,9 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
 
 def _no_alerts(changes: list[Alert], evidence: Evidence) -> list[str]:
     """Of differences of the metric that are no alerts: the first, the last and why."""
-    labels = "labels are still arriving" if evidence.labels_arriving else "labels are missing"
-    reasons = {
-        "the page changed": evidence.page,
-        "IPS-DCG did not fall": evidence.ips_stood,
-        labels: evidence.outage,
-    }
+    lost = "labels are still arriving" if evidence.labels_arriving else "labels are missing"
+    reasons = {"the page changed": evidence.page, "IPS-DCG did not fall": evidence.ips_stood}
+    reasons[lost] = evidence.outage
     why = next((why for why, holds in reasons.items() if holds), "change is not in alerts.on")
     said = [f"{changes[0].text} (no alert: {why})"] if changes else []
     if len(changes) > 1:

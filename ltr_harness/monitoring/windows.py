@@ -110,38 +110,37 @@ def window_rows(
         defined = members[~np.isnan(primary[members])]
         kept = primary[defined]
         sample = Sample(kept, None if clusters is None else clusters[defined])
-        quantiles = np.quantile(kept, [0.1, 0.5, 0.9]) if kept.size else np.full(3, np.nan)
+        p10, p50, p90 = np.quantile(kept, [0.1, 0.5, 0.9]).tolist() if kept.size else [float("nan")] * 3
         in_hours = [] if hours is None else np.bincount(hours[defined]).tolist()
         status = "small" if kept.size < config.windows.min_queries else "untested"
         status = "stray" if cut.stray[at] else "immature" if cut.immature[at] else status
-        rows.append(
-            Window(
-                label=cut.labels[at],
-                start_ns=int(cut.start[at]),
-                end_ns=int(cut.end[at]),
-                number=int(cut.number[at]),
-                hours=float(cut.hours[at]),
-                n_queries=int(members.size),
-                n_defined=int(kept.size),
-                n_clusters=int(kept.size if sample.clusters is None else np.unique(sample.clusters).size),
-                means={name: mean_of_known(v[members]) for name, v in metrics.items()},
-                interval=mean_of(sample, config),
-                bounded=_bounded(kept, config),
-                share_zero=mean_of_known((kept == low).astype(np.float64)),
-                share_one=mean_of_known((kept >= high).astype(np.float64)),
-                p10=float(quantiles[0]),
-                p50=float(quantiles[1]),
-                p90=float(quantiles[2]),
-                items_per_query=float(items[members].mean()),
-                relevant_share=float(relevant[members].mean()),
-                event_rates={name: float(n[members].mean()) for name, n in events.items()},
-                orphans=orphans[at],
-                immature_share=float((~cut.mature[members]).mean()),
-                online={name: mean_of_known(v[members]) for name, v in online.items()},
-                status=status,
-                hours_of_week={str(hour): n for hour, n in enumerate(in_hours) if n},
-            )
+        row = Window(
+            label=cut.labels[at],
+            start_ns=int(cut.start[at]),
+            end_ns=int(cut.end[at]),
+            number=int(cut.number[at]),
+            hours=float(cut.hours[at]),
+            n_queries=int(members.size),
+            n_defined=int(kept.size),
+            n_clusters=int(kept.size if sample.clusters is None else np.unique(sample.clusters).size),
+            means={name: mean_of_known(v[members]) for name, v in metrics.items()},
+            interval=mean_of(sample, config),
+            bounded=_bounded(kept, config),
+            share_zero=mean_of_known((kept == low).astype(np.float64)),
+            share_one=mean_of_known((kept >= high).astype(np.float64)),
+            p10=p10,
+            p50=p50,
+            p90=p90,
+            items_per_query=float(items[members].mean()),
+            relevant_share=float(relevant[members].mean()),
+            event_rates={name: float(n[members].mean()) for name, n in events.items()},
+            orphans=orphans[at],
+            immature_share=float((~cut.mature[members]).mean()),
+            online={name: mean_of_known(v[members]) for name, v in online.items()},
+            status=status,
+            hours_of_week={str(hour): n for hour, n in enumerate(in_hours) if n},
         )
+        rows.append(row)
     return rows
 
 

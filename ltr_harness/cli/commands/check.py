@@ -58,22 +58,15 @@ def command(
         say(f"note: {note}")
     memory = memory_estimate(job)
     say(f"memory: {memory}")
-    n_cautions = 0
-
-    def caution(text: str) -> None:
-        nonlocal n_cautions
-        n_cautions += 1
-        say(f"caution: {text}")
-
-    if memory.short:
-        caution("memory: more than is available; fewer --workers need less")
-    texts = [str(one) for fold in job.folds for one in cautions(job.metrics, fold.test.judgments)]
-    for text in dict.fromkeys(texts):  # folds have much in common
-        caution(text)
+    texts = ["memory: more than is available; fewer --workers need less"] if memory.short else []
+    texts += [str(one) for fold in job.folds for one in cautions(job.metrics, fold.test.judgments)]
     if job.stopping is not None:
         longest = max(int(fold.valid.groups.sizes.max()) for fold in job.folds if fold.valid is not None)
-        for text in stopping_cautions(job.stopping.metric, job.primary, longest):
-            caution(f"stopping.metric: {text}")
+        of_metric = stopping_cautions(job.stopping.metric, job.primary, longest)
+        texts += [f"stopping.metric: {text}" for text in of_metric]
+    cautioned = list(dict.fromkeys(texts))  # folds have much in common
+    for text in cautioned:
+        say(f"caution: {text}")
     for study in job.open_studies:
         say(f"tune: {study}: {count_of(len(job.trials_of(study)), 'trial')} done")
     for state in ("done", "score again", "train"):
@@ -83,7 +76,8 @@ def command(
     for name, model in job.experiment.models.items():
         beside = model.ranker.cautions_beside(job.primary, largest)
         for text in (*model.ranker.cautions(job.threads), *beside):
-            caution(f"models.{name}: {text}")
+            cautioned.append(f"models.{name}: {text}")
+            say(f"caution: {cautioned[-1]}")
     findings = one_a_cause(each_once(job.findings))
     for finding in findings:
         say(str(finding))
@@ -96,7 +90,7 @@ def command(
     n_warnings = sum(one.severity == "warning" for one in findings)
     n_accepted = sum(one.accepted for one in findings)
     parts = [f"{count_of(n_accepted, 'error')} accepted" if n_accepted else "no errors"]
-    parts += [count_of(n, what) for n, what in ((n_warnings, "warning"), (n_cautions, "caution")) if n]
-    sound = not (n_accepted or n_warnings or n_cautions)
+    parts += [count_of(n, of) for n, of in ((n_warnings, "warning"), (len(cautioned), "caution")) if n]
+    sound = not (n_accepted or n_warnings or cautioned)
     say(f"primary {job.primary}; {'no problems found' if sound else ', '.join(parts)}")
     return 0

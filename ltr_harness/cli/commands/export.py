@@ -112,18 +112,14 @@ def _print(verification: Verification) -> None:
     print_table([*head, "95 % interval"], rows)
     overall, first = verification.agreement, verification.first
     if abs(overall.offset) > overall.largest_beside_offset:
-        say(
-            f"scores there differ by {overall.offset:+.6g} in the median, which moves no row, and by at most "
-            f"{overall.largest_beside_offset:.2g} besides"
-        )
+        most = f"by at most {overall.largest_beside_offset:.2g} besides"
+        say(f"scores there differ by {overall.offset:+.6g} in the median, which moves no row, and {most}")
     if verification.n_missing:
         say(f"{count_of(verification.n_missing, 'value')} {plural('is', verification.n_missing)} missing")
     if first is not None:
-        (a, b), (here_a, here_b), (there_a, there_b) = first.rows, first.here, first.there
-        say(
-            f"for example query {first.query}: row {a} ({here_a:.9g}) stands above row {b} ({here_b:.9g}) here; "
-            f"there they have {there_a:.9g} and {there_b:.9g}"
-        )
+        (a, b), (here_a, here_b), there = first.rows, first.here, "{:.9g} and {:.9g}".format(*first.there)
+        here = f"row {a} ({here_a:.9g}) stands above row {b} ({here_b:.9g}) here"
+        say(f"for example query {first.query}: {here}; there they have {there}")
 
 
 _runs = click.argument("runs", type=options.PATH)

@@ -250,6 +250,18 @@ def starter(
     linear = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
     gain = "" if exponential else linear
     cheapest = [] if baseline is None else [f"  one-feature: {quoted({'ranker': 'feature', **baseline})}"]
+    xgboost = f'ranker: xgboost, objective: "rank:ndcg", preset: {preset}'
+    boosted = [
+        f"  lgbm-lambdarank: {{ranker: lightgbm, objective: lambdarank, preset: {preset}}}",
+        f"  lgbm-xendcg: {{ranker: lightgbm, objective: rank_xendcg, preset: {preset}}}",
+        f"  xgb-ndcg: {{{xgboost}}}",
+    ]
+    if not exponential:
+        boosted = [
+            "  # LightGBM's ranking objectives want integer labels.",
+            f"  lgbm-regression: {{ranker: lightgbm, objective: regression, preset: {preset}}}",
+            f"  xgb-ndcg: {{{xgboost}, params: {{ndcg_exp_gain: false}}}}",
+        ]
     return "\n".join(
         [
             f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
@@ -272,7 +284,7 @@ def starter(
             "",
             "models:",
             "  # The preset samples rows and features, so that the seed matters; `params: {…}` go on top of it.",
-            *_boosted(exponential, preset),
+            *boosted,
             "  # Baselines cost nothing and tell whether learning was worth it.",
             *cheapest,
             "  random: {ranker: random}",
@@ -281,21 +293,6 @@ def starter(
             "",
         ]
     )
-
-
-def _boosted(exponential: bool, preset: str) -> list[str]:
-    sampled = f"preset: {preset}"
-    if exponential:
-        return [
-            f"  lgbm-lambdarank: {{ranker: lightgbm, objective: lambdarank, {sampled}}}",
-            f"  lgbm-xendcg: {{ranker: lightgbm, objective: rank_xendcg, {sampled}}}",
-            f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}}}',
-        ]
-    return [
-        "  # LightGBM's ranking objectives want integer labels.",
-        f"  lgbm-regression: {{ranker: lightgbm, objective: regression, {sampled}}}",
-        f'  xgb-ndcg: {{ranker: xgboost, objective: "rank:ndcg", {sampled}, params: {{ndcg_exp_gain: false}}}}',
-    ]
 
 
 def quoted(value: Any) -> str:

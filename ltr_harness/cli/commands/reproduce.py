@@ -51,13 +51,11 @@ def _say(reproduction: Reproduction) -> None:
     else:
         say("not identical:")
         say(f"  model file: {'the same' if reproduction.same_model else 'differs'}")
+        scores = f"all {reproduction.n_scores:,} the same"
         if reproduction.n_other_scores:
-            say(
-                f"  test scores: {reproduction.n_other_scores:,} of {reproduction.n_scores:,} differ, by at most "
-                f"{reproduction.largest_difference:.3g}"
-            )
-        else:
-            say(f"  test scores: all {reproduction.n_scores:,} the same")
+            most = f"by at most {reproduction.largest_difference:.3g}"
+            scores = f"{reproduction.n_other_scores:,} of {reproduction.n_scores:,} differ, {most}"
+        say(f"  test scores: {scores}")
         if reproduction.best_rounds[0] != reproduction.best_rounds[1]:
             say(f"  best round: {reproduction.best_rounds[0]} then, {reproduction.best_rounds[1]} now")
         for name, (before, now) in reproduction.metrics.items():
@@ -67,10 +65,8 @@ def _say(reproduction: Reproduction) -> None:
         for reason in reproduction.reasons:
             say(f"  {reason}")
     elif not reproduction.identical:
-        say(
-            "no recorded input has changed: data, versions and threads are the same; "
-            "see docs/boosters.md for settings that do not repeat"
-        )
+        cure = "see docs/boosters.md for settings that do not repeat"
+        say(f"no recorded input has changed: data, versions and threads are the same; {cure}")
 
 
 def _mean(value: float | None) -> str:
