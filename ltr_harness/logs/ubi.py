@@ -62,11 +62,16 @@ def impressions_and_events(path: Path, settings: Ubi, names: Sequence[str], time
         shown = shown.drop(columns=[name for name in more if name in shown and name != QUERY])
         shown = shown.merge(about[more], on=QUERY, how="left")
     shown = shown.sort_values(TIME, kind="stable").drop_duplicates([QUERY, OBJECT])
+    position = shown.groupby(QUERY, sort=False, dropna=False).cumcount() + 1
     if settings.impressions == "events":
-        shown = shown.assign(position=shown[POSITION] + (1 - settings.first_position))
-    else:
-        shown = shown.assign(position=shown.groupby(QUERY, sort=False, dropna=False).cumcount() + 1)
-    _refuse_nothing(path, shown, events, settings)
+        position = shown[POSITION] + (1 - settings.first_position)
+    shown = shown.assign(position=position)
+    if not len(shown):
+        found, cure = f"holds no query with {_HITS[0]}", "set ubi.impressions: events"
+        if settings.impressions == "events":
+            found = f"holds no event {settings.impression_event!r} with an object_id"
+            cure = did_you_mean(settings.impression_event, events[ACTION].value_counts().index[:_SHOWN])
+        raise DataError.at(path, found, "what was shown", cure)
     shown = shown.sort_values(QUERY, kind="stable")  # a large log is read in batches of whole queries
     empty = {name for name in shown if shown[name].isna().all()} - {QUERY, OBJECT, POSITION, TIME}
     impressions = pa.Table.from_pandas(shown.drop(columns=[*empty]), preserve_index=False)
@@ -95,16 +100,6 @@ def _counted(path: Path, events: pd.DataFrame, names: Sequence[str]) -> Any:
     DataError.refuse(problems)
     known = events.loc[events[ACTION].isin(names), [QUERY, OBJECT, ACTION, TIME]]
     return pa.Table.from_pandas(known, preserve_index=False)
-
-
-def _refuse_nothing(path: Path, shown: pd.DataFrame, events: pd.DataFrame, settings: Ubi) -> None:
-    if len(shown):
-        return
-    found, cure = f"holds no query with {_HITS[0]}", "set ubi.impressions: events"
-    if settings.impressions == "events":
-        found = f"holds no event {settings.impression_event!r} with an object_id"
-        cure = did_you_mean(settings.impression_event, events[ACTION].value_counts().index[:_SHOWN])
-    raise DataError.at(path, found, "what was shown", cure)
 
 
 def _table(file: Path, timezone: str) -> Any:

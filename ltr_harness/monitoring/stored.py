@@ -57,14 +57,23 @@ def is_run(path: Path) -> bool:
 
 
 def stored_result(path: Path, config: MonitorConfig) -> pd.DataFrame:
-    """The per-query table of an earlier result."""
+    """The per-query table of an earlier result; refused with every difference of its definition."""
     try:
         theirs = read_stored(_Result, path, RESULT).definition.model_dump()
         table = parquet.ParquetFile(stored_file(path, PER_QUERY).absolute()).read()
         table = from_arrow(table, theirs["metrics"])
     except (OSError, ValueError, TypeError, AttributeError, KeyError, pa.ArrowException) as problem:
         raise DataError(Problem(str(path), f"is not a stored result of monitor: {problem}")) from None
-    _refuse_differences(str(path), theirs, config.definition())
+    problems, ours, place = [], config.definition(), str(path)
+    if theirs.get("metrics") != ours["metrics"]:
+        before, now = (", ".join(side.get("metrics", [])) for side in (theirs, ours))
+        expected = "the same metrics: another K, gain or rule for empty queries is another metric"
+        problems.append(Problem(place, f"was measured by {before}, production is by {now}", expected))
+    problems += _rule_differences(place, theirs.get("relevance", {}), ours["relevance"])
+    if theirs.get("ips") != ours["ips"]:
+        found = f"has propensity clip {theirs.get('ips')}, production {ours['ips']}"
+        problems.append(Problem(place, found, "the same"))
+    NotComparableError.refuse(problems)
     return table
 
 
@@ -76,7 +85,19 @@ def stored_run(path: Path, config: MonitorConfig) -> pd.DataFrame:
         found = f"holds {count_of(len(runs), 'finished run')}"
         raise DataError(Problem(str(path), found, "one to compare with", cure))
     _refuse_other_measures(runs[0], config)
-    return _queries_of(runs[0], config)
+    frame = runs[0].per_query
+    metrics = [str(metric) for metric in config.resolved_metrics]
+    known = "n_relevant" in frame
+    relevant = frame["n_relevant"].to_numpy() > 0 if known else ~np.isnan(frame[metrics[0]].to_numpy())
+    ids = frame["query_id"].astype(str).to_numpy(dtype=object)
+    table = QueryColumns(
+        query_id=ids,
+        metric={name: frame[name].to_numpy(np.float64) for name in metrics},
+        n_items=(frame["rows"] if "rows" in frame else frame["n_relevant"] * 0 + 1).to_numpy(np.int32),
+        has_relevant=relevant,
+        grade=np.full((len(frame), config.depth), np.nan, dtype=np.float32),
+    )
+    return table.frame().take(np.argsort(ids, kind="stable"))
 
 
 def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
@@ -98,35 +119,6 @@ def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
     expected, cure = f"the metrics {', '.join(metrics)}", f"it has {', '.join(run.record.metrics)}"
     lacking = [name for name in metrics if name not in run.per_query]
     problems += [Problem(place, f"has no {name}", expected, cure) for name in lacking]
-    NotComparableError.refuse(problems)
-
-
-def _queries_of(run: Run, config: MonitorConfig) -> pd.DataFrame:
-    frame, n = run.per_query, len(run.per_query)
-    metrics = [str(metric) for metric in config.resolved_metrics]
-    known = "n_relevant" in frame
-    relevant = frame["n_relevant"].to_numpy() > 0 if known else ~np.isnan(frame[metrics[0]].to_numpy())
-    ids = frame["query_id"].astype(str).to_numpy(dtype=object)
-    table = QueryColumns(
-        query_id=ids,
-        metric={name: frame[name].to_numpy(np.float64) for name in metrics},
-        n_items=(frame["rows"] if "rows" in frame else frame["n_relevant"] * 0 + 1).to_numpy(np.int32),
-        has_relevant=relevant,
-        grade=np.full((n, config.depth), np.nan, dtype=np.float32),
-    ).frame()
-    return table.take(np.argsort(ids, kind="stable"))
-
-
-def _refuse_differences(place: str, theirs: dict[str, Any], ours: dict[str, Any]) -> None:
-    problems = []
-    if theirs.get("metrics") != ours["metrics"]:
-        before, now = (", ".join(side.get("metrics", [])) for side in (theirs, ours))
-        expected = "the same metrics: another K, gain or rule for empty queries is another metric"
-        problems.append(Problem(place, f"was measured by {before}, production is by {now}", expected))
-    problems += _rule_differences(place, theirs.get("relevance", {}), ours["relevance"])
-    if theirs.get("ips") != ours["ips"]:
-        found = f"has propensity clip {theirs.get('ips')}, production {ours['ips']}"
-        problems.append(Problem(place, found, "the same"))
     NotComparableError.refuse(problems)
 
 

@@ -216,9 +216,22 @@ def _compare(
         from ltr_harness.report import write_report
 
         say(f"report: {write_report(data, output)}", err=as_json)
-    _write_ci_files(junit, summary, data, checked)
+    try:  # for a CI system, whether gates pass or not
+        if junit is not None:
+            junit.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(junit, as_junit(data.comparison.verdict, checked))
+        if summary is not None:
+            with open(summary, "a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(as_markdown(data, checked))
+    except OSError as problem:
+        found = f"cannot be written: {problem.strerror or problem}"
+        raise UsageError.at(problem.filename, found) from None
     say_notes(compared.notes)
-    _refuse_failures(checked)
+    for one in checked:
+        if not one.failures:
+            say(f"gate passed: {one.gate}", err=True)
+        say_notes(f"gate {one.gate!r}: {line}" for line in one.cautions)
+    GateError.refuse(Problem(f"gate {one.gate!r}", line) for one in checked for line in one.failures)
     return 0
 
 
@@ -301,31 +314,6 @@ def _weights(text: str) -> dict[str, float]:
         expected = "expected NAME=NUMBER for each data set, such as mq2008=1,web=2"
         raise UsageError(f"--weights {text}; {expected}")
     return weights
-
-
-def _refuse_failures(gates: Sequence[CheckedGate]) -> None:
-    """Raises GateError where a gate fails; those that pass are named, with what the queries may lack."""
-    for gate in gates:
-        if not gate.failures:
-            say(f"gate passed: {gate.gate}", err=True)
-        say_notes(f"gate {gate.gate!r}: {line}" for line in gate.cautions)
-    GateError.refuse(Problem(f"gate {gate.gate!r}", line) for gate in gates for line in gate.failures)
-
-
-def _write_ci_files(
-    junit: Path | None, summary: Path | None, data: ReportData, gates: Sequence[CheckedGate]
-) -> None:
-    """What gates leave for a CI system, whether they pass or not."""
-    try:
-        if junit is not None:
-            junit.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(junit, as_junit(data.comparison.verdict, gates))
-        if summary is not None:
-            with open(summary, "a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(as_markdown(data, gates))
-    except OSError as problem:
-        found = f"cannot be written: {problem.strerror or problem}"
-        raise UsageError.at(problem.filename, found) from None
 
 
 def as_junit(verdict: str, gates: Sequence[CheckedGate]) -> bytes:
