@@ -166,14 +166,12 @@ class Log:
 
     def _pieces(self, columns: Sequence[str]) -> Iterator[Any]:
         if isinstance(self._source, pa.Table):
-            yield from (piece for piece in self._source.select(list(columns)).to_batches() if len(piece))
-            return
-        fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
-        wanted = {name: fields[name] for name in columns}
-        scanner = self._source.scanner(columns=wanted, batch_size=1 << 17, batch_readahead=4)
-        for piece in scanner.to_batches():
-            if len(piece):
-                yield piece
+            batches = self._source.select(list(columns)).to_batches()
+        else:
+            fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
+            wanted = {name: fields[name] for name in columns}
+            batches = self._source.scanner(columns=wanted, batch_size=1 << 17, batch_readahead=4).to_batches()
+        yield from (piece for piece in batches if len(piece))
 
     def pieces(self, rows: int) -> Iterator[tuple[Log, int]]:
         """Logs of about so many rows, or of one row group or file, that make up this one, each with its rows."""

@@ -70,8 +70,7 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
     contract.raise_errors()
     if config.relevance.list_column or join:
         counts = {event: int(n.sum()) for event, n in columns_of(table, "event").items()}
-        strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
-        refuse_unknown_events(config.relevance.event_names, counts, strange, name)
+        refuse_unknown_events(config.relevance.event_names, counts, contract)
     return LogRead(table, contract.findings, None if events is None else events.orphans)
 
 

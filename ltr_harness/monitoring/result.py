@@ -506,12 +506,11 @@ class MonitorResult(Found):
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """A result and the tables it was made from."""
+    """A result and the table it was made from."""
 
     result: MonitorResult  # all answers
     config: MonitorConfig  # under which configuration
-    production: pd.DataFrame  # query by query; no baseline is None
-    baseline: pd.DataFrame | None
+    production: pd.DataFrame  # query by query
 
 
 def table_of(

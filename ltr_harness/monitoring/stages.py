@@ -139,7 +139,7 @@ def analysed(
     result = _result(production, baseline, baseline_kind, found)
     if history is not None and time is not None:
         stored.append_history(history, key, found.windows, whole_cut.until)
-    return Watched(result, config, production, baseline)
+    return Watched(result, config, production)
 
 
 def _alone(found: Evidence, production: pd.DataFrame, counted: Ints) -> Evidence:

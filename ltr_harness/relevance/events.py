@@ -233,13 +233,10 @@ def counts_column(event: str) -> str:
     return f"event of the event log: {event}"
 
 
-def refuse_unknown_events(
-    names: Iterable[str], happened: dict[str, int], unknown: Iterable[str], place: str
-) -> None:
+def refuse_unknown_events(names: Iterable[str], happened: dict[str, int], contract: Contract) -> None:
     """An event that never happened while others with strange names did is a misspelt one."""
-    strange = [name.strip("'") for name in unknown]
-    DataError.refuse(
-        Problem(place, f"event {name!r} never happens", cure=did_you_mean(name, strange))
-        for name in names
-        if strange and not happened.get(name)
-    )
+    unknown = (finding.examples for finding in contract.findings if finding.check == "unknown_event")
+    strange = [name.strip("'") for examples in unknown for name in examples]
+    never = [name for name in names if strange and not happened.get(name)]
+    cures = {name: did_you_mean(name, strange) for name in never}
+    DataError.refuse(Problem(contract.place, f"event {n!r} never happens", cure=cures[n]) for n in never)

@@ -324,11 +324,12 @@ def labels_of(
         grades, note = made.estimates(rule.propensity, grades, features)
         notes.append(note)
     if rule.list_column or rule.event_log:
-        strange = [e for f in contract.findings if f.check == "unknown_event" for e in f.examples]
-        refuse_unknown_events(rule.event_names, happened, strange, log.name)
+        refuse_unknown_events(rule.event_names, happened, contract)
     notes += [f"relevance: {one}" for one in contract.findings if one.severity == "warning"]
-    if seconds(rule.maturity) and columns.timestamp is not None:
-        young = made.immature(columns.timestamp)
+    if seconds(rule.maturity) and (name := columns.timestamp) is not None:
+        times = [timestamps(batch[name], name, _TIMEZONE) for batch in log.batches([name], None)]
+        time = np.concatenate(times)
+        young = time > time.max(initial=0) - seconds(rule.maturity) * 10**9
         judged &= ~young
         if n_young := int(np.count_nonzero(young)):
             notes.append(f"{count_of(n_young, 'document')} younger than {rule.maturity} still gather labels")
@@ -390,9 +391,3 @@ class _Labelling:
         labels, weights = estimated_labels(grades, rows, ranks, self.rule, self.contract, model)
         self.contract.raise_errors()
         return labels, weight_note(grades if weights is None else weights, propensity.clip)
-
-    def immature(self, timestamp: str) -> NDArray[np.bool_]:
-        """Rows whose labels had less time to arrive than the rule wants, up to the newest row."""
-        batches = self.log.batches([timestamp], None)
-        time = np.concatenate([timestamps(batch[timestamp], timestamp, _TIMEZONE) for batch in batches])
-        return np.asarray(time > time.max(initial=0) - seconds(self.rule.maturity) * 10**9)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -33,9 +33,7 @@ Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judge
 @click.command("monitor")
 @options.config
 @click.option(
-    "--log",
-    type=options.PATH,
-    help="Production: Parquet, CSV, Arrow or JSON lines, file or folder.",
+    "--log", type=options.PATH, help="Production: Parquet, CSV, Arrow or JSON lines, file or folder."
 )
 @click.option("--baseline", type=options.PATH, help="A log, a run of this harness, or an earlier result.")
 @options.output("Folder for report.html, tables and per_query.parquet.")
@@ -63,17 +61,14 @@ Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judge
 @options.as_json
 def command(
     config: Path,
-    log: Path | None,
-    baseline: Path | None,
     output: Path | None,
-    history: Path | None,
-    dask: str | None,
     confirm_split: bool,
     exit_zero: bool,
     per_query: bool,
     overrides: tuple[str, ...],
     quiet: bool,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Is the ranker in production still as good as its baseline, and if not, where and why?
 
@@ -87,13 +82,14 @@ def command(
     with stream or nullcontext():
         halves = ("slices.confirm_split=true",) if confirm_split else ()
         settings = load_monitor_config(config, (*overrides, *halves))
-        watched = watch(settings, log, baseline, history, dask)
+        watched = watch(settings, **given)
         if output is not None:
             from ltr_harness.monitoring.page import write_monitor_report
             from ltr_harness.monitoring.stored import write_provenance, write_tables
 
+            logs = given["log"] or settings.log, given["baseline"] or settings.baseline
             write_tables(watched, output)
-            write_provenance(watched, settings, log or settings.log, baseline or settings.baseline, output)
+            write_provenance(watched, settings, *logs, output)
             write_monitor_report(watched.result, output)
         code = ALERT if watched.result.alerts and not exit_zero else 0
         if stream is not None:
@@ -149,6 +145,7 @@ def _print_metrics(watched: Watched, per_query: bool) -> None:
     import numpy as np
 
     from ltr_harness.monitoring.queries import columns_of
+    from ltr_harness.monitoring.summaries import mean_of_known
 
     queries = watched.production["query_id"]
     metrics = columns_of(watched.production, "metric")
@@ -157,9 +154,8 @@ def _print_metrics(watched: Watched, per_query: bool) -> None:
         for name, *values in zip(queries, *metrics.values(), strict=True):
             say("\t".join([str(name), *map(_number, values)]))
     for metric, values in metrics.items():
-        known = values[~np.isnan(values)]
-        mean = float(known.mean()) if known.size else float("nan")
-        say(f"{metric}\t{_number(mean)}\tover {known.size:,} of {count_of(values.size, 'query')}")
+        known = int(np.count_nonzero(~np.isnan(values)))
+        say(f"{metric}\t{_number(mean_of_known(values))}\tover {known:,} of {count_of(values.size, 'query')}")
 
 
 def _number(value: float) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -40,10 +41,9 @@ def command(
     run: Path,
     data: Path,
     output: Path,
-    reader_name: str | None,
-    reader_options: tuple[str, ...],
     threads: int | None,
     trust: bool,
+    **reader: Any,
 ) -> int:
     """Score the rows of DATA with a stored model.
 
@@ -56,7 +56,7 @@ def command(
     if output.suffix not in _SUFFIXES:
         raise UsageError(f"{output}: unknown kind of file; expected one of {', '.join(_SUFFIXES)}")
     stored = with_model(run, trust)
-    split = _read(data, reader_name, reader_options, stored.record)
+    split = _read(data, stored.record, **reader)
     if output.suffix == ".run":
         _refuse_for_run(output, data, split)
     scores = stored.score_split(split, threads)
@@ -67,7 +67,7 @@ def command(
 
 
 def _read(
-    data: Path, reader_name: str | None, reader_options: tuple[str, ...], record: Record
+    data: Path, record: Record, reader_name: str | None, reader_options: Sequence[str]
 ) -> RankingDataset:
     """The rows; in a table they need no labels, and the model's features are read, whatever they are called."""
     from ltr_harness.cache import DataCache
