@@ -42,10 +42,7 @@ def cache_folder() -> Path | None:
 
 @contextmanager
 def unfinished(parent: Path, *, private: bool = False) -> Iterator[Path]:
-    """A temporary folder to fill, beside what it becomes; removed at the end.
-
-    A private one is for its owner alone; others are as the umask says.
-    """
+    """A temporary folder to fill, beside what it becomes; removed at the end; a private one is for its owner alone."""
     parent.mkdir(parents=True, exist_ok=True)
     _swept(parent.resolve())
     # absolute, because pyarrow takes what has a colon for an address
@@ -96,10 +93,7 @@ def errors_naming(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Put a file in place in one step; on any error an older one is untouched.
-
-    What is no regular file, such as a pipe, is written to as it is.
-    """
+    """Put a file in place in one step, an older one untouched on any error; a pipe is written to as it is."""
     whole = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
     if path.exists() and not path.is_file():
         path.write_bytes(whole)

@@ -43,10 +43,7 @@ def is_own_module(name: str) -> bool:
 
 
 def own_file_digest(name: str) -> str:
-    """SHA-256 of the code behind ``path.py:Attribute``, which belongs to the identity of whatever uses it.
-
-    That of the file; if it imports modules of its own folder, that of all of them.
-    """
+    """SHA-256 of the code behind ``path.py:Attribute``, which belongs to the identity of whatever uses it."""
     return code_digest(Path(name.rpartition(":")[0]).expanduser().resolve())
 
 
@@ -96,11 +93,7 @@ def _names(_: _Places, group: str) -> Mapping[str, EntryPoint]:
 
 
 def imported_modules(path: Path) -> tuple[Path, ...]:
-    """The files of a Python file's folder, and below it, that it imports, directly or not; sorted.
-
-    As written in the code, so that an import within a function counts before it is made. One whose name is only made
-    up while the code runs is not seen.
-    """
+    """The files of a Python file's folder, and below it, that its code says it imports, directly or not; sorted."""
     folder, modules, left = path.parent, {path}, [path]
     while left:
         file = left.pop()

@@ -148,11 +148,7 @@ Member = tuple[str, IO[bytes]]
 
 
 def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "") -> list[Path]:
-    """Take the wanted files out of a zip or tar archive, wherever in it they are.
-
-    A member's own path never decides where anything is written, so none can escape; links and devices are not files;
-    and what grows far beyond the archive's size is a bomb.
-    """
+    """Take the wanted files out of a zip or tar archive, wherever in it they are; a member's path decides nothing."""
     allowed = _MOST_GROWTH * archive.stat().st_size + _SMALL if archive.is_file() else 0
     written: dict[str, Path] = {}
     named = {PurePosixPath(inside, name).parts: name for name in wanted}

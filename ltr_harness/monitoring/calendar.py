@@ -77,10 +77,7 @@ class Cut:
 
 
 def cut(time: Ints | None, n: int, config: MonitorConfig) -> Cut:
-    """Windows of queries asked at (n,) times; without times there is one window.
-
-    Labels are as old as the log's last query; no clock is asked, so a report can be made again.
-    """
+    """Windows of queries asked at (n,) times, labels as old as the log's last query; one window without times."""
     if time is None:
         zeros = np.zeros(n, dtype=np.int64)
         one = np.zeros(1, dtype=np.int64)
@@ -253,13 +250,10 @@ def correlation_of_neighbours(sample: Sample, units: Ints) -> float:
 
 
 def _hanging_together(variance: WindowVariance, correlation: float) -> WindowVariance:
-    """The variance between units with the correlation r of neighbours: around their own mean they vary less.
-
-    They are worth (1 - r**2) / (1 + r**2) as many degrees of freedom.
-    """
+    """The variance between units with the correlation r of neighbours: around their own mean they vary less."""
     n = variance.n
     alike = (n * share_of_variance(np.full(n, 1 / n), correlation) - 1) / max(n - 1, 1)
-    worth = (1 - correlation**2) / (1 + correlation**2)
+    worth = (1 - correlation**2) / (1 + correlation**2)  # of degrees of freedom
     return WindowVariance(
         variance.variance / (1 - alike), variance.mean_square / (1 - alike), variance.freedom * worth, n
     )

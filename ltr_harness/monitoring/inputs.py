@@ -120,16 +120,13 @@ def _divided(
     periods: Periods,
     alpha: float,
 ) -> tuple[Decomposition, tuple[float, float], str]:
-    """The change divided by cells, the shares of missing rows before and now, and what is broken.
-
-    The last cell is set apart where too many rows are missing: it says nothing of the queries.
-    """
+    """The change divided by cells, the shares of missing rows before and now, and what is broken."""
     gone, (now, before) = "", shares
     test = difference(periods.sample_now(now), periods.sample_before(before), alternative="rise")
     if test.value >= _MISSING_MORE and test.p <= alpha:
         gone = f"is missing in {now.mean():.1%} of its rows, {before.mean():.1%} before"
     apart = np.zeros(n_cells, dtype=bool)
-    apart[-1] = bool(gone)
+    apart[-1] = bool(gone)  # where too many are missing, the cell says nothing of the queries
     ours, theirs, confidence = periods.sample_now(), periods.reference, periods.config.compare.confidence
     parts = decompose(ours, cells[0], theirs, cells[1], confidence, apart)
     return parts, (float(before.mean()), float(now.mean())), gone or odd

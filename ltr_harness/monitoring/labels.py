@@ -39,10 +39,7 @@ _STEADY = 0.1  # rank 1 stands still when its rate has changed by less than this
 
 
 def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
-    """Every label rate, over all mature queries and in every window that is large enough; `mature` (n_mature,).
-
-    An alert needs a corrected p below `labels.alpha` and a relative fall of `labels.min_drop`.
-    """
+    """Every label rate, over all mature queries and in every window that is large enough; `mature` (n_mature,)."""
     now, before, config = periods.now, periods.before, periods.config
     columns = {WITH_RELEVANT: _of_both("has_relevant", now, before)}
     if config.relevance.chosen == "label":

@@ -109,15 +109,7 @@ def refuse_unlogged(parity: ParityRule, columns: tuple[str, ...], log: str) -> N
 def parity_of_rows(
     rows: LogRows, judgments: Judgments, keep: Bools | None, primary: Floats, config: MonitorConfig
 ) -> dict[str, NDArray[Any]]:
-    """Query by query how the logged scores differ from the model's; `keep` (n_rows,), `primary` (n_queries,).
-
-    Two scores differ by more than `tolerance` times the model's score, or its spread where that is larger.
-
-    Returns:
-        (n_queries,) each. Rows: ``rows`` with a logged score, ``differ``, ``incomplete`` (some feature is missing) and
-        ``differ_incomplete``. Of the row that differs most, ``logged`` and ``model``, NaN where none does. Whether
-        the order differs, ``reordered``; and ``effect``, the metric by the logged scores less that by the model's.
-    """
+    """Query by query how the logged scores differ from the model's; `keep` (n_rows,), `primary` (n_queries,)."""
     parity = config.parity
     assert parity is not None
     logged = rows.numbers(parity.score or str(config.columns.score))
@@ -147,14 +139,14 @@ def parity_of_rows(
         )
         effect = np.where(np.isnan(effect), np.nan, by_logged - by_model)
     return {
-        "rows": count(scored),
+        "rows": count(scored),  # with a logged score
         "differ": n_differ,
         "incomplete": count(scored & incomplete),
         "differ_incomplete": count(differ & incomplete),
-        "logged": np.where(some, logged[worst], np.nan),
+        "logged": np.where(some, logged[worst], np.nan),  # of the row that differs most
         "model": np.where(some, model[worst], np.nan),
         "reordered": some & _reordered(rows, logged, model, reach),
-        "effect": effect,
+        "effect": effect,  # the metric by the logged scores less that by the model's
     }
 
 
@@ -187,10 +179,7 @@ def _matrix(table: Any, columns: dict[str, str], run: Run) -> NDArray[np.float32
 
 
 def _reordered(rows: LogRows, logged: Floats, model: Floats, reach: Floats) -> Bools:
-    """Queries of which some neighbours in the logged order stand the other way round by the model.
-
-    Rows that are tied by either leave the order open, and so do those that the tolerance cannot tell apart.
-    """
+    """Queries of which some neighbours in the logged order stand the other way round by the model, and surely."""
     order = np.lexsort((-model, -logged, rows.query_of_row))
     above, below = order[:-1], order[1:]
     same = rows.query_of_row[1:] == rows.query_of_row[:-1]
@@ -204,11 +193,7 @@ def _reordered(rows: LogRows, logged: Floats, model: Floats, reach: Floats) -> B
 def served_scores(
     table: pd.DataFrame, cut: Cut, rule: ParityRule, config: MonitorConfig, spent: float
 ) -> Parity:
-    """The logged scores against the model's.
-
-    An alert needs a share of rows above `parity.max_share`, and a corrected p of that below `compare.alpha`: the
-    share is a ratio of sums over queries, whose chance is that of queries or, where they are known, users.
-    """
+    """The logged scores against the model's; an alert is a share of rows above `parity.max_share`, by queries."""
     everything, run = np.flatnonzero(~cut.stray[cut.codes]), served(rule).run.path.name
     parts, p = [_window("all", everything, table, config)], []
     p.append(parts[0].share.p)

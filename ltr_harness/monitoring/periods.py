@@ -286,12 +286,10 @@ class Periods:
         alternative: Alternative | None = None,
         days: Sequence[DaysDiffer | None] | None = None,
     ) -> Estimate:
-        """Production against the baseline, as all that is known of both asks for.
+        """Production against the baseline: the same queries in pairs, others by Welch's t with the days' variance.
 
-        The same queries are compared in pairs. Different ones by Welch's t, users together, weekday by weekday where
-        a season is set, and with the variance between days in it. Unless given, (n_now,) and (n_before,) values are
-        the primary metric's, (n_rows,) rows all of production's, and the alternative is that it gets worse; `days`
-        are `days_differ` of values that are compared several times.
+        Unless given, (n_now,) and (n_before,) values are the primary metric's, (n_rows,) rows all of production's, the
+        alternative is that it gets worse; `days` are `days_differ` of values that are compared several times.
         """
         side = self.alternative if alternative is None else alternative
         confidence = self.config.compare.confidence

@@ -315,10 +315,7 @@ def query_table(table: Any, config: MonitorConfig, contract: Contract) -> pd.Dat
 
 
 def _shown(everything: LogRows, column: str | None, contract: Contract) -> tuple[LogRows, LogRows, Bools]:
-    """All rows of queries that were shown something, those that were shown, and which of all rows (n_rows,) those are.
-
-    A query that was shown nothing has no list to watch.
-    """
+    """All rows of queries that were shown something, those that were shown, and which of all (n_rows,) those are."""
     shown = np.ones(int(everything.boundaries[-1]), dtype=bool)
     if column is None:
         return everything, everything, shown

@@ -520,10 +520,7 @@ def table_of(
     *columns: tuple[Column, str | Callable[[Any], Any]] | None,
     **options: Any,
 ) -> Table:
-    """A row for each record: a column shows an attribute of it, or what a function makes of it.
-
-    Left out are columns that are None, and those in which no row has anything.
-    """
+    """A row for each record: a column shows an attribute of it, or what a function makes of it; none is empty."""
     shown = [column for column in columns if column]
 
     def cell(record: Any, what: str | Callable[[Any], Any]) -> blocks.Cell:

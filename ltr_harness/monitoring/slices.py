@@ -49,10 +49,9 @@ class _Search:
 
 
 def slices(periods: Periods) -> tuple[list[Slice], int]:
-    """The segments behind a drop, in order of impact, and how many candidates were looked at.
+    """The segments behind a drop, in order of impact, and how many candidates (of one column or two) were looked at.
 
-    Candidates are values of one column, or of two. Bonferroni over all of them; the smallest p is taken and its queries
-    set aside, as its parents and children would be found with it, until nothing is significant.
+    The smallest p is taken and its queries set aside, as its parents and children would be found with it.
     """
     config, columns = periods.config, _columns(periods)
     if not columns:
@@ -83,11 +82,7 @@ def slices(periods: Periods) -> tuple[list[Slice], int]:
 
 
 class _Candidates:
-    """Excess, its standard error and p of every cell of every column and pair of columns.
-
-    excess = (slice now - slice before) - (rest now - rest before), one-sided, with Welch's standard error of the four
-    means, or of paired differences, widened by the design effect of clusters; without a baseline slice now - rest now.
-    """
+    """Every cell of columns and their pairs: excess = (slice now - slice before) - (rest now - rest before), its p."""
 
     def __init__(self, search: _Search, now: Ints, before: Ints) -> None:
         periods, sign = search.periods, search.periods.sign

@@ -242,8 +242,7 @@ _DAY_SECONDS = 86_400
 def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estimate:
     """The difference of some queries and windows of earlier runs, together, to the baseline; `rows` (n_rows,).
 
-    Each window is compared with the part of the season that it was in, as today's queries are. Queries that meet
-    themselves meet no earlier run.
+    Each window is compared with the part of the season that it was in, as today's queries are.
     """
     if not past or periods.common is not None:
         return periods.compare(rows=rows)

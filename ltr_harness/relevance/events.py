@@ -35,9 +35,8 @@ def matched(
     """The events' names; and of every event, in no particular order, its name's number, its row, and its time.
 
     The events are held as numbers of their ids, sorted by owner (the query or the user), item and time; the log
-    passes by in batches. Each of its rows looks for the first event that could be its own and leaves its mark
-    there; at the end every event takes the best mark at or before itself. So each row and each event is touched a
-    fixed number of times. A number or row is -1 where there is none, the times are empty where the log has none.
+    passes by in batches. Each of its rows leaves its mark at the first event that could be its own; at the end every
+    event takes the best mark at or before itself. A number or row is -1 where there is none.
     """
     names, owners, items = Ids(), Ids(), Ids()
     theirs, when = join.query_id or join.user or "", join.timestamp

@@ -244,8 +244,7 @@ def doubly_robust(gains: Floats, looked: Floats, predicted: Floats, clip: float)
 def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArray[np.float32]) -> Floats:
     """Relevance predicted from features, for each query by a regression on the queries of the other folds.
 
-    Ridge regression of what happened on p * (1, z, z**2), z the standardised features: what happens is relevance times
-    the probability of a look, so the coefficients are those of relevance. Missing values count as the mean.
+    Ridge regression of what happened on p * (1, z, z**2), z the standardised features, p the probability of a look.
     """
     mean = np.nan_to_num(np.nanmean(features, axis=0, dtype=np.float64)) if features.size else np.zeros(0)
     spread = np.nan_to_num(np.nanstd(features, axis=0, dtype=np.float64)) if features.size else np.zeros(0)

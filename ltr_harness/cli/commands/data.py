@@ -275,10 +275,7 @@ def copy_rows(
     parts: Parts,
     paths: Mapping[str, Path],
 ) -> None:
-    """Write the rows of each part's queries as they stand, in the order of the files; all parts appear whole, or none.
-
-    Raises DataError: the files differ in their columns.
-    """
+    """Write the rows of each part's queries as they stand, in the order of the files; all parts appear, or none."""
     import numpy as np
 
     from ltr_harness.readers.csv import Delimited

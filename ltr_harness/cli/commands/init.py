@@ -173,10 +173,7 @@ def guessed_columns(
 
 
 def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
-    """Columns of a table that look like categories: few different texts, which do not begin as numbers and times do.
-
-    At most a tenth as many texts as queries: the words that were searched for are not a kind of document.
-    """
+    """Columns of a table that look like categories: few different texts, which do not begin as numbers and times do."""
     from ltr_harness.logs.columns import id_texts
     from ltr_harness.readers.tables import is_id, is_outcome
 
@@ -187,7 +184,7 @@ def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
     names = [name for name in table.columns if name not in known and not is_id(name) and not is_outcome(name)]
     query = reader.query_columns[0]
     kinds = table.read([], [query, *names])
-    most = min(MOST_GUESSED, len(kinds[query].unique()) // 10)
+    most = min(MOST_GUESSED, len(kinds[query].unique()) // 10)  # words that were searched for are more
 
     def is_category(column: Any) -> bool:
         texts = id_texts(column.unique())
