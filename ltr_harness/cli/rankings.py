@@ -164,14 +164,10 @@ def _from_scores(
 
     judgments = dataset.judgments
     notes: list[str] = []
-    read = partial(
-        read_scores, judgments=judgments, file_order=dataset.file_order, columns=dataset.columns, notes=notes
-    )
-    scores = all_of([partial(read, path) for path in files])
-    rankings = tuple(
-        Scored(name, path, judgments, values)
-        for name, path, values in zip(_names(files), files, scores, strict=True)
-    )
+    of_rows: dict[str, Any] = {"file_order": dataset.file_order, "columns": dataset.columns}
+    scores = all_of([partial(read_scores, path, judgments, notes=notes, **of_rows) for path in files])
+    each = zip(_names(files), files, scores, strict=True)
+    rankings = tuple(Scored(name, path, judgments, values) for name, path, values in each)
     return Rankings(rankings, judgments, data, max_grade, (*dataset.notes, *notes), dataset.query_attributes)
 
 

@@ -35,12 +35,8 @@ def explained(
         if steps not in problems:
             problems[steps] = _one(detail, schema, node, path, steps, also_known)
     # `valid: {holdout: 2}` is neither a list of files nor a good holdout: only the deeper finding helps.
-    shallow = {
-        steps
-        for steps in from_union
-        for other in problems
-        if len(other) > len(steps) and other[: len(steps)] == steps
-    }
+    deeper = ((steps, other) for steps in from_union for other in problems if len(other) > len(steps))
+    shallow = {steps for steps, other in deeper if other[: len(steps)] == steps}
     listed = [problem for steps, problem in problems.items() if steps not in shallow]
     left = len(details) - _LISTED
     if left > 0:

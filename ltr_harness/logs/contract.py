@@ -200,16 +200,12 @@ class Contract:
 
     @property
     def errors(self) -> list[Problem]:
-        return [
-            Problem(self.place, str(finding), cure=CHECKS[finding.check].cure)
-            for finding in self.findings
-            if finding.severity == "error"
-        ]
+        found = (finding for finding in self.findings if finding.severity == "error")
+        return [Problem(self.place, str(finding), cure=CHECKS[finding.check].cure) for finding in found]
 
     def raise_errors(self) -> None:
         """Stop where the log cannot be judged. Raises DataError: every check of severity error that found something."""
-        if self.errors:
-            raise DataError(self.errors)
+        DataError.refuse(self.errors)
 
 
 def _first_three(texts: Iterable[str]) -> list[str]:

@@ -196,17 +196,12 @@ class Log:
 
     def refuse_missing(self, columns: Sequence[str]) -> None:
         """Raises DataError: for every column that the log does not have, or has more than once."""
-        wanted = dict.fromkeys(columns)
+        lacking = [name for name in dict.fromkeys(columns) if name not in self.columns]
+        twice = [f"has the column {n!r} twice" for n in dict.fromkeys(columns) if self.columns.count(n) > 1]
         problems = [
-            Problem(self.name, f"has no column {name!r}", cure=did_you_mean(name, self.columns))
-            for name in wanted
-            if name not in self.columns
+            Problem(self.name, f"has no column {n!r}", cure=did_you_mean(n, self.columns)) for n in lacking
         ]
-        problems += [
-            Problem(self.name, f"has the column {name!r} twice", "each once", "rename one of them")
-            for name in wanted
-            if self.columns.count(name) > 1
-        ]
+        problems += [Problem(self.name, found, "each once", "rename one of them") for found in twice]
         DataError.refuse(problems)
 
 
@@ -273,11 +268,8 @@ def files_of(path: Path) -> list[Path]:
         raise DataError.at(path, "no such file or folder", "a log: Parquet, CSV, Arrow or JSON lines")
     if path.is_file():
         return [path]
-    files = sorted(
-        file
-        for file in path.rglob("*")
-        if file.is_file() and not file.name.startswith((".", "_")) and _format(file) is not None
-    )
+    shown = (file for file in path.rglob("*") if not file.name.startswith((".", "_")))
+    files = sorted(file for file in shown if file.is_file() and _format(file) is not None)
     if not files:
         raise DataError.at(path, "holds no log", f"files ending in {', '.join(_FORMATS)}")
     return files

@@ -92,12 +92,8 @@ def _tables(path: Path, timezone: str) -> list[Any]:
 def _counted(path: Path, events: pd.DataFrame, names: Sequence[str]) -> Any:
     happened = list(events[ACTION].value_counts().index)
     cures = {name: did_you_mean(name, happened[:_SHOWN]) for name in names if name not in happened}
-    problems = [
-        Problem(str(path), f"holds no event {name!r}", "what users did", cure)
-        for name, cure in cures.items()
-        if len(cures) == len(names) or cure.startswith("did you mean")
-    ]
-    DataError.refuse(problems)
+    told = [n for n, cure in cures.items() if len(cures) == len(names) or cure.startswith("did you mean")]
+    DataError.refuse(Problem(str(path), f"holds no event {n!r}", "what users did", cures[n]) for n in told)
     known = events.loc[events[ACTION].isin(names), [QUERY, OBJECT, ACTION, TIME]]
     return pa.Table.from_pandas(known, preserve_index=False)
 

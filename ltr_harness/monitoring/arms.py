@@ -190,21 +190,15 @@ def _names(category: pd.Categorical, arms: Arms) -> list[str]:
     names = [str(name) for name in category.categories]
     place, wanted = f"arms.column {arms.column!r}", list(arms.shares) or [arms.control]
     listed = ", ".join(map(repr, names[:_AT_MOST])) + (", …" if len(names) > _AT_MOST else "")
-    problems = [
-        Problem(place, f"has no arm {name!r}", "" if names else "a name in it", did_you_mean(name, names))
-        for name in wanted
-        if name not in names
-    ]
+    lacking, expected = [name for name in wanted if name not in names], "" if names else "a name in it"
+    problems = [Problem(place, f"has no arm {n!r}", expected, did_you_mean(n, names)) for n in lacking]
     if len(names) > _AT_MOST:
         problems = [Problem(place, f"has {count_of(len(names), 'value')}", f"at most {_AT_MOST} arms")]
     elif not problems and len(names) < 2:
         problems.append(Problem(place, f"has one arm, {listed}", "the control and at least one other"))
     elif arms.shares:
-        problems += [
-            Problem(place, f"has an arm {name!r} without a share", f"a share for each of {listed}")
-            for name in names
-            if name not in arms.shares
-        ]
+        found = [f"has an arm {name!r} without a share" for name in names if name not in arms.shares]
+        problems += [Problem(place, text, f"a share for each of {listed}") for text in found]
     DataError.refuse(problems)
     return [arms.control, *(name for name in names if name != arms.control)]
 

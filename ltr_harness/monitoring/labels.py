@@ -222,12 +222,11 @@ def presentation(periods: Periods) -> Presentation:
     steady = max(abs(top.low), abs(top.high)) <= _STEADY * _rate(theirs, 0)
     moved = "page" if steady else "ranking"
     signature = moved if changed else "proportional" if top.p <= _ALPHA else "none"
-    rows = tuple(
-        RankRow(rank + 1, int(theirs[1][rank]), int(ours[1][rank]), _rate(theirs, rank), _rate(ours, rank))
-        for rank in range(ours[0].shape[1])
-        if ours[1][rank] or theirs[1][rank]
-    )
-    return Presentation(rows, p, distance, changed, top, signature, **_ips(periods))
+    rows = []
+    for rank, n in enumerate(zip(theirs[1].astype(int).tolist(), ours[1].astype(int).tolist(), strict=True)):
+        if any(n):
+            rows.append(RankRow(rank + 1, *n, _rate(theirs, rank), _rate(ours, rank)))
+    return Presentation(tuple(rows), p, distance, changed, top, signature, **_ips(periods))
 
 
 def _positives(table: pd.DataFrame) -> tuple[Floats, Floats]:

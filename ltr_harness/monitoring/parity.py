@@ -85,11 +85,8 @@ def feature_columns(parity: ParityRule) -> dict[str, str]:
     """Each feature of the model, in its order, to the column of the log; names that the model lacks are refused."""
     run = served(parity).run
     features, found = run.record.features, f"no feature of {run.path.name}"
-    UsageError.refuse(
-        Problem(f"parity.features: {name}", found, cure=did_you_mean(name, features))
-        for name in parity.features
-        if name not in features
-    )
+    unknown = {name: did_you_mean(name, features) for name in parity.features if name not in features}
+    UsageError.refuse(Problem(f"parity.features: {n}", found, cure=cure) for n, cure in unknown.items())
     return {name: parity.features.get(name, name) for name in features}
 
 

@@ -158,11 +158,8 @@ def write_provenance(
         "model": settings.drift.model,
         "served model": settings.parity and settings.parity.model,
     }
-    files = {
-        role: {str(file): file_digest(file) for file in _input_files(Path(source))}
-        for role, source in sources.items()
-        if isinstance(source, str | Path)
-    }
+    paths = {role: Path(source) for role, source in sources.items() if isinstance(source, str | Path)}
+    files = {role: {str(f): file_digest(f) for f in _input_files(path)} for role, path in paths.items()}
     document = {
         **_attributes(watched.result, "config_sha256", "production_sha256", "baseline_sha256"),
         "files": files,

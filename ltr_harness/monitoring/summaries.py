@@ -136,11 +136,8 @@ def log_section(result: MonitorResult) -> list[Block]:
         sortable=False,
     )
     if not result.findings:
-        return [
-            Heading("The log", finding="all checks passed"),
-            lengths,
-            Paragraph("Every check of the contract passed."),
-        ]
+        passed = Paragraph("Every check of the contract passed.")
+        return [Heading("The log", finding="all checks passed"), lengths, passed]
     found = table_of(
         "contract",
         "Findings of the checks; warnings more frequent than in the baseline raise alerts.",

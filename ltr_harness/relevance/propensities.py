@@ -130,16 +130,13 @@ def _measured(path: str, experiment: PropensityLog) -> tuple[tuple[float, ...], 
         f"rows whose {experiment.original} is not an integer from 1 on": ~ranks_good[1],
         f"rows whose {experiment.click} is not a count": ~(clicks >= 0),
     }
-    DataError.refuse(
-        Problem(path, f"{np.count_nonzero(where):,} of {where.size:,} {what}")
-        for what, where in bad.items()
-        if where.any()
-    )
+    found = [f"{np.count_nonzero(at):,} of {at.size:,} {what}" for what, at in bad.items() if at.any()]
+    DataError.refuse(Problem(path, text) for text in found)
     rows = lists, shown.astype(np.int64), original.astype(np.int64), (clicks > 0).astype(np.float64)
     by_rank, n, how = (_swapped if experiment.design == "swaps" else _shuffled)(path, *rows)
     if len(by_rank) < 2:
-        found, expected = f"too few clicks, {int(rows[3].sum()):,}", f"{_CLICKS} at rank 1 and another rank"
-        raise DataError.at(path, found, expected, "a longer experiment")
+        few, expected = f"too few clicks, {int(rows[3].sum()):,}", f"{_CLICKS} at rank 1 and another rank"
+        raise DataError.at(path, few, expected, "a longer experiment")
     ranks = np.array(sorted(by_rank))
     every = np.arange(1, ranks[-1] + 1)
     # between measured ranks, a power of the rank

@@ -260,10 +260,8 @@ def _document(found: _Found, notes: Sequence[str]) -> dict[str, Any]:
             part["metrics"][name] = numbers | asked
         if found.per_query:
             queries = [str(query) for query in evaluation.query_ids.tolist()]
-            part["per_query"] = {
-                name: dict(zip(queries, evaluation[name].per_query.tolist(), strict=True))
-                for name in evaluation.metrics
-            }
+            of_queries = ((name, evaluation[name].per_query.tolist()) for name in evaluation.metrics)
+            part["per_query"] = {name: dict(zip(queries, of, strict=True)) for name, of in of_queries}
         body["rankings"].append(part)
     if found.compared is None:
         first = found.evaluations[0].metrics[0]
