@@ -88,9 +88,8 @@ def agreement_lines(found: Sequence[Agreement]) -> list[str]:
     if whole.ordinal is not None:
         alpha = f"{four_decimals(whole.ordinal)} (nominal {four_decimals(whole.nominal)})"
     judged = f"{count_of(whole.n_documents, 'document')} with {whole.n_judgments:,} judgments"
-    lines = [
-        f"agreement on {judged}: {whole.equal:.1%} of the pairs have equal grades; Krippendorff's alpha {alpha}"
-    ]
+    equal = f"{whole.equal:.1%} of the pairs have equal grades"
+    lines = [f"agreement on {judged}: {equal}; Krippendorff's alpha {alpha}"]
     for attribute in dict.fromkeys(part.attribute for part in parts):
         own = [f"{part.label} {four_decimals(part.ordinal)}" for part in parts if part.attribute == attribute]
         lines.append(f"alpha by {attribute}: {', '.join(own)}")

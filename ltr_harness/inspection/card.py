@@ -111,15 +111,13 @@ def n_only_relevant(
 class Content:
     """One pass over a feature matrix: ranges, and hashes of rows and columns by which equal ones are found.
 
-    A hash is the upper halves of two random linear combinations of the values' bits: two different rows share one
-    with probability 2**-64 or so.
+    A hash is the upper halves of two random linear combinations of the values' bits: two rows share one by 2**-64.
     """
 
     # low, high and mean of values that are not missing, NaN where all are; n_missing and n_zero; (n_features,) each
     numbers: Mapping[str, NDArray[Any]]
     rows: NDArray[np.uint64]  # (n_rows,), a hash of each row
-    # (n_rows,), rows whose values are all zero or missing: they tell nothing of their document
-    blank: NDArray[np.bool_]
+    blank: NDArray[np.bool_]  # (n_rows,), rows whose values are all zero or missing
     columns: NDArray[np.uint64]  # (n_features,), a hash of each column
 
     @classmethod
@@ -240,8 +238,7 @@ def _scan(
 
 
 def _upper_halves(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    joined: NDArray[np.uint64] = (a & np.uint64(0xFFFFFFFF00000000)) | (b >> np.uint64(32))
-    return joined
+    return np.asarray((a & np.uint64(0xFFFFFFFF00000000)) | (b >> np.uint64(32)))
 
 
 @dataclass(frozen=True)
@@ -312,17 +309,16 @@ class SplitCard:
     def facts(self) -> dict[str, Any]:
         """Everything as plain values, for JSON; NaN is None."""
         optional = ("candidates", "agreement")
-        left_out = ("content", "dataset", "features", "feature_names")
-        facts = {key: value for key, value in vars(self).items() if key not in left_out}
+        left_out = ("content", "dataset", "features", "feature_names", *optional)
         return {
             "name": self.name,
             "source": self.dataset.source,
-            **{key: value for key, value in facts.items() if key not in optional},
+            **{key: value for key, value in vars(self).items() if key not in left_out},
             "grades": {f"{grade:g}": n for grade, n in self.grades.items()},
             "random_ndcg": json_value(self.random_ndcg),
             "notes": self.dataset.notes,
             "features": json_value(self.features),
-            **{some: json_value(facts[some]) for some in optional if facts[some]},
+            **{some: json_value(own) for some in optional if (own := getattr(self, some))},
         }
 
 

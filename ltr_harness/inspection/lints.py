@@ -110,15 +110,11 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
         if overlap.n_queries:
             names = ", ".join(overlap.queries) + (", …" if overlap.n_queries > len(overlap.queries) else "")
             found = f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
-            if same:
-                found += f"{same:,} of them with identical rows"
-                yield Finding(
-                    "query-in-two-splits", "error", place, found, "divide by query: `ltr-harness data split`"
-                )
-            else:
-                found += "their rows differ"
-                cure = "make sure that equal names mean different queries, or divide by query"
-                yield Finding("query-in-two-splits", "warning", place, found, cure)
+            found += f"{same:,} of them with identical rows" if same else "their rows differ"
+            severity: Severity = "error" if same else "warning"
+            different = "make sure that equal names mean different queries, or divide by query"
+            cure = "divide by query: `ltr-harness data split`" if same else different
+            yield Finding("query-in-two-splits", severity, place, found, cure)
         if overlap.n_rows and not same:
             yield _identical_rows(place, overlap, splits[overlap.first], splits[overlap.second])
 
@@ -136,9 +132,8 @@ def _identical_rows(place: str, overlap: Overlap, first: SplitCard, second: Spli
         f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their rows "
         f"with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with another query"
     )
-    return Finding(
-        "identical-rows", "error", place, found, "divide by query, each once: `ltr-harness data split`"
-    )
+    cure = "divide by query, each once: `ltr-harness data split`"
+    return Finding("identical-rows", "error", place, found, cure)
 
 
 def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
@@ -192,9 +187,8 @@ def _trained_on(split: SplitCard, sound: str) -> Iterator[Finding]:
     lowest = split.dataset.groups.min(split.dataset.labels)
     if is_place(label) and max(split.grades) > 1 and np.mean(lowest == 1) > 0.5:
         zero = '"0": 0, ' if 0 in split.grades else ""
-        found = (
-            f"the label {label} is named as a place in a list: 1 is the best there, and the worst label here"
-        )
+        best = "1 is the best there, and the worst label here"
+        found = f"the label {label} is named as a place in a list: {best}"
         cure = f'reverse it with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`'
         yield Finding("inverted-label", "warning", split.name, found, cure)
 
@@ -258,9 +252,7 @@ def _outcomes(split: SplitCard, known: Collection[str], sound: str) -> Iterator[
     only = [feature.name for feature in rest if feature.n_only_relevant]
     said, cure = "other than 0 in relevant documents alone", _LATER + sound
     yield from _about(only, "outcome-feature", "error", split.name, "is", said, cure)
-    close = {
-        feature.name: feature.auc for feature in rest if feature.auc > OUTCOME and feature.name not in only
-    }
+    close = {one.name: one.auc for one in rest if one.auc > OUTCOME and one.name not in only}
     said = f"relevant documents with an AUC of {max(close.values(), default=0):.4f}"
     yield from _about([*close], "outcome-feature", "warning", split.name, "alone tells", said, cure)
 
@@ -271,9 +263,8 @@ def _rows(split: SplitCard) -> Iterator[Finding]:
         rows = f"{count_of(split.n_forced_ties, 'row')} ({share:.1%})"
         found = f"{rows} have the features of another row of their query, but another label"
         severity: Severity = "warning" if split.n_forced_ties > 0.1 * split.n_rows else "note"
-        yield Finding(
-            "forced-ties", severity, split.name, found, "no model of these features can tell them apart"
-        )
+        cure = "no model of these features can tell them apart"
+        yield Finding("forced-ties", severity, split.name, found, cure)
     if split.n_single > 0.1 * split.n_queries:
         found = f"{split.n_single:,} of {count_of(split.n_queries, 'query')} have a single document"
         cure = "they are always ranked perfectly and lift every mean"
@@ -297,25 +288,14 @@ def _sound(card: DataCard) -> str:
     first = card.splits[0]
     if not first.dataset.columns:
         return "write the files without it"
-    suspects = {
-        one.name
-        for split in card.splits
-        for one in split.features
-        if split.n_queries >= FEW_QUERIES
-        and (
-            _leaks(split, one)
-            or one.n_only_relevant
-            or one.tells_relevant
-            or one.auc > OUTCOME
-            or _is_id(one)
-        )
-    }
-    rest = [
-        name
-        for name in first.feature_names
-        if name not in suspects and not (is_outcome(name) or is_place(name))
-    ]
-    return features_line(rest)
+
+    def suspect(split: SplitCard, one: FeatureFacts) -> bool:
+        tells = one.n_only_relevant or one.tells_relevant or one.auc > OUTCOME or _is_id(one)
+        return split.n_queries >= FEW_QUERIES and bool(tells or _leaks(split, one))
+
+    suspects = {one.name for split in card.splits for one in split.features if suspect(split, one)}
+    named = (name for name in first.feature_names if not (is_outcome(name) or is_place(name)))
+    return features_line([name for name in named if name not in suspects])
 
 
 def _leaks(split: SplitCard, feature: FeatureFacts) -> bool:

@@ -50,9 +50,8 @@ def _power_banner(planned: PowerPlan) -> blocks.Banner:
     plan, need = max(needs, key=lambda one: one[1].draws or math.inf)
     wanted = f"a difference of {planned.difference:+g} with {need.power:.0%} probability"
     if need.draws is None:
-        return blocks.Banner(
-            blocks.Badge("not found", "bad"), f"No number of {planned.drawn()} finds {wanted}"
-        )
+        found = f"No number of {planned.drawn()} finds {wanted}"
+        return blocks.Banner(blocks.Badge("not found", "bad"), found)
     finds = "finds" if need.draws == 1 else "find"
     text = f"{planned.drawn(need.draws)} {finds} {wanted}"
     if plan.n is None:
@@ -62,56 +61,35 @@ def _power_banner(planned: PowerPlan) -> blocks.Banner:
 
 
 def _needs(planned: PowerPlan) -> Table:
-    powers = [need.power for need in planned.plans[0].needs]
-    word = planned.drawn()
+    powers = [f"{need.power:.0%}" for need in planned.plans[0].needs]
+    detect = [Column(f"{power} detect", "metric") for power in powers]
+    need = [Column(f"{power} need", "count") for power in powers]
     return Table(
         name="power",
-        caption=f"Standard deviation of the differences; by probability, the difference that the {word} at hand show, "
-        f"and how many find {planned.difference:+g}.",
-        columns=(
-            Column("model"),
-            Column("sd", "metric"),
-            Column("at hand", "count"),
-            *(Column(f"{power:.0%} detect", "metric") for power in powers),
-            *(Column(f"{power:.0%} need", "count") for power in powers),
-        ),
+        caption="Standard deviation of the differences; by probability, the difference that the "
+        f"{planned.drawn()} at hand show, and how many find {planned.difference:+g}.",
+        columns=(Column("model"), Column("sd", "metric"), Column("at hand", "count"), *detect, *need),
         rows=tuple(
-            (
-                plan.model,
-                plan.sd,
-                plan.n,
-                *(need.detectable for need in plan.needs),
-                *(need.draws for need in plan.needs),
-            )
+            (plan.model, plan.sd, plan.n, *(n.detectable for n in plan.needs), *(n.draws for n in plan.needs))
             for plan in planned.plans
         ),
     )
 
 
 def _curve(planned: PowerPlan, plan: ModelPlan, at: int) -> Table:
-    return Table(
-        name=f"power_curve_{at + 1}",
-        caption=f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability.",
-        columns=(
-            Column(planned.drawn(), "count"),
-            *(Column(f"{need.power:.0%}", "metric") for need in plan.needs),
-        ),
-        rows=tuple((point.n, *point.detectable) for point in plan.curve),
-        sortable=False,
-    )
+    caption = f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability."
+    powers = (Column(f"{need.power:.0%}", "metric") for need in plan.needs)
+    rows = tuple((point.n, *point.detectable) for point in plan.curve)
+    columns = (Column(planned.drawn(), "count"), *powers)
+    return Table(f"power_curve_{at + 1}", caption, columns, rows, sortable=False)
 
 
 def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
     rows: list[dict[str, Any]] = [
-        {
-            "model": plan.model,
-            "power": f"{need.power:.0%}",
-            "n": point.n,
-            "detectable": round(point.detectable[at], 8),
-        }
+        {"model": plan.model, "power": f"{need.power:.0%}", "n": point.n, "detectable": round(found, 8)}
         for plan in plans
         for point in plan.curve
-        for at, need in enumerate(plan.needs)
+        for need, found in zip(plan.needs, point.detectable, strict=True)
     ]
     x = charts.quantitative("n", title="n", scale={"type": "log"}, axis={"tickCount": 4})
     y = charts.quantitative("detectable", title=None, scale={"type": "log"})
@@ -132,9 +110,7 @@ def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
         title=f"The smallest difference that n {planned.drawn()} show; the dashed line is the one asked for",
         spec=charts.small_multiples([plan.model for plan in plans], rows, panel),
         text=" ".join(
-            f"{plan.model}: "
-            + ", ".join(f"{point.detectable[0]:.4f} at {point.n:,}" for point in plan.curve)
-            + "."
+            f"{plan.model}: {', '.join(f'{one.detectable[0]:.4f} at {one.n:,}' for one in plan.curve)}."
             for plan in plans
         ),
     )
@@ -160,6 +136,9 @@ def _data_sets_table(across: AcrossDataSets) -> Table:
     def rank(one: AcrossModel) -> str:
         return f"{one.first_rank}" + (f" to {one.last_rank}" if one.last_rank != one.first_rank else "")
 
+    def change(one: AcrossModel) -> Cell:
+        return "baseline" if one.average is None else blocks.Estimate.of(one.average)
+
     weights = ", ".join(
         f"{name} {weight:.0%} ({n:,} queries)"
         for name, weight, n in zip(across.data_sets, across.weights, across.n_queries, strict=True)
@@ -169,22 +148,10 @@ def _data_sets_table(across: AcrossDataSets) -> Table:
         caption=f"Mean {across.metric} on each data set, weighted average ({weights}), its difference from "
         f"{across.baseline}, and the ranks that a model may have by it, for all models at once.",
         columns=(
-            Column("model"),
-            *(Column(name, "metric") for name in across.data_sets),
-            Column("average", "metric"),
-            Column("change", "difference"),
-            Column("rank"),
+            *(Column("model"), *(Column(name, "metric") for name in across.data_sets)),
+            *(Column("average", "metric"), Column("change", "difference"), Column("rank")),
         ),
-        rows=tuple(
-            (
-                one.model,
-                *one.means,
-                one.mean,
-                "baseline" if one.average is None else blocks.Estimate.of(one.average),
-                rank(one),
-            )
-            for one in across.models
-        ),
+        rows=tuple((one.model, *one.means, one.mean, change(one), rank(one)) for one in across.models),
     )
 
 
@@ -215,12 +182,13 @@ DETAIL = blocks.Group("Detail", "What do the splits share, and what is each feat
 def _card_banner(findings: Sequence[Finding]) -> blocks.Banner:
     if not findings:
         return blocks.Banner(blocks.Badge("no findings", "good"), "Nothing suspicious found", "Findings")
-    counted: Counter[str] = Counter(one.severity for one in findings)
-    kinds = [count_of(n, severity) for severity in ("error", "warning", "note") if (n := counted[severity])]
+    counts = Counter(one.severity for one in findings)
+    counted = {severity: n for severity in ("error", "warning", "note") if (n := counts[severity])}
+    kinds = [count_of(n, severity) for severity, n in counted.items()]
     places = dict.fromkeys(one.place for one in findings)
     where = ", ".join(places) if len(places) <= 3 else count_of(len(places), "place")
-    worst = next(severity for severity in ("error", "warning", "note") if counted[severity])
-    status = blocks.Badge(plural(worst, counted[worst]), "neutral" if worst == "note" else "bad")
+    worst, n = next(iter(counted.items()))
+    status = blocks.Badge(plural(worst, n), "neutral" if worst == "note" else "bad")
     return blocks.Banner(status, f"{' and '.join(kinds)} in {where}", "Findings")
 
 
@@ -266,14 +234,13 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
 def _findings(findings: Sequence[Finding]) -> tuple[Block, ...]:
     if not findings:
         return ()
+    tones: dict[str, blocks.Tone] = {"note": "neutral"}
     table = Table.of(
         "findings",
         "Findings to check before trusting results from this data.",
         findings,
         {
-            Column("Severity"): lambda one: blocks.Badge(
-                one.severity, "bad" if one.severity != "note" else "neutral"
-            ),
+            Column("Severity"): lambda one: blocks.Badge(one.severity, tones.get(one.severity, "bad")),
             Column("Where"): lambda one: one.place,
             Column("Found"): lambda one: one.found,
             Column("What to do"): lambda one: one.cure,
@@ -325,12 +292,8 @@ def _grades(card: DataCard) -> Table:
             n = split.grades.get(grade, 0)
             row += [n, n / split.n_rows]
     extremes = f" The lowest and highest of {count_of(len(grades), 'grade')}."
-    return Table(
-        name="grades",
-        caption=f"Rows by grade.{'' if shown == grades else extremes}",
-        columns=tuple(columns),
-        rows=tuple(map(tuple, rows)),
-    )
+    caption = f"Rows by grade.{'' if shown == grades else extremes}"
+    return Table("grades", caption, tuple(columns), tuple(map(tuple, rows)))
 
 
 def _overlaps(card: DataCard) -> tuple[Block, ...]:

@@ -43,13 +43,9 @@ def encoded(name: str) -> str:
 
 
 def finish(folder: Path, target: Path, record: Record) -> Path:
-    """Turn a filled folder into a run: file digests into the record, everything onto the disk, one rename.
-
-    A run that another process finished meanwhile stays: both hold the same numbers. A failed or damaged run goes.
-    """
+    """Turn a filled folder into a run, unless another process finished it: digests, everything onto disk, a rename."""
     digests = {path.name: file_digest(path) for path in sorted(folder.iterdir()) if path.name != RECORD}
-    record = record.model_copy(update={"files": digests})
-    (folder / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    _write_record(folder, record, digests)
     _to_disk(*folder.iterdir(), folder)
     if not try_rename(folder, target):
         existing = read_record(target)
@@ -76,20 +72,22 @@ def receive(files: Mapping[str, bytes], target: Path) -> Path:
 
 
 def replace_files(target: Path, write: Callable[[Path], None], record: Record) -> None:
-    """Give a finished run new versions of some files, its record last.
-
-    Killed half-way, the old record's digests no longer match, so the new files are written again.
-    """
+    """Give a finished run new versions of some files, its record last: killed half-way, they are written again."""
     with unfinished(target.parent) as folder:
         write(folder)
         changed = sorted(path.name for path in folder.iterdir())
-        files = dict(record.files) | {name: file_digest(folder / name) for name in changed}
-        record = record.model_copy(update={"files": files})
-        (folder / RECORD).write_text(record.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        _write_record(
+            folder, record, dict(record.files) | {name: file_digest(folder / name) for name in changed}
+        )
         _to_disk(*folder.iterdir())
         for name in (*changed, RECORD):
             (folder / name).replace(target / name)
     _fsync(target)
+
+
+def _write_record(folder: Path, record: Record, digests: Mapping[str, str]) -> None:
+    text = record.model_copy(update={"files": digests}).model_dump_json(indent=2)
+    (folder / RECORD).write_text(text + "\n", encoding="utf-8")
 
 
 def read_record(folder: Path) -> Record | None:
@@ -102,14 +100,11 @@ def read_record(folder: Path) -> Record | None:
 
 def damaged_files(folder: Path, record: Record) -> list[str]:
     """Files that are missing or no longer what the record says."""
-    damaged = []
+    damaged = list(record.files)
     for name, digest in record.files.items():
-        try:
-            intact = file_digest(stored_file(folder, name)) == digest
-        except OSError:
-            intact = False
-        if not intact:
-            damaged.append(name)
+        with suppress(OSError):
+            if file_digest(stored_file(folder, name)) == digest:
+                damaged.remove(name)
     return damaged
 
 

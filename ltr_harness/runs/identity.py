@@ -53,13 +53,8 @@ def study_identity(training: str, search: Mapping[str, Any]) -> str:
 @cache
 def environment() -> dict[str, str]:
     """Python, platform, processor and the versions of everything whose change could change a number."""
-    facts = {
-        "python": platform.python_version(),
-        "platform": sys.platform,
-        "machine": platform.machine(),
-        "processor": _processor(),
-    }
-    return facts | package_versions(_COUNTING)
+    facts = {"python": platform.python_version(), "platform": sys.platform, "machine": platform.machine()}
+    return facts | {"processor": _processor()} | package_versions(_COUNTING)
 
 
 def package_versions(names: Sequence[str]) -> dict[str, str]:
@@ -78,14 +73,13 @@ def _processor() -> str:
 
 
 def _digest(value: Mapping[str, Any]) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, default=_plain)
+    def plain(one: object) -> Any:
+        if isinstance(one, set | frozenset):
+            return sorted(one)
+        raise TypeError(f"{type(one).__name__} cannot be part of an identity")
+
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, default=plain)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, set | frozenset):
-        return sorted(value)
-    raise TypeError(f"{type(value).__name__} cannot be part of an identity")
 
 
 @cache

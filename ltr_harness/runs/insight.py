@@ -36,10 +36,7 @@ class FeatureEffect(NamedTuple):
 def permutation_importance(
     model: FittedModel, split: RankingDataset, metric: Metric, *, repeats: int = 3
 ) -> list[FeatureEffect]:
-    """The loss of a metric when one feature's values are shuffled among all rows, the largest first.
-
-    Features that say the same thing stand in for each other, so that each alone seems to matter little.
-    """
+    """The loss of a metric when one feature's values are shuffled among all rows, the largest first."""
     binding = bind([metric], split.judgments)
     better = 1.0 if metric.higher_is_better else -1.0
     before = binding.per_query(model.score(split.features))[0]
@@ -71,10 +68,7 @@ class Reason(NamedTuple):
 def why(
     model: FittedModel, split: RankingDataset, query: str, a: int, b: int
 ) -> tuple[float, float, list[Reason]]:
-    """Both scores of documents a and b (from 0) of a query, and what each feature adds to their difference.
-
-    The largest part comes first; they are those of SHAP values (`TreeModel.contributions`) and sum to the difference.
-    """
+    """Both scores of documents a and b (from 0) of a query, and what each feature adds to their difference (SHAP)."""
     if not isinstance(model, TreeModel):
         raise DataError("only models of trees divide their scores among features; expected a boosted ranker")
     places = np.flatnonzero(split.groups.ids.astype(str) == str(query))
@@ -106,10 +100,7 @@ class FirstRounds(NamedTuple):
 
 
 def quality_by_trees(
-    model: FittedModel,
-    split: RankingDataset,
-    metrics: Sequence[Metric],
-    rounds: Sequence[int] | None = None,
+    model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], rounds: Sequence[int] | None = None
 ) -> list[FirstRounds]:
     """The metrics' means of the first trees alone: at 40 numbers of rounds, evenly spaced by factors, unless given."""
     if not isinstance(model, TreeModel) or not model.best_round:
@@ -118,11 +109,8 @@ def quality_by_trees(
         last = model.best_round
         spaced = np.geomspace(1, last, _POINTS) if last > _POINTS else np.arange(1, last + 1)
         rounds = np.unique(spaced.round().astype(int)).tolist()
-    binding = bind(metrics, split.judgments)
-    return [
-        FirstRounds(cut, tuple(binding.means(model.score_after(split.features, cut)).tolist()))
-        for cut in rounds
-    ]
+    binding, after = bind(metrics, split.judgments), model.score_after
+    return [FirstRounds(cut, tuple(binding.means(after(split.features, cut)).tolist())) for cut in rounds]
 
 
 def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repeats: int = 3) -> float:
@@ -169,8 +157,7 @@ def latency(
 ) -> Latency:
     """Time calls one by one, each with another list drawn from rows (n_rows, n_features); a twentieth more warm up.
 
-    No more calls once `seconds` are over, but always the `least`. Timing ends when so many calls were slower than the
-    budget in microseconds that p99 cannot be within.
+    Timing ends once `seconds` are over, after the `least` calls, or when p99 cannot be within the budget any more.
     """
     draw = np.random.Generator(np.random.Philox(documents))
     warm_up = max(calls // 20, 1)
@@ -254,11 +241,8 @@ def best_first(candidates: Sequence[Candidate], higher_is_better: bool) -> list[
 def best_within(
     ordered: Sequence[Candidate], timed: Callable[[Candidate], Latency], budget: float
 ) -> Candidate | None:
-    """The first of ordered candidates whose p99 is within the budget in microseconds; None where there is none.
-
-    More rounds of a model take longer: those of which fewer were too slow are not timed.
-    """
-    too_slow: dict[int, int] = {}
+    """The first of ordered candidates whose p99 is within the budget in microseconds; None where there is none."""
+    too_slow: dict[int, int] = {}  # by run, the rounds beyond which nothing is timed
     for one in ordered:
         rounds = one.rounds or 0
         if rounds < too_slow.get(one.run, rounds + 1):

@@ -62,8 +62,9 @@ class SplitFacts(Stored):
     source: str
     fingerprint: str  # features, labels, groups, ids and weights together
     judgments_fingerprint: str  # labels, groups, ids and weights: equal for every model on the same test data
-    # relevant documents: equal for other candidates; "" where candidates are not declared
-    truth_fingerprint: str = ""
+    truth_fingerprint: str = (
+        ""  # relevant documents: equal for other candidates; "" where these are not declared
+    )
     n_queries: Count
     n_rows: Count
     n_without_relevant: Count
@@ -89,12 +90,9 @@ class MetricSummary(Stored):
     @classmethod
     def of(cls, values: MetricValues) -> Self:
         """That of an evaluation."""
-        return cls(
-            mean=none_if_undefined(values.mean),
-            n_queries=values.n_queries,
-            n_undefined=values.n_undefined,
-            higher_is_better=values.metric.higher_is_better,
-        )
+        mean, higher = none_if_undefined(values.mean), values.metric.higher_is_better
+        counts = {"n_queries": values.n_queries, "n_undefined": values.n_undefined}
+        return cls(mean=mean, higher_is_better=higher, **counts)
 
     @property
     def mean_text(self) -> str:

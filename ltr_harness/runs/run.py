@@ -105,13 +105,11 @@ class Run:
         missed = self._table(MISSED)
         place = {query: at for at, query in enumerate(ids.tolist())}
         try:
-            queries = [place[query] for query in missed["query_id"].tolist()]
+            queries = np.array([place[query] for query in missed["query_id"].tolist()], dtype=np.int64)
         except KeyError as query:
             found = f"query {query} is not in {PER_QUERY}"
             raise DataError(f"{self.path / MISSED}: {found}; {_RESTORE}") from None
-        query_of_row = np.concatenate((np.repeat(np.arange(ids.size), np.maximum(sizes, 0)), queries)).astype(
-            np.int64
-        )
+        query_of_row = np.concatenate((np.repeat(np.arange(ids.size), np.maximum(sizes, 0)), queries))
         order = np.argsort(query_of_row, kind="stable")
         if documents is not None and "document_id" in missed:
             documents = np.concatenate((documents, missed["document_id"].to_numpy()))[order]
@@ -195,8 +193,8 @@ class Run:
 
         codes = {}
         for name, texts in self._categories.items():
-            texts_of = pyarrow.array(features[name], from_pandas=True) if name in features.columns else None
-            coding = None if texts_of is None else coded(texts_of)
+            known = name in features.columns
+            coding = coded(pyarrow.array(features[name], from_pandas=True)) if known else None
             if coding is None:
                 found = f"the frame has no column {name!r} of texts"
                 raise DataError(f"{found}, which {self.record.model} was trained on")
@@ -279,10 +277,8 @@ class Run:
     def refuse_without_test(self) -> None:
         """Raise a DataError where the model was trained on all rows, and none was left to test it on."""
         if self.record.data.keys() == {"train"}:
-            found = "was trained on all rows and has no test queries"
-            raise DataError.at(
-                self.path, found, cure="where a command takes it, name labelled rows with --data"
-            )
+            found, cure = "was trained on all rows and has no test queries", "name labelled rows with --data"
+            raise DataError.at(self.path, found, cure=f"where a command takes it, {cure}")
 
     def _intact(self, name: str) -> None:
         path = self.path / name
