@@ -1,12 +1,8 @@
 """Data cache: parsed data as memory-mapped columns on disk, keyed by the content of the files.
 
-`DataCache.read` gives what a reader would give. The first time it reads, checks and fingerprints; from then on, and in
-every worker process, the same entry is mapped into memory, where all processes share it. Any folder of the cache may be
-deleted at any time.
-
-An entry is a folder of arrays and one page of facts; whole, or treated as absent. The features and document ids are
-mapped, the rest, a few bytes per row, is read. An entry is believed as long as its files carry the stamps (size, times,
-inode) they had when it was written; a copied or touched one only if its content still has the fingerprint.
+An entry is a folder of arrays and one page of facts; whole, or treated as absent, and may be deleted at any time. It is
+believed as long as its files carry the stamps (size, times, inode) they had when it was written; a copied or touched
+one only if its content still has the fingerprint.
 """
 
 import errno
@@ -22,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +117,7 @@ _MAPPED = ("features", "document_ids")
 _PAIRS = ("rows", "numbers", "grades")  # of subtopics
 _MISSED = ("queries", "labels", "document_ids")
 _SEVERAL = ("queries", "documents", "grades")
+_FACTS = ("feature_names", "source", "sparse", "notes")
 _ABANDONED_S = 24 * 3600
 
 
@@ -151,11 +148,8 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
                 os.fsync(written.fileno())  # else a power cut could leave a whole folder of empty files
             files[name] = dict(stamp(making / f"{name}.npy"))
         facts = {
-            "feature_names": list(dataset.feature_names),
+            **{name: getattr(dataset, name) for name in _FACTS},
             "attributes": list(dataset.query_attributes),
-            "source": dataset.source,
-            "sparse": dataset.sparse,
-            "notes": list(dataset.notes),
             "columns": dict(dataset.columns),
             "categories": dict(dataset.categories),
             "fingerprint": fingerprints.dataset,
@@ -229,47 +223,40 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
     # One name at a time, in the way NumPy itself checks sizes against the header.
     columns: dict[str, NDArray[Any]] = {}
     for name in facts["files"]:
-        stored = np.load(
-            folder / f"{name}.npy", mmap_mode="r" if name in _MAPPED else None, allow_pickle=False
-        )
+        mode: Literal["r"] | None = "r" if name in _MAPPED else None
+        stored = np.load(folder / f"{name}.npy", mmap_mode=mode, allow_pickle=False)
         columns[name] = np.asarray(stored)  # a plain array: libraries treat np.memmap as something else
-    attributes = {name: columns.pop(f"attribute{i}") for i, name in enumerate(facts["attributes"])}
 
-    def subtopics(name: str) -> Subtopics | None:
-        return (
-            Subtopics(*(columns[f"{name}_{part}"] for part in _PAIRS)) if f"{name}_rows" in columns else None
-        )
+    def parts(kind: str, names: Sequence[str]) -> dict[str, Any]:
+        """The arrays of a part; none where the entry has none of it, as older ones have none missed."""
+        there = f"{kind}_{names[0]}" in columns
+        return {name: columns.get(f"{kind}_{name}") for name in names} if there else {}
 
-    missed = None
-    if "missed_queries" in columns:  # older entries have none
-        missed = Missed(
-            columns["missed_queries"],
-            columns["missed_labels"],
-            columns.get("missed_document_ids"),
-            subtopics("missed_subtopic"),
-        )
+    def subtopics(kind: str) -> Subtopics | None:
+        return Subtopics(**pairs) if (pairs := parts(kind, _PAIRS)) else None
+
+    missed, several = parts("missed", _MISSED), parts("several", _SEVERAL)
+    optional = {name: columns.get(name) for name in ("query_weights", "document_ids", "judged")}
     judgments = Judgments(
         columns["labels"],
         QueryGroups(columns["boundaries"], columns["ids"]),
-        columns.get("query_weights"),
-        columns.get("document_ids"),
-        columns.get("judged"),
-        subtopics("subtopic"),
-        missed,
+        **optional,
+        subtopics=subtopics("subtopic"),
+        missed=Missed(**missed, subtopics=subtopics("missed_subtopic")) if missed else None,
     )
     return RankingDataset(
         columns["features"],
         judgments,
         tuple(facts["feature_names"]),
         columns.get("positions"),
-        attributes,
+        {name: columns[f"attribute{i}"] for i, name in enumerate(facts["attributes"])},
         facts["source"],
         facts["sparse"],
         tuple(facts["notes"]),
         columns.get("file_rows"),
         facts["columns"],
         {name: tuple(texts) for name, texts in facts["categories"].items()},
-        Several(*(columns[f"several_{name}"] for name in _SEVERAL)) if "several_queries" in columns else None,
+        Several(**several) if several else None,
         columns.get("row_weights"),
     )
 
@@ -466,12 +453,9 @@ def _code_of(kind: type[Reader]) -> str | None:
         try:
             file = Path(inspect.getsourcefile(base) or "")
             if own not in file.parents:
-                module = base.__module__
-                if is_own_module(module):
-                    code = code_digest(file)
-                else:  # what others import goes by the package's version
-                    code = f"{file_digest(file)} {installed_version(module)}"
-                digest.update(code.encode())
+                # what others import goes by the package's version
+                by_version = f"{file_digest(file)} {installed_version(base.__module__)}"
+                digest.update((code_digest(file) if is_own_module(base.__module__) else by_version).encode())
         except (TypeError, OSError):
             return None
     return digest.hexdigest()

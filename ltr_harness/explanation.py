@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -224,10 +225,8 @@ def _missed(
 def _sums(
     metric: Metric, judgments: Judgments, ranking: Ranking
 ) -> tuple[NDArray[np.float64], str, float] | None:
-    """Each rank's contribution, the divisor's name and the divisor; None where the metric is no such sum.
-
-    The metric is asked for its value at every cutoff: what one rank more adds to value times divisor is that
-    rank's contribution, in expectation over ties, by the very code that evaluates.
+    """Each rank's contribution to value times divisor, at every cutoff by the very code that evaluates; the divisor's
+    name and the divisor; None where the metric is no such sum.
     """
     size = ranking.rows.size
     if size == 0:
@@ -263,15 +262,14 @@ def _steps(metric: Metric, total: float, divisor_name: str, divisor: float, valu
 
 def _interval(metric: Metric, query: _Asked) -> tuple[float, float] | None:
     ends = _worst_and_best(metric, query)
-    return None if ends is None or _same(*ends) else (min(ends), max(ends))
+    return None if not ends or _same(*ends) else (min(ends), max(ends))
 
 
-def _worst_and_best(metric: Metric, query: _Asked) -> tuple[float, float] | None:
-    try:
-        worst, best = (query.value(dataclasses.replace(metric, ties=ties)) for ties in ("worst", "best"))
-    except MetricError:  # a metric without a worst and a best order
-        return None
-    return worst, best
+def _worst_and_best(metric: Metric, query: _Asked) -> list[float]:
+    """Nothing of a metric without a worst and a best order."""
+    with suppress(MetricError):
+        return [query.value(dataclasses.replace(metric, ties=ties)) for ties in ("worst", "best")]
+    return []
 
 
 def _presets(metric: Metric, value: float, query: _Asked, effects: bool = False) -> list[PresetValue]:
@@ -303,7 +301,7 @@ def _whatever_ties(metric: Metric, query: _Asked) -> float:
         return query.value(metric)
     except MetricError:
         ends = _worst_and_best(metric, query)
-        if ends is None or not _same(*ends):
+        if not ends or not _same(*ends):
             raise
         return ends[0]
 
@@ -389,12 +387,8 @@ def as_measured_here(metric: Metric) -> Metric:
 
 
 def _question(metric: Metric) -> dict[str, Any]:
-    fields = {field.name: field for field in dataclasses.fields(metric)}
-    return {
-        name: getattr(metric, name)
-        for name in _QUESTION
-        if name in fields and getattr(metric, name) != fields[name].default
-    }
+    fields = {field.name: field.default for field in dataclasses.fields(metric) if field.name in _QUESTION}
+    return {name: own for name, default in fields.items() if (own := getattr(metric, name)) != default}
 
 
 def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:
@@ -426,15 +420,10 @@ def other_definitions(metric: Metric) -> dict[str, Metric]:
         'map(denominator=retrieved)@5'
     """
     named = {name: parse_metric(definition) for name, definition in DEFINITIONS.items()}
-    others = {
-        name: dataclasses.replace(metric, **differing(type(one)(), one))
-        for name, one in named.items()
-        if one.name == metric.name
-    }
-    tools = {
-        tool: as_measured_by(tool, metric) for tool, metrics in PRESETS.items() if metric.name in metrics
-    }
-    return others | tools
+    same = {name: differing(type(one)(), one) for name, one in named.items() if one.name == metric.name}
+    others = {name: dataclasses.replace(metric, **theirs) for name, theirs in same.items()}
+    tools = [tool for tool, metrics in PRESETS.items() if metric.name in metrics]
+    return others | {tool: as_measured_by(tool, metric) for tool in tools}
 
 
 def in_words(name: str, choice: Any) -> str:

@@ -23,9 +23,8 @@ try:
     from sklearn.model_selection import BaseCrossValidator
     from sklearn.utils.metadata_routing import MetadataRequest
 except ModuleNotFoundError:
-    raise MissingExtraError(
-        "ltr_harness.sklearn needs scikit-learn; install with: pip install scikit-learn"
-    ) from None
+    found = "ltr_harness.sklearn needs scikit-learn"
+    raise MissingExtraError(f"{found}; install with: pip install scikit-learn") from None
 
 _ROUTED = "qid=… or groups=… by metadata routing: sklearn.set_config(enable_metadata_routing=True)"
 
@@ -131,9 +130,7 @@ class FlamlMetric:
     def __init__(self, scorer: Scorer) -> None:
         self.scorer = scorer
 
-    def __call__(
-        self, X_val: Any, y_val: Any, estimator: Any, *others: Any
-    ) -> tuple[float, dict[str, float]]:
+    def __call__(self, X_val: Any, y_val: Any, estimator: Any, *others: Any) -> tuple[float, Any]:
         # labels, X_train, y_train, weight_val, weight_train, config, groups_val, groups_train
         groups = others[6] if len(others) > 6 else None
         value = self.scorer(estimator, X_val, y_val, groups=groups)

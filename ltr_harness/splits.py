@@ -1,8 +1,6 @@
 """Splits of queries: hold-out, folds, shares by chance, by time, by user, by stratum. A query is never split.
 
-The same seed and number of queries give the same split on every machine and with every NumPy: each query
-draws one raw 64-bit number from the PCG64 bit generator, whose stream NumPy guarantees (that of
-``Generator.permutation`` it does not), and the queries are ordered by what they drew.
+The same seed gives the same split on every machine: queries are ordered by raw numbers of PCG64, a guaranteed stream.
 """
 
 from collections.abc import Mapping
@@ -30,16 +28,13 @@ def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[NDArray[np
         (8, 2)
     """
     if not 0 < fraction < 1:
-        raise DataError(
-            f"holdout fraction is {fraction:g}; expected a share above 0 and below 1, such as 0.2"
-        )
+        expected = "expected a share above 0 and below 1, such as 0.2"
+        raise DataError(f"holdout fraction is {fraction:g}; {expected}")
     n = groups.n_queries
     n_held = int(np.floor(fraction * n + 0.5))
     if n_held in (0, n):
-        side = "held out" if n_held == 0 else "kept"
-        raise DataError(
-            f"a holdout of {fraction:g} of {n} queries leaves none {side}; expected at least one on each side"
-        )
+        found = f"a holdout of {fraction:g} of {n} queries leaves none {'kept' if n_held else 'held out'}"
+        raise DataError(f"{found}; expected at least one on each side")
     order = shuffled(n, seed)
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
@@ -62,9 +57,8 @@ def folds(
     if n < 3:
         raise DataError(f"{n} folds; expected at least 3: each fold needs a train, a valid and a test part")
     if groups.n_queries < n:
-        raise DataError(
-            f"{n} folds of {count_of(groups.n_queries, 'query')}; expected at least one query per fold"
-        )
+        found = f"{n} folds of {count_of(groups.n_queries, 'query')}"
+        raise DataError(f"{found}; expected at least one query per fold")
     parts = fold_parts(groups.n_queries, n, seed, together, strata)
     divided = []
     for i in range(n):
@@ -92,9 +86,8 @@ def fold_parts(
         return [dealt[i::n] for i in range(n)]
     unit = _numbered(together)  # type: ignore[arg-type]
     if unit.max() + 1 < n:
-        raise DataError(
-            f"{n} folds of {unit.max() + 1} values to keep together; expected at least one per fold"
-        )
+        found = f"{n} folds of {unit.max() + 1} values to keep together"
+        raise DataError(f"{found}; expected at least one per fold")
     sizes = np.bincount(unit)
     part_of_unit = np.full(len(sizes), -1, dtype=np.int64)
     filled = np.zeros(n, dtype=np.int64)
@@ -195,16 +188,13 @@ def _check_shares(shares: Mapping[str, float]) -> None:
     total = sum(shares.values())
     if wrong or not shares or total >= 1 or "train" in shares:
         listed = ", ".join(f"{name} {share:g}" for name, share in shares.items()) or "none"
-        raise DataError(
-            f"shares are {listed}; expected shares above 0 that add up to less than 1: the rest is train"
-        )
+        expected = "expected shares above 0 that add up to less than 1: the rest is train"
+        raise DataError(f"shares are {listed}; {expected}")
 
 
 def _targets(shares: Mapping[str, float], n: int) -> NDArray[np.int64]:
     """Where the parts of `shares` end, the last of them followed by train."""
-    ends = np.cumsum(list(shares.values())) * n
-    whole: NDArray[np.int64] = np.floor(ends + 0.5).astype(np.int64)
-    return whole
+    return np.asarray(np.floor(np.cumsum(list(shares.values())) * n + 0.5).astype(np.int64))
 
 
 def _cut_at(targets: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -221,11 +211,9 @@ def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
 def _parts(part_of: NDArray[np.int64], shares: Mapping[str, float]) -> dict[str, NDArray[np.int64]]:
     names = [*shares, "train"]
     queries = {name: np.flatnonzero(part_of == at).astype(np.int64) for at, name in enumerate(names)}
-    empty = [name for name in names if len(queries[name]) == 0]
-    if empty:
-        raise DataError(
-            f"{' and '.join(empty)} would have no query out of {len(part_of)}; expected at least one in each part"
-        )
+    if empty := [name for name in names if len(queries[name]) == 0]:
+        found = f"{' and '.join(empty)} would have no query out of {len(part_of)}"
+        raise DataError(f"{found}; expected at least one in each part")
     return {name: queries[name] for name in ("train", *shares)}
 
 

@@ -58,10 +58,8 @@ class Span:
         """The day that lies this long, `times` times, before another."""
         import pandas as pd
 
-        number = self.number * times
-        units: dict[str, Any] = (
-            {f"{self.unit}s": number} if self.unit != "quarter" else {"months": 3 * number}
-        )
+        unit, months = ("month", 3) if self.unit == "quarter" else (self.unit, 1)
+        units: dict[str, Any] = {f"{unit}s": months * self.number * times}
         try:
             return (pd.Timestamp(day) - pd.DateOffset(**units)).date()
         except (OverflowError, ValueError, pd.errors.OutOfBoundsDatetime):
@@ -93,16 +91,7 @@ class TimeFolds:
     label_horizon: Span | None = None
 
     def divide(self, groups: QueryGroups, days: Days) -> list[TimeFold]:
-        """The folds, oldest first, with the numbers of their queries.
-
-        Args:
-            groups: the queries, for messages.
-            days: see `Days`.
-
-        Raises:
-            DataError: no fold fits into the data, a part is empty or has a single query, test parts overlap, or the
-                gap is shorter than `label_horizon`; the message has the dates.
-        """
+        """The folds, oldest first, with the numbers of their queries; DataError, with dates, where they cannot be."""
         first, end = _date(int(days.min())), _date(int(days.max()) + 1)
         folds: list[TimeFold] = []
         while self.at_most is None or len(folds) < self.at_most:
@@ -111,41 +100,26 @@ class TimeFolds:
                 break
             folds.append(fold)
         if not folds:
-            needed = " + ".join(
-                str(span)
-                for span in (self.train, self.gap, self.valid, self.valid and self.gap, self.test)
-                if span
-            )
+            spans = (self.train, self.gap, self.valid, self.valid and self.gap, self.test)
+            needed = " + ".join(str(span) for span in spans if span)
             before = "" if self.train else " and training data before it"
             found = f"{first} to {_last(end)} is too short for a fold"
             raise DataError.at("data.folds", found, f"{needed}{before}")
         return [_with_queries(fold, groups, days) for fold in reversed(folds)]
 
     def newest(self, days: Days) -> NDArray[np.int64]:
-        """The queries of the newest training window, which ends with the data; int64 (n,).
-
-        Args:
-            days: see `Days`.
-        """
+        """The queries of the newest training window, which ends with the data; int64 (n,)."""
         if self.train is None:
             return np.arange(days.size)
         begin = self.train.before(_date(int(days.max()) + 1))
         return np.flatnonzero(days >= (begin - _EPOCH).days).astype(np.int64)
 
     def inner(self, days: Days, n: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Pairs of past and held-out queries: n of n + 1 parts of the days, each without the past's last `gap`.
-
-        Args:
-            days: see `Days`; those of a training part.
-            n: how many pairs.
-
-        Raises:
-            DataError: one of the parts or its past has fewer than two queries.
-        """
+        """Pairs of past and held-out queries: n of n + 1 parts of the days, each without the past's last `gap`."""
         for part in np.array_split(np.unique(days), n + 1)[1:]:
             held = np.flatnonzero(np.isin(days, part)).astype(np.int64)
             begin = _date(int(part[0])) if part.size else _EPOCH
-            end = begin if self.gap is None else self.gap.before(begin)
+            end = self._before_gap(begin)
             past = np.flatnonzero(days < (end - _EPOCH).days).astype(np.int64)
             if min(past.size, held.size) < _FEW_QUERIES:
                 found = f"{n} inner folds of {count_of(np.unique(days).size, 'training day')} are too many"
@@ -153,36 +127,36 @@ class TimeFolds:
                 raise DataError.at("tune.inner_folds", found, cure)
             yield past, held
 
+    def _before_gap(self, day: date) -> date:
+        return day if self.gap is None else self.gap.before(day)
+
     def _fold(self, first: date, end: date, number: int) -> TimeFold | None:
         """The fold whose test part ends `number` steps before the data; None where too little is left to train on."""
         end = (self.step or self.test).before(end, number)
         begin = self.test.before(end)
-        parts = {"test": Part(begin, end)}
-        self._check(begin, number, end)
-        border = begin
+        parts, tested = {"test": Part(begin, end)}, end - begin
+        self._check(begin, end)
         if self.valid is not None:
-            border = begin if self.gap is None else self.gap.before(begin)
+            border = self._before_gap(begin)
             begin = self.valid.before(border)
             parts["valid"] = Part(begin, border)
-        end = begin if self.gap is None else self.gap.before(begin)
+        end = self._before_gap(begin)
         begin = first if self.train is None else self.train.before(end)
-        tested = parts["test"].end - parts["test"].begin
         if begin < first or end - begin < (tested if self.train is None else timedelta(days=1)):
             return None
         return TimeFold({"train": Part(begin, end), **dict(reversed(parts.items()))})
 
-    def _check(self, begin: date, number: int, end: date) -> None:
+    def _check(self, begin: date, end: date) -> None:
         """Refuses overlapping test parts and labels that look into the next part."""
         if self.step is not None and self.step.before(end) > begin:
             found = f"step is {self.step}, shorter than test, {self.test}: queries would be tested twice"
             raise DataError.at("data.folds", found, f"a step of {self.test} or longer")
-        if self.label_horizon is not None:
-            left = timedelta(0) if self.gap is None else begin - self.gap.before(begin)
-            horizon = begin - self.label_horizon.before(begin)
-            if left < horizon:
-                gap = "there is no gap" if self.gap is None else f"gap is {self.gap}"
-                found = f"{gap}, and labels look {self.label_horizon} ahead: training labels would know the next part"
-                raise DataError.at("data.folds", found, f"a gap of {self.label_horizon} or longer")
+        if self.label_horizon is not None and self._before_gap(begin) > self.label_horizon.before(begin):
+            gap = "there is no gap" if self.gap is None else f"gap is {self.gap}"
+            found = (
+                f"{gap}, and labels look {self.label_horizon} ahead: training labels would know the next part"
+            )
+            raise DataError.at("data.folds", found, f"a gap of {self.label_horizon} or longer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,18 +200,7 @@ def _with_queries(fold: TimeFold, groups: QueryGroups, days: Days) -> TimeFold:
 
 
 def days_of(times: NDArray[Any], name: str, time_zone: str, groups: QueryGroups) -> Days:
-    """The day of each query on the calendar of a time zone.
-
-    Args:
-        times: (n_queries,), times, dates or ISO 8601 text.
-        name: the attribute's, for messages.
-        time_zone: such as ``Europe/Berlin``.
-        groups: the queries, for messages.
-
-    Raises:
-        DataError: a query without a time, numbers (of which nothing says what they count), text that is not a time, or
-            times with and without a zone.
-    """
+    """The day of each query on the calendar of a time zone, from times, dates or ISO 8601 text (n_queries,)."""
     import pyarrow as pa
 
     from ltr_harness.logs.columns import local_days, timestamps
@@ -280,11 +243,7 @@ def periods_of(days: Days, period: Period) -> NDArray[np.str_]:
 
 
 def period_for(days: Days) -> Period:
-    """The shortest unit that is at least 1/40 of the time between the first and the last day.
-
-    Args:
-        days: see `Days`.
-    """
+    """The shortest unit that is at least 1/40 of the time between the first and the last day."""
     span = int(days.max() - days.min()) + 1
     return "day" if span <= 40 else "week" if span <= 280 else "month"
 

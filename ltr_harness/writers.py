@@ -33,9 +33,7 @@ def format_of(path: Path) -> str | None:
 
 
 def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) -> list[str]:
-    """Write a dataset; all of its files appear whole, or none does.
-
-    Notes on what the format cannot hold. Raises DataError: no or an unknown format, or names that it cannot hold.
+    """Write a dataset, all of its files or none; notes on what the format cannot hold.
 
     Example:
         >>> import tempfile
@@ -127,14 +125,11 @@ def _write_svmlight(
 
 
 def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False) -> None:
-    bad = [
-        text
-        for text in dict.fromkeys(ids)
-        if text.split() != [text] or "\0" in text or ("#" in text and not comment)
-    ]
+    signs = "\0" if comment else "\0#"
+    bad = [text for text in dict.fromkeys(ids) if text.split() != [text] or not set(signs).isdisjoint(text)]
     if bad:
-        found, expected = f"{what} {bad[0]!r} ({len(bad):,} such)", "ids without spaces"
-        expected += f"{'' if comment else ', #'} and NUL bytes"
+        found = f"{what} {bad[0]!r} ({len(bad):,} such)"
+        expected = f"ids without spaces{'' if comment else ', #'} and NUL bytes"
         raise DataError.at(path, found, expected, "write csv or parquet instead")
 
 
@@ -251,21 +246,20 @@ def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Pat
     for j, name in enumerate(dataset.feature_names):
         values = of_candidates(dataset.features[:, j])
         if texts := dataset.categories.get(name):
-            values = pyarrow.DictionaryArray.from_arrays(
-                values.cast(pyarrow.int32()), pyarrow.array(texts, pyarrow.string())
-            )
+            known = pyarrow.array(texts, pyarrow.string())
+            values = pyarrow.DictionaryArray.from_arrays(values.cast(pyarrow.int32()), known)
         columns.append((name, values))
     names = [name for name, _ in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError.at(path, f"two columns would be called {twice[0]!r}", "different names")
-    arrays = [
-        pyarrow.array(np.ascontiguousarray(values), from_pandas=True)  # NaN is null
-        if isinstance(values, np.ndarray)
-        else values
-        for _, values in columns
-    ]
-    return pyarrow.table(arrays, names=names)
+
+    def as_arrow(values: Any) -> Any:
+        """NaN is null."""
+        is_array = isinstance(values, np.ndarray)
+        return pyarrow.array(np.ascontiguousarray(values), from_pandas=True) if is_array else values
+
+    return pyarrow.table([as_arrow(values) for _, values in columns], names=names)
 
 
 def _write_csv(table: Any, target: Path, path: Path) -> list[str]:

@@ -136,11 +136,7 @@ def duration(seconds: float) -> str:
 
 
 def time_left(job: Job) -> TimeLeft:
-    """Judge every run that is to be done by the finished ones that resemble it most, with the median of several.
-
-    A run resembles those of the same model and fold, then of the same model, of the same sweep, of the same ranker
-    and objective. Threads and machine are taken to be the same.
-    """
+    """Judge every run that is to be done by the median of the finished ones that resemble it most."""
     todo = [task for task in job.tasks if task.state != "done"]
     if not todo:
         return TimeLeft(0.0, 0)
@@ -178,9 +174,9 @@ def seconds_left(job: Job, study: StudyRecord) -> float | None:
     trials = job.trials_of(study)
     spent = sum(trial.seconds for trial in trials)
     limits = [] if job.tune.minutes is None else [60 * job.tune.minutes - spent]
-    if job.tune.trials is not None and not trials:
-        return None
     if job.tune.trials is not None:
+        if not trials:
+            return None
         limits.append(spent / len(trials) * (job.tune.trials - len(trials)))
     return min(limits)
 
@@ -303,9 +299,8 @@ class TerminalProgress(Progress):
         if record.status == "failed":
             self.say(f"{head}FAILED: {record.error}")
             return
-        rounds = (
-            "" if record.best_round is None else f"round {record.best_round} of {record.rounds_trained}, "
-        )
+        counted = f"round {record.best_round} of {record.rounds_trained}, "
+        rounds = "" if record.best_round is None else counted
         mean = record.metrics[record.primary].mean_text
         self.say(f"{head}{rounds}test {record.primary} {mean} ({seconds:.1f} s)")
 
