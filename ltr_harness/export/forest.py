@@ -95,8 +95,7 @@ class Forest:
     base_score: float = 0.0  # what is added to their sum
     # what goes left: values ``<=`` the threshold (LightGBM, CatBoost), or ``<`` (XGBoost)
     comparison: Literal["<=", "<"] = "<="
-    # whether features are rounded to float32 before they are compared (XGBoost, CatBoost)
-    float32: bool = False
+    float32: bool = False  # whether features are rounded to float32 before comparing (XGBoost, CatBoost)
     float32_sum: bool = False  # whether sums are rounded to float32 after each tree (XGBoost)
     # where the listed codes of a split on categories go: left (LightGBM) or right (XGBoost)
     codes_go: Literal["left", "right"] = "left"
@@ -121,20 +120,18 @@ class Forest:
             turned = plain & (tree.missing_type == ZERO) & (tree.missing_left != zero_left)
             if turned.any():
                 name = self.feature_names[tree.feature[np.argmax(turned)]]
-                found = (
-                    f"a split on {name!r} sends 0 where missing values go, and the form knows no such split"
+                found = f"a split on {name!r} sends 0 where missing values go"
+                raise refused(
+                    f"{found}, and the form knows no such split", cure="train without `zero_as_missing`"
                 )
-                raise refused(found, cure="train without `zero_as_missing`")
             missing_left = np.where((tree.missing_type == NEVER) & ~coded, zero_left, tree.missing_left)
             return replace(tree, missing_left=missing_left, missing_type=np.full_like(tree.missing_type, NAN))
 
         return replace(self, trees=tuple(map(by_nan, self.trees)))
 
     def in_float32(self, comparison: Literal["<=", "<"] | None = None) -> Self:
-        """The same sides for float32 features by thresholds that are float32.
-
-        Of ``x <= t`` the last value that goes left is the greatest float32 not above t, of ``x < t`` the greatest
-        below it. That value is the threshold of ``<=``, and the one after it that of ``<``.
+        """The same sides for float32 features by float32 thresholds: of ``<=`` the last value that goes left, of ``<``
+        the one after it.
         """
         written = comparison or self.comparison
 
@@ -351,6 +348,7 @@ def _xgboost_tree(tree: Mapping[str, Any], weight: float, base: np.float32) -> T
     is_leaf = left == -1
     listed = (tree[f"categories{name}"] for name in ("_nodes", "_segments", "_sizes"))
     numbers = np.asarray(tree["split_conditions"], dtype=np.float32)
+    every = tree["categories"]
     return Tree.of(
         np.where(is_leaf, LEAF, split),
         np.where(is_leaf, 0, numbers),
@@ -359,9 +357,7 @@ def _xgboost_tree(tree: Mapping[str, Any], weight: float, base: np.float32) -> T
         tree["default_left"],
         np.full(left.size, NAN),
         np.where(is_leaf, (base + numbers - base) * np.float32(weight), 0),
-        codes={
-            node: tree["categories"][start : start + size] for node, start, size in zip(*listed, strict=True)
-        },
+        codes={node: every[start : start + size] for node, start, size in zip(*listed, strict=True)},
     )
 
 

@@ -90,10 +90,7 @@ def log_model(client: MlflowClient, run: Run, run_id: str) -> str:
 
 
 def write_model(run: Run, folder: Path) -> None:
-    """The library's own file, and what its columns are.
-
-    Raises HarnessError: what was written does not score as the stored model does.
-    """
+    """The library's own file, and what its columns are; refused where it scores otherwise than the stored model."""
     record, example = run.record, example_rows(run.record)
     expected = run.score(example)  # refuses a file that is not what the record says
     name = next(name for name in record.files if name.startswith("model."))
@@ -252,10 +249,7 @@ def _client(uri: str | None) -> tuple[MlflowClient, str]:
 
 
 def _prepare(store: Path) -> None:
-    """Make a new SQLite store aside, because half of one is never accepted again; try to write to one that is there.
-
-    Raises HarnessError: it cannot be written, which MLflow would try again for minutes.
-    """
+    """Make a new SQLite store aside, because half of one is never accepted again; refuse one that is read-only."""
     if not store.exists():
         import mlflow
 

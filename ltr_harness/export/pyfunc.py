@@ -47,10 +47,8 @@ class StoredModel:
         """
         matrix = np.empty((len(rows), len(self._features)), dtype=np.float32)
         for column, name in enumerate(self._features):
-            codes = self._codes.get(name)
-            matrix[:, column] = (
-                rows[name] if codes is None else [codes.get(one, np.nan) for one in rows[name]]
-            )
+            values, codes = rows[name], self._codes.get(name)
+            matrix[:, column] = values if codes is None else [codes.get(one, np.nan) for one in values]
         if not len(matrix):
             return np.empty(0)
         return np.asarray(self._score(matrix), dtype=np.float64)
@@ -140,8 +138,8 @@ def _expected_grade(probabilities: Any, grades: list[float] | None = None) -> An
 
 _READERS = {
     "catboost": _catboost,
-    "feature": _feature,
     "lightgbm": _lightgbm,
-    "linear": _linear,
     "xgboost": _xgboost,
+    "feature": _feature,
+    "linear": _linear,
 }

@@ -1,7 +1,4 @@
-"""Judgments beside the rows: the truth about queries of which the rows are the candidates.
-
-Rows and judgments are matched by query and document id, compared as text. A judged document that is no row was missed.
-"""
+"""Judgments beside the rows, matched by query and document id as text: a judged document that is no row was missed."""
 
 from __future__ import annotations
 
@@ -50,6 +47,14 @@ class Truth:
     notes: tuple[str, ...] = ()
     # int64 and float64 (n_judgments,): the row and the grade of each judgment, where rows are made of several
     several: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
+
+    def take(self, rows: NDArray[np.int64]) -> Truth:
+        """Some rows (n,), without their subtopics."""
+        names = ("queries", "documents", "labels", "judged")
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        attributes = {name: values[rows] for name, values in self.attributes.items()}
+        columns |= {"attributes": attributes, "notes": self.notes}
+        return Truth(self.source, place=lambda row: self.place(int(rows[row])), **columns)
 
 
 def read_judgments(
@@ -225,14 +230,18 @@ class _Match:
         missed = missed[np.lexsort((truth.documents[missed], number[missed]))]
         return cls(dataset, truth, ids, number, rows, line[at[rows]], documents, missed, names[strays])
 
+    def _by_query(self, of: NDArray[np.int64], first: int = 0) -> NDArray[np.int64]:
+        """Which of some judgments (n,) are of queries from this number on, query by query."""
+        used = np.flatnonzero(self.number[of] >= first)
+        return used[np.argsort(self.number[of[used]], kind="stable")]
+
     @property
     def several(self) -> Several | None:
         """The judgments that labels were made of, those of the dataset's queries, query by query."""
         if self.truth.several is None:
             return None
         row, grades = self.truth.several
-        used = np.flatnonzero(self.number[row] >= 0)
-        used = used[np.argsort(self.number[row[used]], kind="stable")]
+        used = self._by_query(row)
         return Several(self.number[row[used]], row[used], grades[used])
 
     def notes(self, no_candidates: NoCandidates, elsewhere: NDArray[np.str_] | None) -> list[str]:
@@ -258,8 +267,7 @@ class _Match:
             return None
         values = self.truth.attributes[name]
         first_added = self.dataset.n_queries
-        rows = np.flatnonzero(self.number >= first_added)
-        rows = rows[np.argsort(self.number[rows], kind="stable")]
+        rows = self._by_query(np.arange(self.number.size), first_added)
         groups = QueryGroups.from_sizes(np.bincount(self.number[rows] - first_added), self.ids[first_added:])
         called = "weight" if name is None else name
         return per_query(called, values[rows], groups, lambda row: self.truth.place(int(rows[row])))
@@ -423,9 +431,8 @@ def _together(parts: Sequence[Truth], source: str) -> Truth:
         return parts[at].place(row - starts[at])
 
     names = ("queries", "documents", "labels", "judged")
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
-    }
+    every = {name: [getattr(part, name) for part in parts] for name in names}
+    columns: dict[str, Any] = {name: np.concatenate(each) for name, each in every.items()}
     shared = [name for name in parts[0].attributes if all(name in part.attributes for part in parts)]
     attributes = {name: np.concatenate([part.attributes[name] for part in parts]) for name in shared}
     notes = tuple(note for part in parts for note in part.notes)
@@ -456,17 +463,8 @@ def _one_each(truth: Truth, several: OneLabel | None) -> Truth:
     label[of], judged[of] = labels, True
     n = int(np.count_nonzero(np.bincount(pair) > 1))
     said = f"{count_of(n, 'document')} of {first.size:,} {plural('has', n)} several judgments"
-    return Truth(
-        truth.source,
-        truth.queries[first],
-        truth.documents[first],
-        label,
-        judged,
-        lambda row: truth.place(int(first[row])),
-        attributes={name: values[first] for name, values in truth.attributes.items()},
-        notes=(*truth.notes, f"{said}: their label is {_RULES[several]} (several: {several})"),
-        several=(pair, grades),
-    )
+    notes = (*truth.notes, f"{said}: their label is {_RULES[several]} (several: {several})")
+    return replace(truth.take(first), labels=label, judged=judged, notes=notes, several=(pair, grades))
 
 
 _RULES = {

@@ -317,10 +317,8 @@ def _documents(
         return None, None, [said]
     if texts is not None:
         letters = texts.view(np.uint32).reshape(len(texts), -1)
-        if (
-            _total(parsed, "alone") == n_rows
-            or ((letters >= ord("0")) & (letters <= ord("9"))).any(axis=1).all()
-        ):
+        digits = (letters >= ord("0")) & (letters <= ord("9"))
+        if _total(parsed, "alone") == n_rows or digits.any(axis=1).all():
             return None, texts, []
     return None, None, [IGNORED]
 
@@ -357,8 +355,7 @@ def _filled(
 
     def parse(chunk: Chunk) -> _Parsed:
         rows = chunk.rows
-        weights = arrays.weights[rows if with_qid else slice(0)]
-        into = _Arrays(arrays.features[rows], arrays.labels[rows], arrays.lines[rows], weights)
+        into = _Arrays(arrays.features[rows], arrays.labels[rows], arrays.lines[rows], arrays.weights[rows])
         return _parse(chunk, with_qid, first, into, options)
 
     return arrays, on_all_cores(parse, chunks), first

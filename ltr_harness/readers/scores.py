@@ -1,9 +1,8 @@
 """Scores of files and tables in the row order of the data they belong to.
 
-One number per line (or a ``.npy`` array) is in the order of the data's files by definition. A table names its rows:
-by query and document, by query and ``row`` (counted from 0 within the query), or, with a query alone or nothing, by
-standing in the order of the files. Columns that could name rows and are not used so are refused: rows that are
-matched by their order although they say who they are may belong to others. A table without scores may have ranks.
+One number per line (or a ``.npy`` array) is in the order of the data's files. A table names its rows: by query and
+document, by query and ``row`` (counted from 0 within the query), or, with a query alone or nothing, by that order.
+Columns that could name rows and are not used so are refused. A table without scores may have ranks.
 """
 
 import tokenize
@@ -149,9 +148,8 @@ class ScoreTable:
         data_key = data_query * span + data_named
         order: NDArray[np.int64] = np.argsort(data_key, kind="stable")
         key = query * span + part
-        at: NDArray[np.int64] = order[
-            np.minimum(np.searchsorted(data_key, key, sorter=order), order.size - 1)
-        ]
+        found_at = np.searchsorted(data_key, key, sorter=order)
+        at: NDArray[np.int64] = order[np.minimum(found_at, order.size - 1)]
         unknown = (query < 0) | (part < 0) | (data_key[at] != key)
 
         def name(row: int) -> str:
@@ -230,8 +228,7 @@ class ScoreTable:
 
         known = array([str(value) for value in values.tolist()], type=string())
         places = index_in(self._as_text(self._columns, name), value_set=known).fill_null(-1)
-        codes: NDArray[np.int64] = places.to_numpy().astype(np.int64)
-        return codes
+        return np.asarray(places.to_numpy().astype(np.int64))
 
     def _as_text(self, columns: Columns, name: str) -> Any:
         from pyarrow import ArrowNotImplementedError, string
@@ -330,16 +327,11 @@ def _as_many(file: Path, n_scores: int, judgments: Judgments) -> None:
     """Refuse another number of scores than there are rows."""
     groups = judgments.groups
     if n_scores != groups.n_rows:
-        cure = ""
-        if n_scores == groups.n_queries:
-            cure = "one per query? every document of a query has its own score"
-        raise DataError.at(
-            file,
-            f"{count_of(n_scores, 'score')} for {count_of(groups.n_rows, 'row')} in "
-            f"{count_of(groups.n_queries, 'query')}",
-            "one score per row, in the order of the data",
-            cure,
-        )
+        rows = f"{count_of(groups.n_rows, 'row')} in {count_of(groups.n_queries, 'query')}"
+        by_query = "one per query? every document of a query has its own score"
+        cure = by_query if n_scores == groups.n_queries else ""
+        expected = "one score per row, in the order of the data"
+        raise DataError.at(file, f"{count_of(n_scores, 'score')} for {rows}", expected, cure)
 
 
 def _placed(scores: NDArray[np.float64], at: NDArray[np.int64]) -> NDArray[np.float64]:

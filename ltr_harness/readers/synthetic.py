@@ -70,8 +70,7 @@ class SyntheticRows:
 
     @property
     def starts(self) -> NDArray[np.int64]:
-        starts: NDArray[np.int64] = np.cumsum(self.sizes) - self.sizes
-        return starts
+        return np.asarray(np.cumsum(self.sizes) - self.sizes)
 
 
 def clicked(
@@ -223,24 +222,21 @@ class Synthetic(Reader):
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns, which tell what kind each is of."""
-        n_match = n_copy = self.n_features // 4
-        n_query = self.n_features // 10 + 1
         counts = {
-            "match": n_match,
-            "copy": n_copy,
-            "query": n_query,
-            "noise": self.n_features - n_match - n_copy - n_query,
+            "match": self.n_features // 4,
+            "copy": self.n_features // 4,
+            "query": self.n_features // 10 + 1,
         }
+        counts["noise"] = self.n_features - sum(counts.values())
         names = [f"{kind}_{i + 1}" for kind, n in counts.items() for i in range(n)]
         return (*names[:-1], "leak_1") if self.leak else tuple(names)
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
-        problems = [
+        DataError.refuse(
             Problem("synthetic data", f"no split is called {name!r}", cure=did_you_mean(name, _SPLITS))
             for name in files
             if name not in _SPLITS
-        ]
-        DataError.refuse(problems)
+        )
         parts = [self._split(name) for name in files]
         sizes = np.concatenate([part.sizes for part in parts])
         attributes: dict[str, NDArray[Any]] = {"intent": np.concatenate([part.intents for part in parts])}

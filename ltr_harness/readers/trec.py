@@ -1,8 +1,6 @@
 """TREC judgments (qrels) and rankings (runs), formats like them, and the join of both by trec_eval's rules.
 
-Qrels are lines ``query iteration document grade``, runs ``query Q0 document rank score tag``, separated by any
-white space, plain or compressed; what stands in a run after the tag is ignored. The order of a run's rows
-comes from its scores alone. An iteration that is not the same in all lines is the subtopic that a judgment is about.
+A run's rows are ordered by scores alone. An iteration that is not the same in all lines of qrels is a subtopic.
 """
 
 from __future__ import annotations
@@ -91,9 +89,8 @@ class Qrels(_Listed):
     # (n_lines,), int64, or float64 where judgments are no whole numbers; negative: in the pool, but nobody judged it
     grades: NDArray[np.int64] | NDArray[np.float64]
     subtopics: Subtopics | None = None  # of the lines; None where the judgments name none
-    place: Callable[[int], str] | None = field(
-        default=None, kw_only=True
-    )  # where a line stands, for messages
+    # where a line stands, for messages
+    place: Callable[[int], str] | None = field(default=None, kw_only=True)
 
     @property
     def n_queries(self) -> int:
@@ -219,11 +216,9 @@ def read_run(path: str | Path) -> TrecRun:
     scores = lines.numbers("score", A_SCORE)
     _refuse_twice(lines, queries, documents, "listed")
     lines.finish()
-    notes = []
+    notes, several = [], f"{count_of(tags.values.size, 'run tag')} ({shortened(tags.values, 3)})"
     if tags.values.size > 1:
-        notes.append(
-            f"{path}: {count_of(tags.values.size, 'run tag')} ({shortened(tags.values, 3)}); the last line's is used"
-        )
+        notes.append(f"{path}: {several}; the last line's is used")
     notes += _rank_notes(lines, queries, scores)
     tag = str(tags.values[tags.of_block[-1]])
     return TrecRun(lines.path, queries, documents, scores, tag, form="TREC run", notes=tuple(notes))
@@ -307,18 +302,9 @@ class Joined:
 
 
 def join(
-    qrels: Qrels,
-    run: TrecRun,
-    *,
-    complete: bool = False,
-    judged_only: bool = False,
-    depth: int | None = None,
+    qrels: Qrels, run: TrecRun, *, complete: bool = False, judged_only: bool = False, depth: int | None = None
 ) -> Joined:
-    """A run beside the judgments of its queries, by trec_eval's rules.
-
-    Queries that only one of the files has are left out, and the notes say so. A document that is listed and not judged
-    is not relevant; one that is judged and not listed counts in R and in the ideal list, and earns nothing.
-    """
+    """A run beside the judgments of its queries, by trec_eval's rules; notes name the queries that are left out."""
     code_of = {name: code for code, name in enumerate(qrels.queries.values.tolist())}
     in_qrels = np.array([code_of.get(name, -1) for name in run.queries.values.tolist()], dtype=np.int32)
     kept = np.zeros(qrels.n_queries, dtype=bool)
@@ -399,18 +385,8 @@ class _Arrangement:
     ) -> NDArray[np.int64]:
         """Fill columns and sources as `arrange` does; the rows of each query."""
         sizes = np.zeros(self.kept.size, dtype=np.int64)
-        kernels.arrange(
-            (*self.blocks, scores),
-            self.counts,
-            self.listed,
-            self.lines,
-            self.judged,
-            self.judged_only,
-            self.kept,
-            sizes,
-            columns,
-            sources,
-        )
+        names = (self.counts, self.listed, self.lines, self.judged, self.judged_only, self.kept)
+        kernels.arrange((*self.blocks, scores), *names, sizes, columns, sources)
         return sizes
 
     @cached_property
@@ -427,12 +403,9 @@ def _documents(
     arrangement: _Arrangement, listed: Names | Texts, judged: Names | Texts, wanted: NDArray[np.int64]
 ) -> NDArray[np.str_]:
     """The names of the wanted rows."""
-    rows = arrangement.sources[wanted]
+    rows = arrangement.sources[wanted].astype(np.int64)
     is_listed = rows >= 0
-    some, others = (
-        listed.of(rows[is_listed].astype(np.int64)),
-        judged.of(-1 - rows[~is_listed].astype(np.int64)),
-    )
+    some, others = listed.of(rows[is_listed]), judged.of(-1 - rows[~is_listed])
     names = np.empty(rows.size, dtype=np.promote_types(some.dtype, others.dtype))
     names[is_listed], names[~is_listed] = some, others
     return names

@@ -201,12 +201,10 @@ class _Block(NamedTuple):
 class _Split(NamedTuple):
     """Lines in fields: where these stand, the line of each row, its number of fields, and what it is not."""
 
-    # starts, ends: (n_rows, n_fields)
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    # lines, counts: (n_rows,)
-    lines: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    starts: Places  # (n_rows, n_fields), as ends
+    ends: Places
+    lines: Places  # (n_rows,), as counts
+    counts: Places
     wrong: NDArray[np.bool_]  # (n_rows,), rows of another number of fields
     comments: list[int]  # rows that are none
     after: int  # the first byte behind them
@@ -216,8 +214,7 @@ class _Split(NamedTuple):
 class Lines:
     """One file's lines, split into fields; what is wrong with them is gathered and told at once.
 
-    Lines end with LF, CRLF or CR. Blank lines are passed over, and lines that start with ``#`` unless they are as all
-    others are: then a name starts with it.
+    Blank lines are passed over, and lines that start with ``#`` unless they are as all others are.
     """
 
     def __init__(self, path: Path, form: str, *, more: bool) -> None:
@@ -227,15 +224,9 @@ class Lines:
         data = text_bytes(self.path)
         self._data = data[3:] if data[:3].tobytes() == b"\xef\xbb\xbf" else data
         most = len(self._data) // (2 * len(self._form)) + 1  # pages that are not written take no memory
-        self._columns: dict[str, Any] = {
-            field: Numbers(most)
-            if field in _NUMBERS
-            else Packed(most, self._data.size)
-            if field in _TEXTS
-            else Coded()
-            for field in self._form
-            if field not in _UNREAD
-        }
+        self._columns: dict[str, Any] = {field: Coded() for field in self._form if field not in _UNREAD}
+        self._columns |= {field: Numbers(most) for field in self._form if field in _NUMBERS}
+        self._columns |= {field: Packed(most, self._data.size) for field in self._form if field in _TEXTS}
         self._blocks: list[_Block] = []
         self._wrong: list[tuple[int, int, int]] = []  # row, line and fields of the first of them
         self._problems = RowProblems()
@@ -246,10 +237,8 @@ class Lines:
         # a file of another kind, not a file with mistakes: one line says it
         every = f", like all {self.n_rows:,}" if n_wrong == self.n_rows > 1 else ""
         for row, line, fields in self._wrong[: 1 if every else SHOWN]:
-            problem = Problem(
-                f"{self.path}:{line}", f"the line has {count_of(fields, 'field')}{every}", f"`{form}`"
-            )
-            self._problems.listed.append((row, problem))
+            found = f"the line has {count_of(fields, 'field')}{every}"
+            self._problems.listed.append((row, Problem(f"{self.path}:{line}", found, f"`{form}`")))
         self._problems.total = 1 if every else n_wrong
         self.finish()
 
@@ -290,12 +279,10 @@ class Lines:
         columns = [self._columns.get(field) for field in self._form]
         numbers = [column for column in columns if isinstance(column, Numbers)]
         texts = [column for column in columns if isinstance(column, Packed)] or [Packed(0, 0)]
-        kinds = [
-            kernels.NUMBER + numbers.index(column)
-            if isinstance(column, Numbers)
-            else {Packed: kernels.TEXT, Coded: kernels.CODED}.get(type(column), kernels.SKIPPED)
-            for column in columns
-        ]
+        kind_of = {Packed: kernels.TEXT, Coded: kernels.CODED, Numbers: kernels.NUMBER}
+        kinds = [kind_of.get(type(column), kernels.SKIPPED) for column in columns]
+        if numbers[1:]:
+            kinds[columns.index(numbers[1])] = kernels.OTHER_NUMBER
         main, other = [column.values for column in (*numbers, Numbers(0), Numbers(0))][:2]
         return np.array(kinds, dtype=np.int64), (main, other, texts[0].packed, texts[0].offsets)
 

@@ -140,10 +140,7 @@ class EngineFormat(ModelFormat):
 
 
 def engine_forest(forest: Forest, written: Literal["<=", "<"], engine: str) -> Forest:
-    """The model as an engine computes it that has every direction of missing values: what is then written as it is.
-
-    There is no infinity in JSON: 2**128 stands for it, so that float32's largest number is below the threshold.
-    """
+    """The model as an engine computes it that has every direction of missing values; `BEYOND` stands for infinity."""
     form = forest.by_nan().in_float32(written).with_base_in_first_tree()
     trees = []
     for tree in form.trees:
@@ -195,10 +192,11 @@ def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
 
 def used_features(forest: Forest) -> list[str]:
     """The features that some split looks at, in the columns' order; the first one where there is no split."""
-    looked_at = np.unique(np.concatenate([tree.feature for tree in forest.trees]))
-    return [forest.feature_names[column] for column in looked_at if column != LEAF] or [
-        forest.feature_names[0]
-    ]
+    looked_at, names = (
+        np.unique(np.concatenate([tree.feature for tree in forest.trees])),
+        forest.feature_names,
+    )
+    return [names[column] for column in looked_at if column != LEAF] or [names[0]]
 
 
 def features_path(path: Path) -> Path:

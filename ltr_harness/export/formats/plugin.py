@@ -20,9 +20,8 @@ _LONGEST = 504
 _MOST_FEATURES = 10_000
 """In a feature set of the plugins."""
 
-_ARITHMETIC = (
-    "the plugin compares with < and sums in float32; thresholds are those that part float32 values as here"
-)
+_PART = "thresholds are those that part float32 values as here"
+_ARITHMETIC = f"the plugin compares with < and sums in float32; {_PART}"
 
 
 class OpenSearch(EngineFormat):
@@ -100,11 +99,7 @@ def refuse_feature_names(names: Sequence[str]) -> None:
 
 
 def write_feature_set(path: Path, names: Sequence[str]) -> None:
-    """The body of ``_ltr/_featureset/NAME``: each feature is the number in the document's field of the same name.
-
-    A document without the field does not match, which is what missing means. Where the index has no such field, the
-    engine says so at the first search: this template is there to be replaced.
-    """
+    """The body of ``_ltr/_featureset/NAME``, to be replaced: each feature is the document's field of the same name."""
     if len(names) > _MOST_FEATURES:
         expected = f"at most {_MOST_FEATURES:,}, as the plugin has"
         raise refused(f"a feature set of {len(names):,} features", expected)
@@ -129,7 +124,7 @@ class RankLib(EngineFormat):
 
     name: ClassVar[str] = "ranklib"
     rules: ClassVar[tuple[str, ...]] = (
-        "RankLib compares with <= and sums in float32; thresholds are those that part float32 values as here",
+        f"RankLib compares with <= and sums in float32; {_PART}",
         "a missing value is 0",
         "features have numbers: the column's name where all names are numbers, else its place, from 1",
         formats.FEATURES_RULE,

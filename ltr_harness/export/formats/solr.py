@@ -58,9 +58,8 @@ class Solr(EngineFormat):
         write_whole(path, json.dumps(body))
         kind = "org.apache.solr.ltr.feature.FieldValueFeature"
         default = {"defaultValue": "NaN"} if apart else {}
-        features = [
-            {"store": name, "name": one, "class": kind, "params": {"field": one, **default}} for one in used
-        ]
+        shared = {"store": name, "class": kind}
+        features = [{**shared, "name": one, "params": {"field": one, **default}} for one in used]
         write_whole(formats.features_path(path), json.dumps(features, indent=1))
 
     def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
@@ -81,10 +80,8 @@ class Solr(EngineFormat):
                         return float(np.float32(node["value"]) * weight)
                     threshold = float(np.float32(node["threshold"]) + _SLACK)
                     missing_left = apart and node["missing"] == "left"
-                    kind = NAN if apart else NEVER
-                    return Split(
-                        column[node["feature"]], threshold, missing_left, node["left"], node["right"], kind
-                    )
+                    below = node["left"], node["right"], NAN if apart else NEVER
+                    return Split(column[node["feature"]], threshold, missing_left, *below)
 
                 return Tree.grown(tree["root"], node_of)
 
@@ -122,5 +119,4 @@ def without_slack(thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
         tries = np.stack([below, near, above])
     reached = tries + _SLACK
     best = np.where(reached <= thresholds, reached, -np.inf).argmax(axis=0)
-    chosen: NDArray[np.float32] = np.take_along_axis(tries, best[None], axis=0)[0]
-    return chosen
+    return np.asarray(np.take_along_axis(tries, best[None], axis=0)[0])

@@ -30,7 +30,7 @@ class Treelite(ModelFormat):
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
         build = package("treelite").model_builder
         plain = forest.by_nan().with_base_in_first_tree()
-        n_trees = len(plain.trees)
+        n_trees, nothing = len(plain.trees), [0] * len(plain.trees)
         kind = "float32" if plain.float32_sum else "float64"
         builder = build.ModelBuilder(
             threshold_type=kind,
@@ -43,9 +43,7 @@ class Treelite(ModelFormat):
                 num_class=[1],
                 leaf_vector_shape=(1, 1),
             ),
-            tree_annotation=build.TreeAnnotation(
-                num_tree=n_trees, target_id=[0] * n_trees, class_id=[0] * n_trees
-            ),
+            tree_annotation=build.TreeAnnotation(num_tree=n_trees, target_id=nothing, class_id=nothing),
             postprocessor=build.PostProcessorFunc(name="identity"),
             base_scores=[plain.base_score],
         )
@@ -77,10 +75,8 @@ def _add(builder: Any, tree: Tree, forest: Forest) -> None:
         else:
             below = {"default_left": missing_left, "left_child_key": left, "right_child_key": right}
             if node in tree.codes:
-                to_right, codes = forest.codes_go == "right", list(tree.codes[node])
-                builder.categorical_test(
-                    feature, category_list=codes, category_list_right_child=to_right, **below
-                )
+                below |= {"category_list_right_child": forest.codes_go == "right"}
+                builder.categorical_test(feature, category_list=list(tree.codes[node]), **below)
             else:
                 builder.numerical_test(feature, threshold, opname=forest.comparison, **below)
         builder.end_node()
