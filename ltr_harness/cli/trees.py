@@ -142,10 +142,8 @@ def say_best(
 
     def timed(one: Candidate, within: float = budget) -> Latency:
         run, model, split = entries[one.run]
-        score = first_rounds(model, one.rounds)
-        took = latency(
-            score, split.features, documents, calls=_CALLS_OF_EACH, least=_CALLS_OF_EACH // 2, budget=within
-        )
+        score, least = first_rounds(model, one.rounds), _CALLS_OF_EACH // 2
+        took = latency(score, split.features, documents, calls=_CALLS_OF_EACH, least=least, budget=within)
         of_rounds = took.model_copy(update={"rounds": one.rounds})
         results[one] = Result(str(run.path), _name(run), one.mean, of_rounds)
         return took
@@ -217,13 +215,11 @@ def _paired(entries: Sequence[_Entry], metric: Metric, chosen: Candidate, best: 
     """The chosen against the best on the same queries; None where it is the best."""
     if chosen == best:
         return None
-
-    def evaluation(one: Candidate) -> Evaluation:
+    both: dict[str, Evaluation] = {}
+    for name, one in {"within": chosen, "best": best}.items():
         _, model, split = entries[one.run]
         scores = first_rounds(model, one.rounds)(split.features)
-        return evaluate_bound(bind([metric], split.judgments), scores)
-
-    both = {"within": evaluation(chosen), "best": evaluation(best)}
+        both[name] = evaluate_bound(bind([metric], split.judgments), scores)
     return compare(both, metrics=[metric], baseline="best").paired("within")
 
 

@@ -54,7 +54,7 @@ def size_rule(tree: Node) -> Iterator[Violation]:
 
 
 def data_rules(data: DataLayout) -> Iterator[Violation]:
-    """Rows are divided in one way: by naming files, or by folds."""
+    """Rows are divided in one way, by naming files or by folds; judgments by split are of splits with own files."""
     folds = ("data", "folds")
     if data.folds is not None and data.splits:
         yield Violation(folds, "data.folds with data.splits", "one of them")
@@ -78,12 +78,23 @@ def data_rules(data: DataLayout) -> Iterator[Violation]:
     if data.fold_together is not None and data.fold_stratify is not None:
         found = "data.fold_stratify with data.fold_together"
         yield Violation(("data", "fold_stratify"), found, "one of them")
-    yield from _judgment_rules(data)
+    named = {} if data.judgments is None else data.judgments.by_split
+    where, found, one_set = ("data", "judgments"), "data.judgments by split", "one set of judgments"
+    cure = "`judgments: truth.parquet`, whose queries find their splits by themselves"
+    if named and data.folds is not None:
+        yield Violation(where, f"{found} with data.folds", one_set, cure)
+    elif named and len(data.splits) > 1:
+        yield Violation(where, f"{found} with {count_of(len(data.splits), 'fold')}", one_set, cure)
+    elif named and data.splits:
+        (split,) = data.splits.values()
+        for side in (side for side in named if not isinstance(getattr(split, side), tuple)):
+            why = f"data.judgments.{side}, and {side} has no files of its own"
+            yield Violation((*where, side), why, cure="the judgments of train are those of its hold-outs")
     for fold, split in data.splits.items():
         ways = [name for name in ("by_time", "together", "stratify") if getattr(split.valid, name, None)]
         if len(ways) > 1:
-            where = ("data", "splits", fold, "valid")
-            yield Violation(where, f"a holdout with {' and '.join(ways)}", "at most one of them")
+            of_fold = ("data", "splits", fold, "valid")
+            yield Violation(of_fold, f"a holdout with {' and '.join(ways)}", "at most one of them")
 
 
 def time_rules(data: DataLayout, stopping: bool, tune: TuneConfig | None) -> Iterator[Violation]:
@@ -97,24 +108,6 @@ def time_rules(data: DataLayout, stopping: bool, tune: TuneConfig | None) -> Ite
         found = "data.folds has no validation data, on which tune could choose"
         cure = "add valid: 1 month, or judge trials on training queries: inner_folds: 5"
         yield Violation(("data", "folds"), found, cure=cure)
-
-
-def _judgment_rules(data: DataLayout) -> Iterator[Violation]:
-    """Judgments by split are of splits with files of their own."""
-    named = {} if data.judgments is None else data.judgments.by_split
-    where, found = ("data", "judgments"), "data.judgments by split"
-    cure = "`judgments: truth.parquet`, whose queries find their splits by themselves"
-    if named and data.folds is not None:
-        yield Violation(where, f"{found} with data.folds", "one set of judgments", cure)
-    elif named and len(data.splits) > 1:
-        found += f" with {count_of(len(data.splits), 'fold')}"
-        yield Violation(where, found, "one set of judgments", cure)
-    elif named and data.splits:
-        (split,) = data.splits.values()
-        for side in named:
-            if not isinstance(getattr(split, side), tuple):
-                why = f"data.judgments.{side}, and {side} has no files of its own"
-                yield Violation((*where, side), why, cure="the judgments of train are those of its hold-outs")
 
 
 def leak_rules(splits: Mapping[str, SplitConfig]) -> Iterator[Violation]:

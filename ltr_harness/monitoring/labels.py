@@ -6,7 +6,7 @@ propensities.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,13 +47,16 @@ def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
     else:
         both = [name for name in columns_of(now, "event") if f"event:{name}" in before]
         columns |= {f"{name} per query": _of_both(f"event:{name}", now, before) for name in both}
+    parts = [("all", mature)] if mature.size >= 2 else []
+    for at, of_mature in enumerate(cut.members_of(mature) if len(cut) > 1 else ()):
+        if of_mature.size >= max(config.windows.min_queries, 2) and not (cut.immature[at] or cut.stray[at]):
+            parts.append((cut.labels[at], mature[of_mature]))
     tests: list[LabelTest] = []
     for what, (ours, theirs) in columns.items():
         days, base = periods.days_differ(ours, theirs), mean_of_known(theirs)
-        for window, rows in _parts(cut, mature, config):
-            if rows.size >= 2:
-                tested = periods.compare((ours, theirs), rows, "drop", days)
-                tests.append(LabelTest(what, window, tested, before=base, now=mean_of_known(ours[rows])))
+        for window, rows in parts:
+            tested = periods.compare((ours, theirs), rows, "drop", days)
+            tests.append(LabelTest(what, window, tested, before=base, now=mean_of_known(ours[rows])))
     p = bonferroni([test.difference.p for test in tests])
     for at, (test, corrected) in enumerate(zip(tests, p.tolist(), strict=True)):
         fallen = test.difference.value <= -config.labels.min_drop * test.before
@@ -79,15 +82,6 @@ def _of_labels(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, tuple[Float
     if any(LABELLED in of_side for of_side in events):
         rates[LABELLED_DOCUMENTS] = (labelled[0] / items[0], labelled[1] / items[1])
     return rates
-
-
-def _parts(cut: Cut, mature: Ints, config: MonitorConfig) -> Iterator[tuple[str, Ints]]:
-    yield "all", mature
-    if len(cut) > 1:
-        for at, of_mature in enumerate(cut.members_of(mature)):
-            members = mature[of_mature]
-            if members.size >= config.windows.min_queries and not (cut.immature[at] or cut.stray[at]):
-                yield cut.labels[at], members
 
 
 def orphans_by_window(times: Ints | None, cut: Cut, config: MonitorConfig) -> list[int | None]:

@@ -24,6 +24,7 @@ _BESIDE = 0.2  # from this share on, a second cause is named beside the first
 _ERRORS = 3  # by so many standard errors, as nobody asked for it
 _CHANCE = 0.05
 _CONTRAST = 0.05, 0.95  # share of queries at fault, to hold them against the others
+_UNTESTED = "whether that is the cause cannot be tested: almost no query is without"
 _FEW_USERS = 20
 
 
@@ -261,7 +262,11 @@ def cause_of(evidence: Evidence) -> tuple[str, str, dict[str, float]]:
         named = ", ".join(f"{word} {part:+.4f} ({part / total:.0%})" for word, part in parts.items())
         said = [f"Two causes: {named}.", *said, sentence if first else second.sentence]
     blamed = second.column if second else ""
-    said += [_beside(worst) for column, worst in evidence.broken.items() if column != blamed]
+    for column, worst in evidence.broken.items():
+        if column != blamed:  # an input that broke and is not the cause, or not shown to be
+            known = _CONTRAST[0] <= worst.lacking <= _CONTRAST[1]
+            why = "that does not explain the change" if known else _UNTESTED
+            said.append(f"{column} {worst.broken}; {why}.")
     return first.word if first else ranking, " ".join(said), parts
 
 
@@ -337,15 +342,6 @@ def _significant(part: Estimate, total: float, share: float) -> bool:
     """Whether a part goes the way of the whole, for certain, and is at least a share of it."""
     same_way = np.sign(part.value) == np.sign(total) != 0
     return bool(same_way and part.direction and abs(part.value) >= share * abs(total))
-
-
-def _beside(drift: FeatureDrift) -> str:
-    """What is said of an input that broke and is not the cause, or not shown to be."""
-    least, most = _CONTRAST
-    said = "whether that is the cause cannot be tested: almost no query is without"
-    if least <= drift.lacking <= most:
-        said = "that does not explain the change"
-    return f"{drift.column} {drift.broken}; {said}."
 
 
 def slices_sentence(evidence: Evidence) -> str:

@@ -9,7 +9,6 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -282,23 +281,17 @@ def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tupl
         return sample.plain
     size = int(max(sample.strata.max(), strata[0].max())) + 1
     counts = np.bincount(strata[0][rows], minlength=size).astype(np.float64)
-    for window in past:
-        parts, n = _season(window, periods)
-        counts += np.bincount(parts, n, minlength=size)[:size]
-    return weighted_mean(sample, sample.strata, counts / counts.sum())
-
-
-def _season(window: PastWindow, periods: Periods) -> tuple[Ints, Floats]:
-    """Which parts of the season a past window was in, and how many queries of each."""
     windows = periods.config.windows
-    if window.hours:
+    for window in past:
         hours = np.array([int(hour) for hour in window.hours], dtype=np.int64)
         n = np.array(list(window.hours.values()), dtype=np.float64)
-    else:  # of an earlier version: the calendar knows its weekday, and its day was like the baseline's
-        day = window.number * seconds(windows.size) // _DAY_SECONDS
-        hours = np.arange(24) + 24 * ((day + THURSDAY) % 7)
-        n = np.full(24, window.n / 24)
-    return part_of_season(hours, windows.season), n
+        if (
+            not hours.size
+        ):  # of an earlier version: the calendar knows its weekday, its day was the baseline's
+            day = window.number * seconds(windows.size) // _DAY_SECONDS
+            hours, n = np.arange(24) + 24 * ((day + THURSDAY) % 7), np.full(24, window.n / 24)
+        counts += np.bincount(part_of_season(hours, windows.season), n, minlength=size)[:size]
+    return weighted_mean(sample, sample.strata, counts / counts.sum())
 
 
 def _share(
@@ -423,9 +416,14 @@ def timeline(result: MonitorResult) -> Chart:
     ]
     title = f"{result.primary} by window, {result.interval_name}s"
     if result.changes:
-        baseline = result.changes[0].baseline
-        layers = [*_baseline_layers(baseline), *layers]
-        words += f" The dashed line is the baseline, {baseline.value:.4f}."
+        base = result.changes[0].baseline
+        band = {"base": round(base.value, 5), "from": round(base.low, 5), "to": round(base.high, 5)}
+        data = {"values": [] if math.isnan(base.low) else [band]}
+        area = {"type": "rect", "opacity": 0.2, "color": ORANGE}
+        dashed = {"type": "rule", "color": ORANGE, "strokeDash": [4, 3]}
+        drawn = charts.layer(area, y=_y("from"), y2={"field": "to"}), charts.layer(dashed, y=_y("base"))
+        layers = [*({"data": data, **layer} for layer in drawn), *layers]
+        words += f" The dashed line is the baseline, {base.value:.4f}."
         title += "; red windows raised an alert, the dashed line is the baseline"
     points = []
     for w in result.windows:
@@ -435,15 +433,6 @@ def timeline(result: MonitorResult) -> Chart:
             point = {"at": at, "window": w.label, "mean": mean, "state": state}
             points.append(point if math.isnan(low) else point | {"low": low, "high": high})
     return Chart("windows", title, charts.wide(points, 220, layer=layers), words)
-
-
-def _baseline_layers(base: Estimate) -> list[dict[str, Any]]:
-    band = {"base": round(base.value, 5), "from": round(base.low, 5), "to": round(base.high, 5)}
-    data = {"values": [] if math.isnan(base.low) else [band]}
-    area = {"type": "rect", "opacity": 0.2, "color": ORANGE}
-    line = {"type": "rule", "color": ORANGE, "strokeDash": [4, 3]}
-    drawn = charts.layer(area, y=_y("from"), y2={"field": "to"}), charts.layer(line, y=_y("base"))
-    return [{"data": data, **layer} for layer in drawn]
 
 
 _y = partial(charts.quantitative, title=None, scale={"zero": False})

@@ -18,7 +18,7 @@ from ltr_harness.cli import SuggestingGroup, data_source, options
 from ltr_harness.cli.output import counts, say, say_note, say_notes
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.files import bare_name, cache_folder, opened_for_writing, suffix_of, whole_files
-from ltr_harness.known_sets import SETS, Counts, KnownSet, known_set
+from ltr_harness.known_sets import SETS, Archive, Counts, KnownSet, known_set
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -384,7 +384,8 @@ def data_get(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
     say(f"{known.title}\nterms: {known.terms}\nhome page: {known.home}", err=True)
     say(f"facts: {known.sources}", err=True)
     for archive in (path.expanduser() for path in archives):
-        _compare(archive, known)
+        if known.archive is not None and archive.is_file():
+            _compare(archive, known.archive)
         for path in unpack(archive, folder, known.files, known.inside):
             say(f"unpacked {path}", err=True)
     for download in known.downloads:
@@ -401,13 +402,10 @@ def data_get(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
     return 0
 
 
-def _compare(archive: Path, known: KnownSet) -> None:
+def _compare(archive: Path, published: Archive) -> None:
     """Say whether an archive is the published one; what is in it decides."""
     from ltr_harness.cache import DataCache
 
-    published = known.archive
-    if published is None or not archive.is_file():
-        return
     size = archive.stat().st_size
     if size == published.size and DataCache().digest(archive) == published.sha256:
         say(f"{archive} is {published.file} as published", err=True)

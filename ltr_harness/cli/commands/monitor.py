@@ -14,7 +14,6 @@ from ltr_harness.cli.output import say
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
-    from ltr_harness.cli.events import EventStream
     from ltr_harness.monitoring.result import Watched
 
 ALERT = 4
@@ -74,11 +73,11 @@ def command(
 
     CONFIG has the meaning of the columns, the rule from events to relevance, and the limits of alerts.
     """
-    from ltr_harness.cli.events import EventStream
+    from ltr_harness.cli import events
     from ltr_harness.monitoring.load import load_monitor_config
     from ltr_harness.monitoring.stages import watch
 
-    stream = EventStream("monitor", quiet) if as_json else None
+    stream = events.EventStream("monitor", quiet) if as_json else None
     with stream or nullcontext():
         halves = ("slices.confirm_split=true",) if confirm_split else ()
         settings = load_monitor_config(config, (*overrides, *halves))
@@ -93,26 +92,19 @@ def command(
             write_monitor_report(watched.result, output)
         code = ALERT if watched.result.alerts and not exit_zero else 0
         if stream is not None:
-            _tell(stream, watched, output)
+            for alert in watched.result.alerts:
+                stream.emit(events.Alerted(kind=alert.kind, text=alert.text))
+            stream.say(watched.result.verdict.text)
+            if watched.result.arms is not None:
+                stream.say(watched.result.arms.verdict)
+            if output is not None:
+                stream.emit(events.Reported(report=str(output / "report.html")))
             stream.exit_code = code
     if as_json:
         say(watched.result.to_json(), nl=False)
     else:
         _say(watched, output, per_query, quiet)
     return code
-
-
-def _tell(stream: EventStream, watched: Watched, output: Path | None) -> None:
-    """The same that people are told, as events."""
-    from ltr_harness.cli import events
-
-    for alert in watched.result.alerts:
-        stream.emit(events.Alerted(kind=alert.kind, text=alert.text))
-    stream.say(watched.result.verdict.text)
-    if watched.result.arms is not None:
-        stream.say(watched.result.arms.verdict)
-    if output is not None:
-        stream.emit(events.Reported(report=str(output / "report.html")))
 
 
 def _say(watched: Watched, output: Path | None, per_query: bool, quiet: bool) -> None:
