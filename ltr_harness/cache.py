@@ -204,6 +204,7 @@ def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
         "positions": dataset.positions,
         "file_rows": dataset.file_rows,
         "row_weights": dataset.row_weights,
+        "half_lives": dataset.half_lives,
         **{f"subtopic_{name}": getattr(judgments.subtopics, name, None) for name in _PAIRS},
         **{f"missed_{name}": getattr(missed, name, None) for name in _MISSED},
         **{f"several_{name}": getattr(dataset.several, name, None) for name in _SEVERAL},
@@ -258,6 +259,7 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         {name: tuple(texts) for name, texts in facts["categories"].items()},
         Several(**several) if several else None,
         columns.get("row_weights"),
+        columns.get("half_lives"),
     )
 
 

@@ -37,6 +37,8 @@ class RankingDataset:
         several: the judgments that labels were made of, where documents have several; else None.
         row_weights: float64 (n_rows,), finite and >= 0, where weights differ within a query, whose own weight is then
             their mean; else None.
+        half_lives: float64 (n_rows,), when each row was, counted in half-lives of its weight in training, from any
+            point in time on; None where weights do not depend on age.
     """
 
     features: NDArray[np.float32]
@@ -52,6 +54,7 @@ class RankingDataset:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     several: Several | None = None
     row_weights: NDArray[np.float64] | None = None
+    half_lives: NDArray[np.float64] | None = None
 
     def __repr__(self) -> str:
         size = f"{count_of(self.n_queries, 'query')}, {count_of(self.n_rows, 'row')}"
@@ -82,16 +85,41 @@ class RankingDataset:
         """int64 (n_rows,): ``labels[file_order]`` are the labels in the order of the files; None where `labels` are."""
         return None if self.file_rows is None else np.argsort(self.file_rows, kind="stable")
 
-    def weights_of_rows(self) -> NDArray[np.float64] | None:
-        """What each training row counts: its own weight, else its query's.
+    def weights_of_rows(self, newest: float | None = None) -> NDArray[np.float64] | None:
+        """What each training row counts: its own weight, else its query's; halved with each half-life of its age.
+
+        Args:
+            newest: the largest of the training's `half_lives`, where these rows are a part of it.
 
         Returns:
             float64 (n_rows,); None where neither rows nor queries have weights.
         """
-        of_queries = self.judgments.query_weights
-        if self.row_weights is not None or of_queries is None:
-            return self.row_weights
-        return np.repeat(of_queries, self.groups.sizes)
+        weights, of_queries = self.row_weights, self.judgments.query_weights
+        if weights is None and of_queries is not None:
+            weights = np.repeat(of_queries, self.groups.sizes)
+        if self.half_lives is None:
+            return weights
+        halved = 0.5 ** ((self.half_lives.max() if newest is None else newest) - self.half_lives)
+        return np.asarray(halved if weights is None else weights * halved)
+
+    def weights_of_queries(self) -> NDArray[np.float64] | None:
+        """What each query counts in training: the mean of its rows; in metrics, it is `judgments.query_weights`.
+
+        Returns:
+            float64 (n_queries,); None where neither rows nor queries have weights.
+        """
+        weights = self.weights_of_rows()
+        return None if weights is None else self.groups.mean(weights)
+
+    def optional_of(self, rows: NDArray[np.int64]) -> dict[str, Any]:
+        """Of the given rows what not all data have, by field.
+
+        Args:
+            rows: int64 (n_kept,).
+        """
+        names = ("positions", "file_rows", "row_weights", "half_lives")
+        columns = {name: getattr(self, name) for name in names}
+        return {name: values if values is None else values[rows] for name, values in columns.items()}
 
     def learnable(self) -> RankingDataset:
         """The judged documents of queries with candidates: unjudged ones are nothing to learn from."""
@@ -110,14 +138,15 @@ class RankingDataset:
             notes.append(f"nothing is learned from {count_of(n, 'document')} that nobody judged")
         if n := int(np.count_nonzero(~groups.with_rows)):
             notes.append(f"nothing is learned from {count_of(n, 'query')} without candidates")
+        optional = self.optional_of(rows)
+        if self.file_rows is None:
+            optional["file_rows"] = rows
         kept = replace(
             self,
             features=self.features[rows],
             judgments=replace(learned, judged=None),
-            positions=None if self.positions is None else self.positions[rows],
             notes=tuple(notes),
-            file_rows=rows if self.file_rows is None else self.file_rows[rows],
-            row_weights=None if self.row_weights is None else self.row_weights[rows],
+            **optional,
         )
         return kept.take(np.flatnonzero(sizes))
 
@@ -136,12 +165,10 @@ class RankingDataset:
             self,
             features=self.features[piece],
             judgments=self.judgments.take(queries),
-            positions=None if self.positions is None else self.positions[rows],
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
             source=self.source if source is None else source,
-            file_rows=None if self.file_rows is None else self.file_rows[rows],
             several=None if self.several is None else self.several.take(queries),
-            row_weights=None if self.row_weights is None else self.row_weights[rows],
+            **self.optional_of(rows),
         )
 
 
@@ -238,8 +265,8 @@ def fingerprint_dataset(dataset: RankingDataset) -> str:
     joined = header + fingerprint_judgments(dataset.judgments) + fingerprint_arrays(dataset.features)
     for name, texts in dataset.categories.items():  # nothing without them: older data keep their digests
         joined += fingerprint_arrays(np.array([name, *texts], dtype=object))
-    if dataset.row_weights is not None:
-        joined += fingerprint_arrays(dataset.row_weights)
+    if not (dataset.row_weights is None and dataset.half_lives is None):
+        joined += fingerprint_arrays(dataset.weights_of_rows())
     return hashlib.sha256(joined.encode("ascii")).hexdigest()
 
 

@@ -120,6 +120,16 @@ class QueryGroups:
         """
         return self._over_queries(np.minimum, values)
 
+    def mean(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(n_queries,): the mean of each query's rows, exactly their value where all are equal; 0 where it has none.
+
+        Args:
+            values: (n_rows,).
+        """
+        lowest, sums = self.min(values), self.sum(values)
+        means = np.divide(sums, self.sizes, out=np.zeros(self.n_queries), where=self.with_rows)
+        return np.where(lowest == self.max(values), lowest, means)
+
     def any(self, flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(n_queries,): whether any of each query's rows is flagged.
 

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator
 
 from ltr_harness.errors import DataError
 from ltr_harness.groups import QueryGroups
@@ -26,7 +27,7 @@ DAY, PERIOD = "day", "period"
 """The query attribute that folds in time have, and the unit of a comparison that is made of it."""
 Period = Literal["day", "week", "month"]
 PERIODS: tuple[Period, ...] = ("day", "week", "month")
-_UNITS = ("day", "week", "month", "quarter", "year")
+_DAYS = {"day": 1, "week": 7, "month": 365.25 / 12, "quarter": 365.25 / 4, "year": 365.25}
 _EPOCH = date(1970, 1, 1)
 _FEW_QUERIES = 2
 
@@ -46,13 +47,23 @@ class Span:
     @classmethod
     def of(cls, text: str) -> Span:
         """Read ``3 months``, ``1 day`` or ``2 weeks``; ValueError for anything else."""
-        found = re.fullmatch(rf"\s*([1-9][0-9]{{0,4}})\s*({'|'.join(_UNITS)})s?\s*", text)
+        found = re.fullmatch(rf"\s*([1-9][0-9]{{0,4}})\s*({'|'.join(_DAYS)})s?\s*", text)
         if found is None:
             raise ValueError("a number of days, weeks, months, quarters or years, such as 3 months")
         return cls(int(found[1]), found[2])  # type: ignore[arg-type]
 
     def __str__(self) -> str:
         return count_of(self.number, self.unit)
+
+    @property
+    def days(self) -> float:
+        """Its length where no calendar says it: a year has 365.25 days, and a month is a twelfth of it.
+
+        Example:
+            >>> Span.of("2 weeks").days, Span.of("2 months").days
+            (14, 60.875)
+        """
+        return self.number * _DAYS[self.unit]
 
     def before(self, day: date, times: int = 1) -> date:
         """The day that lies this long, `times` times, before another."""
@@ -64,6 +75,9 @@ class Span:
             return (pd.Timestamp(day) - pd.DateOffset(**units)).date()
         except (OverflowError, ValueError, pd.errors.OutOfBoundsDatetime):
             return date.min
+
+
+SpanText = Annotated[str, AfterValidator(lambda text: str(Span.of(text)))]
 
 
 @dataclass(frozen=True, kw_only=True)

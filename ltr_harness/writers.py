@@ -49,6 +49,10 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
     if form not in FORMATS:
         found = "does not say its format" if form is None else f"unknown format {form!r}"
         raise DataError.at(path, found, f"one of {', '.join(FORMATS)}")
+    if dataset.half_lives is not None:
+        found = "weights that halve with age, which no file has"
+        expected = "no `weight: {half_life: …}` where rows are written, but where they are learned from"
+        raise DataError.at(path, found, expected)
     if form == "qrels":
         with whole_files(path) as temporary:
             return _write_qrels(dataset.judgments.pool, path, temporary)

@@ -14,6 +14,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.rankers.adapters import by_position
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.memory import from_arrays, from_frame
+from ltr_harness.writers import write_dataset
 
 
 def weights_of(data: RankingDataset) -> tuple[list[float], list[float]]:
@@ -83,3 +84,99 @@ def test_fingerprints_know_rows_and_those_of_judgments_queries_alone(tmp_path: P
         cached = DataCache(tmp_path / "cache").read(Csv(weight="w"), ["a.csv"], tmp_path)
         assert weights_of(cached.dataset) == ([1, 3, 5], [2, 5])
         assert cached.fingerprints.dataset == fingerprint_dataset(rows)
+
+
+# --- weights that halve with age ---
+
+DAYS = ["2024-03-31", "2024-03-30", "2024-03-29", "2024-03-29"]
+
+
+def aged(**weight: object) -> RankingDataset:
+    rows = {"query_id": [1, 1, 2, 2], "label": [0, 1, 0, 1], "x": [1, 2, 3, 4], "w": [1, 2, 3, 4]}
+    return from_frame(
+        pd.DataFrame({**rows, "day": DAYS}), weight={"half_life": "1 day", "by": "day", **weight}
+    )
+
+
+def test_weights_halve_back_from_the_newest_row_learned_from() -> None:
+    data = aged()
+    assert data.feature_names == ("x", "w")
+    rows, queries = data.weights_of_rows(), data.weights_of_queries()
+    assert rows is not None
+    assert queries is not None
+    np.testing.assert_allclose(rows, [1, 0.5, 0.25, 0.25], rtol=1e-9)
+    np.testing.assert_allclose(queries, [0.75, 0.25], rtol=1e-9)
+    assert data.judgments.query_weights is None  # metrics count all queries once
+    assert "in training, weights halve every 1 day back from the newest row (day)" in data.notes
+    np.testing.assert_allclose(data.take(np.array([1])).weights_of_rows(), [1, 1])
+    assert data.take(np.array([1, 0])).weights_of_queries() == pytest.approx([0.25, 0.75])
+
+
+def test_weights_of_a_column_are_multiplied() -> None:
+    data = aged(column="w", half_life="2 days")
+    np.testing.assert_allclose(data.weights_of_rows(), [1, 2 * 0.5**0.5, 1.5, 2], rtol=1e-9)  # type: ignore[arg-type]
+    assert data.judgments.query_weights is not None
+    assert data.judgments.query_weights.tolist() == [1.5, 3.5]
+    assert data.row_weights is not None
+    assert data.row_weights.tolist() == [1, 2, 3, 4]
+
+
+@given(
+    st.lists(st.integers(0, 4000), min_size=1, max_size=8),
+    st.sampled_from(["7 days", "90 days", "2 years"]),
+    st.integers(0, 300),
+)
+def test_only_ages_matter_and_double_age_is_the_square(days: list[int], span: str, later: int) -> None:
+    def weights(shift: int, factor: int = 1) -> np.ndarray:
+        times = np.datetime64("2010-01-01") + np.array(days) * factor + shift
+        frame = pd.DataFrame({"query_id": 1, "label": 1, "x": 0.0, "t": times.astype("datetime64[us]")})
+        data = from_frame(frame, features=["x"], weight={"half_life": span, "by": "t"})
+        return np.asarray(data.weights_of_rows())
+
+    expected = 0.5 ** ((max(days) - np.array(days)) / {"7": 7, "9": 90, "2": 730.5}[span[0]])
+    np.testing.assert_allclose(weights(0), expected, rtol=1e-6, atol=1e-300)
+    np.testing.assert_allclose(weights(later), weights(0), rtol=1e-6, atol=1e-300)
+    np.testing.assert_allclose(weights(0, 2), weights(0) ** 2, rtol=1e-6, atol=1e-300)
+
+
+def test_ages_are_kept_by_the_cache_and_part_of_the_fingerprint(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"query_id": [1, 1], "label": [0, 1], "x": [1, 2], "t": DAYS[:2], "r": [1, 0]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    found = set()
+    for half_life in ("1 day", "1 day", "2 days"):
+        reader = Csv(weight={"half_life": half_life, "by": "t"}, features=("x",))
+        cached = DataCache(tmp_path / "cache").read(reader, ["a.csv"], tmp_path)
+        np.testing.assert_allclose(
+            cached.dataset.weights_of_rows(),  # type: ignore[arg-type]
+            [1, 0.5 ** (1 / int(half_life[0]))],
+            rtol=1e-9,
+        )
+        assert cached.fingerprints.dataset == fingerprint_dataset(cached.dataset)
+        found.add(cached.fingerprints.dataset)
+    assert len(found) == 2
+    with pytest.raises(DataError, match="weights that halve with age, which no file has"):
+        write_dataset(aged(), tmp_path / "b.csv")
+    assert not (tmp_path / "b.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ({"half_life": "90 days", "by": None}, "weight.half_life without times; expected `by:`, the column"),
+        ({"half_life": "0 days"}, "a number of days, weeks, months, quarters or years, such as 3 months"),
+        ({"half_life": "-3 days"}, "a number of days, weeks, months, quarters or years, such as 3 months"),
+        ({"by": "dya"}, "frame: has no column 'dya'; did you mean 'day'?"),
+        ({"by": "w"}, r"column 'w': holds numbers \(int64\), and nothing says whether they are seconds"),
+        ({"column": "day"}, "column 'day' has the type .*string; expected numbers"),
+        ({"older": 3}, "Extra inputs are not permitted"),
+    ],
+)
+def test_what_cannot_be_a_half_life(weight: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        aged(**weight)
+
+
+def test_a_row_without_a_time_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("query_id,label,x,day\n1,0,1,2024-01-01\n1,1,2,\n")
+    with pytest.raises(DataError, match=r"a\.csv:3: column 'day' is empty; expected a time in every row"):
+        Csv(weight={"half_life": "1 day", "by": "day"}).read(["a.csv"], tmp_path)

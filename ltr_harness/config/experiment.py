@@ -40,7 +40,7 @@ from ltr_harness.readers.reader import Reader
 from ltr_harness.report_parts import DEFAULT_FORMATS, ReportFormat, section_catalog
 from ltr_harness.stats.method import Method
 from ltr_harness.stored import SweepPoint
-from ltr_harness.time_folds import Span, TimeFolds
+from ltr_harness.time_folds import Span, SpanText, TimeFolds
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -152,9 +152,6 @@ class Holdout(Section):
     """Query attribute, such as user: its queries stay on one side."""
     stratify: str | None = None
     """Query attribute: the same share of each of its values is set aside."""
-
-
-SpanText = Annotated[str, AfterValidator(lambda text: str(Span.of(text)))]
 
 
 class TimeFoldsConfig(Section):

@@ -341,8 +341,7 @@ def by_position(train: RankingDataset) -> RankingDataset:
             subtopics=None if judgments.subtopics is None else judgments.subtopics.take(order),
             missed=judgments.missed,
         ),
-        positions=train.positions[order],
-        row_weights=None if train.row_weights is None else train.row_weights[order],
+        **train.optional_of(order),
     )
 
 

@@ -210,7 +210,8 @@ class BoostedRanker(Ranker):
             notes.append(
                 f"learned from {train.n_features - len(left_out)} of {count_of(train.n_features, 'feature')}"
             )
-        if train.row_weights is not None and not self.weighs_rows:
+        weights, groups = train.weights_of_rows(), train.groups
+        if not (weights is None or self.weighs_rows) and (groups.min(weights) < groups.max(weights)).any():
             notes.append(f"the objective {self.objective} takes one weight per query, the mean of its rows'")
         if self.init_model is not None:
             notes.append(f"training went on from {self.init_model.name}; rounds count from its first tree")
@@ -433,6 +434,7 @@ class DataParallelRanker(BoostedRanker):
         judgments = training.train.judgments
         if judgments.missed is None:
             return ()
+        judgments = replace(judgments, query_weights=training.train.weights_of_queries())
         if not self.data_parallel:
             return (judgments,)
         parts = cut(judgments.groups, self.n_parts(training))

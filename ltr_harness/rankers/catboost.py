@@ -302,18 +302,18 @@ class CatBoostRanker(BoostedRanker):
         )
 
     def _pool(self, split: RankingDataset, coded: Sequence[int]) -> Any:
-        of_rows = split.row_weights if self.weighs_rows else None
-        of_queries = split.judgments.query_weights if of_rows is None else None
-        sizes = split.groups.sizes
+        of_queries, sizes = split.weights_of_queries(), split.groups.sizes
+        weights = split.weights_of_rows() if self.weighs_rows else None
+        if of_queries is not None and not self.weighs_rows:
+            weights = np.repeat(of_queries, sizes)
         names = adapters.safe_feature_names(split.feature_names)
         return library().Pool(
             typed(split.features, coded, names),
             cat_features=coded,
             label=split.labels,
             group_id=np.repeat(np.arange(split.n_queries), sizes),
-            weight=of_rows,
-            group_weight=None if of_queries is None else np.repeat(of_queries, sizes),
             feature_names=names,
+            **{"weight" if self.weighs_rows else "group_weight": weights},
         )
 
     def _watched(self, booster: Any, training: Training, before: int) -> tuple[list[Measured], int]:

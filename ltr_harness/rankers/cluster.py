@@ -276,11 +276,14 @@ def _attempt(
     messages: deque[tuple[int, dict[str, float]]] = deque()
     client.subscribe_topic(stopping.topic, lambda event: messages.append(event[1]))
 
+    times = training.train.half_lives
+    newest = None if times is None else float(times.max())
+
     def work() -> Trained:
         columns = []  # each worker prepares its rows
         for address, (first, end) in zip(addresses, parts, strict=True):
             rows = workers.load(address, "train", first, end)
-            columns.append(client.submit(_columns, rows, prepared, first, **_pinned_to(address)))
+            columns.append(client.submit(_columns, rows, prepared, first, newest, **_pinned_to(address)))
         if stopping.watches and training.valid is not None:
             valid = workers.load(addresses[0], "valid", 0, training.valid.n_queries)
             asked = (training.watched, training.stopping)
@@ -369,7 +372,7 @@ def _parts(client: Any, addresses: list[str], columns: list[Any], training: Trai
             pieces.append(dask.array.from_delayed(delayed(piece), shape=shape, dtype=dtype))
         return dask.array.concatenate(pieces)
 
-    weighted = training.train.judgments.query_weights is not None
+    weighted = training.train.weights_of_rows() is not None
     return Parts(
         client,
         array("features", np.float32, width=training.train.n_features),
@@ -388,7 +391,10 @@ def _pinned_to(address: str) -> dict[str, Any]:
 
 
 def _columns(
-    rows: RankingDataset, prepared: Callable[[RankingDataset], RankingDataset], first: int
+    rows: RankingDataset,
+    prepared: Callable[[RankingDataset], RankingDataset],
+    first: int,
+    newest: float | None,
 ) -> dict[str, Any]:
     part = prepared(rows)
     sizes = part.groups.sizes
@@ -397,5 +403,5 @@ def _columns(
         "labels": part.labels,
         "queries": np.repeat(np.arange(first, first + part.n_queries, dtype=np.uint32), sizes),
         "sizes": sizes[part.groups.with_rows],
-        "weights": part.weights_of_rows(),
+        "weights": part.weights_of_rows(newest),
     }

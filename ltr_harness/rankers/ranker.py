@@ -117,7 +117,7 @@ class Facts:
         largest_query: rows of its largest query.
         max_label: its largest label.
         n_fractional: rows whose label is not an integer.
-        has_weights: its queries have weights.
+        has_weights: its queries or rows have weights.
         stopping: training stops early.
         n_blank: queries without a relevant document.
         has_positions: rows have their display position.
@@ -148,7 +148,7 @@ class Facts:
             largest_query=int(train.groups.sizes.max()),
             max_label=float(labels.max()),
             n_fractional=int((labels != np.floor(labels)).sum()),
-            has_weights=train.judgments.query_weights is not None,
+            has_weights=train.weights_of_rows() is not None,
             stopping=stopping,
             n_blank=int(np.count_nonzero(train.groups.max(labels) <= 0)),
             has_positions=train.positions is not None,

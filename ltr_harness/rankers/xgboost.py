@@ -277,7 +277,7 @@ class XGBoostRanker(DataParallelRanker):
         if self.weighs_rows:  # XGBoost weighs queries, and rows where there are none
             queries: dict[str, Any] = {"weight": split.weights_of_rows()}
         else:
-            some, weights = split.groups.with_rows, split.judgments.query_weights
+            some, weights = split.groups.with_rows, split.weights_of_queries()
             # never query ids: XGBoost cuts them to 32 bits
             queries = {
                 "group": split.groups.sizes[some],

@@ -379,7 +379,7 @@ def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
     query: Sequence[str] = (named["query"],)
     if "query" not in columns and named["query"] == "/".join(like.query_columns):
         query = like.query_columns
-    weight = like.weight if like.weight in table.columns else None
+    weight = like.weight_column if like.weight_column in table.columns else None
     attributes = [name for name in like.attributes if name in table.columns]
     subtopics = like.subtopics if {*like.subtopics} <= {*table.columns} else ()
     values = {"labels": named["grade"], "document_ids": named["document"], "weights": weight}

@@ -30,9 +30,9 @@ class Rows:
 
     features: NDArray[np.float32]  # (n_rows, n_features); of the candidates alone where `retrieved` is there
     feature_names: tuple[str, ...]
-    # (n_rows,) each: `labels`, finite and >= 0; `weights`, `positions` and `document_ids` where there are any; `judged`
-    # where somebody did not judge every row; `retrieved`, the candidates, where somebody says which rows are. Other
-    # rows are missed documents, and may lack weights (NaN) and positions (any)
+    # (n_rows,) each: `labels`, finite and >= 0; `weights`, `half_lives`, `positions` and `document_ids` where there are
+    # any; `judged` where somebody did not judge every row; `retrieved`, the candidates, where somebody says which rows
+    # are. Other rows are missed documents, and may lack weights, half-lives (NaN) and positions (any)
     values: Mapping[str, NDArray[Any]]
     # (n_blocks,), first row of each run of rows with one query id; a new file always starts a new run
     block_starts: NDArray[np.int64]
@@ -74,6 +74,7 @@ def assembled(
 
     values = {name: ordered(each) for name, each in rows.values.items()}
     retrieved, positions, pairs = values.get("retrieved"), values.get("positions"), None
+    half_lives = values.get("half_lives")
     if rows.subtopics is not None:
         pairs = Subtopics.of_matrix(rows.subtopics, groups.n_rows)
     if retrieved is not None:
@@ -101,6 +102,7 @@ def assembled(
     if retrieved is not None and not retrieved.all():
         file_rows = np.flatnonzero(retrieved) if order is None else order[retrieved]
         positions = None if positions is None else positions[retrieved]
+        half_lives = None if half_lives is None else half_lives[retrieved]
     if order is not None:
         at = order if retrieved is None else np.cumsum(rows.values["retrieved"])[file_rows] - 1
         features = features[at]
@@ -117,6 +119,7 @@ def assembled(
         columns or {},
         rows.categories,
         row_weights=row_weights,
+        half_lives=half_lives,
     )
 
 
@@ -289,11 +292,7 @@ def _weights(
             QueryGroups.from_counts(groups.sum(retrieved, np.int64), groups.ids),
         )
         weights, groups = weights[counts], QueryGroups.from_counts(groups.sum(counts, np.int64), groups.ids)
-    lowest = groups.min(weights)
-    # exactly their value where all are equal, which a rounded sum would miss
-    means: NDArray[np.float64] = np.where(
-        lowest == groups.max(weights), lowest, groups.sum(weights) / groups.sizes
-    )
+    means = groups.mean(weights)
     n = int(np.count_nonzero(candidates.min(rows) < candidates.max(rows)))
     if not n:
         return means, None, ()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import LONGEST_ID
-from ltr_harness.logs.columns import Columns, coded, is_category, is_numeric, values_of
+from ltr_harness.logs.columns import Columns, coded, is_category, is_numeric, timestamps, values_of
 from ltr_harness.readers.files import Bound
 from ltr_harness.readers.reader import ValueOptions
 from ltr_harness.readers.rows import Rows, blocks_of, limited, query_ids, recoded, within_float32
@@ -21,6 +21,7 @@ from ltr_harness.wording import count_of
 _FINITE = "a finite number in the range of float32, or nothing where the value is missing"
 
 
+_A_DAY = 86_400 * 10**9  # nanoseconds
 _FLAG = "0 or 1 (or false and true): whether the document was a candidate"
 _FLAGS = {"0": 0.0, "1": 1.0, "0.0": 0.0, "1.0": 1.0, "false": 0.0, "true": 1.0}
 _QUOTED = 60  # characters of a value that messages quote
@@ -119,12 +120,12 @@ class TableColumns:
         self._options = options
         self.n_beyond = 0
         self.problems: list[Problem] = []
-        label, weight, position, document, retrieved = (
-            roles.get(role) for role in ("labels", "weights", "positions", "document_ids", "retrieved")
+        label, weight, position, document, retrieved, time = map(
+            roles.get, ("labels", "weights", "positions", "document_ids", "retrieved", "days")
         )
         mapped = label if options.grades else None
         numbers = [*(name for name in (label, weight, position) if name and name != mapped), *subtopics]
-        texts = [*query, *(name for name in (document, mapped, retrieved) if name), *attributes]
+        texts = [*query, *(name for name in (document, mapped, retrieved, time) if name), *attributes]
         quantities = [name for name in features if name not in categorical]
         try:
             if table.schema is not None:
@@ -166,6 +167,8 @@ class TableColumns:
                 self.n_beyond += within_float32(self.features[:, j], options.beyond_float32)
         if weight:
             self.values["weights"] = self._grades(columns, weight, "a weight >= 0", missed=False)
+        if time:
+            self.values["days"] = self._days(columns, time)
         if position:
             self.values["positions"] = self._positions(columns, position)
         if document:
@@ -324,6 +327,13 @@ class TableColumns:
         good = (values >= 0) & (values < 2**31) & (values == np.floor(values))
         self._report(~(good | self._dispensable(values)), name, columns, "an integer >= 0")
         return np.where(good, values, 0).astype(np.int32)
+
+    def _days(self, columns: Columns, name: str) -> NDArray[np.float64]:
+        """When each row was, in days since 1970."""
+        moments = timestamps(columns[name], name, "UTC")
+        days = np.where(moments == np.iinfo(np.int64).min, np.nan, moments / _A_DAY)
+        self._report(np.isnan(days) & ~self._dispensable(days), name, columns, "a time in every row")
+        return days
 
     def _dispensable(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Missed documents without a value (n_rows,)."""

@@ -10,7 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
@@ -21,6 +21,7 @@ from ltr_harness.readers.reader import FileReader, ValueOptions
 from ltr_harness.readers.rows import Rows, assembled, limited, repeated
 from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
 from ltr_harness.relevance.rule import Relevance, columns_to_read, lacking
+from ltr_harness.time_folds import Span, SpanText
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -180,6 +181,24 @@ def _ids() -> set[str]:
 _DOCUMENT = "document_id"
 
 
+class Ageing(BaseModel):
+    """Weights in training that halve with age, from the newest row that is learned from."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    half_life: SpanText = Field(
+        description="After which a row counts half, such as 90 days or 3 months; a year has 365.25 days."
+    )
+    by: str | None = Field(
+        default=None,
+        description="Column with times or dates, which may be one of `attributes`. Default: `timestamp`.",
+    )
+    column: str | None = Field(
+        default=None,
+        description="Column with weights of rows, which are multiplied; metrics take these alone.",
+    )
+
+
 class TableReader(FileReader, ValueOptions):
     """A reader of tables with one row per document of a query."""
 
@@ -200,10 +219,11 @@ class TableReader(FileReader, ValueOptions):
         "from them as categories, and an empty cell is missing. Columns whose type says so (pandas' category, "
         "Arrow's dictionary of texts) need no naming.",
     )
-    weight: str | None = Field(
+    weight: str | Ageing | None = Field(
         default=None,
         description="Column with weights of rows: what each counts in training, by LightGBM and by objectives that "
-        "look at one row at a time. A query counts the mean of its rows' in metrics and in all other objectives.",
+        "look at one row at a time. A query counts the mean of its rows' in metrics and in all other objectives. "
+        "{half_life: 90 days, by: day}: weights that halve with age, in training alone.",
     )
     position: str | None = Field(
         default=None, description="Column with the whole-number position at which the row was shown."
@@ -255,6 +275,8 @@ class TableReader(FileReader, ValueOptions):
             wrong = [*self._beside_the_rule(), *lacking(self.relevance, self._rule_roles())]
             if wrong:
                 raise ValueError("; ".join(wrong))
+        if isinstance(self.weight, Ageing) and self._day is None:
+            raise ValueError("weight.half_life without times; expected `by:`, the column with them")
         if self.features == ():
             raise ValueError("features is empty; expected at least one column, or leave it out for all")
         return self
@@ -304,7 +326,8 @@ class TableReader(FileReader, ValueOptions):
         label = self.label if self.relevance is None else None
         roles = {
             "labels": label if self._labelled else None,
-            "weights": self.weight,
+            "weights": self.weight_column,
+            "days": self._day,
             "positions": self.position,
             "document_ids": self.document_id,
             "retrieved": self.retrieved,
@@ -329,7 +352,12 @@ class TableReader(FileReader, ValueOptions):
                 problems += problem.problems
         if categorical:
             notes += (f"categories in {tables[0].path.name}: {', '.join(categorical)}",)
-        rows = joined(parts, features, problems, categorical).with_values(notes)
+        rows = joined(parts, features, problems, categorical)
+        if isinstance(self.weight, Ageing):
+            half_life = Span.of(self.weight.half_life)
+            notes += (f"in training, weights halve every {half_life} back from the newest row ({self._day})",)
+            rows = rows.with_values(notes, half_lives=rows.values["days"] / half_life.days)
+        rows = rows.with_values(notes)
         if self.relevance is not None and self._labelled:
             made = self._labels_by_rule(self.relevance, tables, rows, source)
             rows = rows.with_values((*notes, *made.notes), labels=made.grades, judged=made.judged)
@@ -386,11 +414,21 @@ class TableReader(FileReader, ValueOptions):
         """The columns whose values together are the query's id; nearly always one."""
         return (self.query,) if isinstance(self.query, str) else self.query
 
+    @property
+    def weight_column(self) -> str | None:
+        """The column with weights of rows."""
+        return self.weight.column if isinstance(self.weight, Ageing) else self.weight
+
+    @property
+    def _day(self) -> str | None:
+        """The column with the times by which weights halve."""
+        return self.weight.by or self.timestamp if isinstance(self.weight, Ageing) else None
+
     def roles(self) -> list[str]:
         """Columns that are something else than features."""
         optional = [
             name
-            for name in (self.weight, self.position, self.document_id, self.retrieved)
+            for name in (self.weight_column, self.position, self.document_id, self.retrieved)
             if name is not None
         ]
         labels = [self.label] if self._labelled and self.relevance is None else []
@@ -399,7 +437,7 @@ class TableReader(FileReader, ValueOptions):
     def no_features(self) -> tuple[str, ...]:
         """Columns beside the roles that are no features: what a rule of relevance makes labels of, users and times."""
         rule = () if self.relevance is None else self.relevance.named_columns
-        return tuple(name for name in (*rule, self.user, self.timestamp) if name)
+        return tuple(name for name in (*rule, self.user, self.timestamp, self._day) if name)
 
     def _beside_the_rule(self) -> Iterator[str]:
         """What the rule of relevance replaces, and features that it makes labels of."""
@@ -471,10 +509,10 @@ class TableReader(FileReader, ValueOptions):
                 notes += (f"{ignored}; `features:` with their names would learn from them",)
             for table in tables:
                 problems += table.decimal_commas([name for name in left_out if name in table.columns])
-        of_rule: list[str] = []
+        of_rule = [self._day] if self._day and self._day not in roles else []
         if self.relevance is not None and self._labelled:
             numbers, texts = columns_to_read(self.relevance, self._rule_roles())
-            of_rule = [name for name in (*numbers, *texts) if name not in roles]
+            of_rule += [name for name in (*numbers, *texts) if name not in (*roles, *of_rule)]
         for table in tables:
             there = set(table.columns)
             if not there.issuperset(roles) and (missing := table.missing_header()):
