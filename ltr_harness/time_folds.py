@@ -1,8 +1,4 @@
-"""Folds in time: train on the past, test on what follows, several times.
-
-Boundaries are midnights, and arithmetic is the calendar's: a month earlier than March 31 is the last of February.
-The last test part ends with the data's last day; the folds before it step back from there.
-"""
+"""Folds in time: train on the past, test on what follows, several times, back from the data's last midnight."""
 
 from __future__ import annotations
 

@@ -261,11 +261,7 @@ class Watching(StoppingCallback):
         return list(self._bindings[name].means(scores).tolist())
 
     def record(self, attempt: int, rounds: int, values: Mapping[str, Sequence[float]]) -> bool:
-        """Add a round's values to the evaluation log; True when training should stop.
-
-        `attempt` counts boosting steps from 1, as patience does; `rounds` those of the model: fewer where a step of
-        LightGBM found no split.
-        """
+        """Add the values after so many steps, of which the model has `rounds`; True when training should stop."""
         if rounds > self._rounds:
             measured = [
                 Measured(rounds, name, metric, float(value))

@@ -142,11 +142,10 @@ def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
         f"tuned on validation data, before the test queries were scored: {'; '.join(said)}"
         + (f". Not tuned: {', '.join(rest)}" if rest else "")
     ]
-    different = (
-        "the tuned models had different budgets: a difference may come from the search, not from the models"
-    )
-    budgets = {(facts[0].trials, facts[0].minutes) for facts in tuned.values()}
-    return [*notes, different] if len(budgets) > 1 else notes
+    if len({(facts[0].trials, facts[0].minutes) for facts in tuned.values()}) > 1:
+        may = "a difference may come from the search, not from the models"
+        notes.append(f"the tuned models had different budgets: {may}")
+    return notes
 
 
 def _spent(facts: Sequence[TuningFacts]) -> str:

@@ -217,10 +217,7 @@ def agreement_of(human: Judgments, cheap: Judgments, rows: NDArray[np.int64]) ->
 
 
 def rows_among(human: Judgments, cheap: Judgments) -> NDArray[np.int64]:
-    """int64 (n human rows,): where each human-labelled row stands among the cheap; -1 where it does not.
-
-    By document where rows have names, else by their place in the query, if it has as many rows in both.
-    """
+    """int64 (n human rows,): where each human-labelled row, by name or place, stands among the cheap; -1 where not."""
     place = {str(query): number for number, query in enumerate(cheap.groups.ids.tolist())}
     starts, wide = human.groups.boundaries, cheap.groups.boundaries
     rows = np.full(human.labels.size, -1, dtype=np.int64)

@@ -1,7 +1,4 @@
-"""Which of two rankers do users prefer where both made one list? Team drafts: each session is one vote.
-
-Where users are known, test and interval go by users; else the sign test and Clopper and Pearson's interval are exact.
-"""
+"""Which of two rankers do users prefer where both made one list? Team drafts: each session is one vote."""
 
 import math
 from dataclasses import dataclass
@@ -118,7 +115,7 @@ def _counted(votes: Floats, users: Codes | None, teams: tuple[str, str], confide
     # of a share near one half, the variance of a vote is 1/4
     z = float(ndtri(1 - _LEVEL / 2) + ndtri(_POWER))
     reach, note = z * (effect / (4 * n)) ** 0.5, ""
-    if sample.even:
+    if sample.even:  # exact: the sign test, and Clopper and Pearson's interval
         tail = (1 - confidence) / 2
         low = float(betaincinv(won, lost + 1, tail)) if won else 0.0
         high = float(betaincinv(won + 1, lost, 1 - tail)) if lost else 1.0

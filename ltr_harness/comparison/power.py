@@ -1,7 +1,7 @@
-"""Power: how many queries, users and seeds would show a difference, from what a comparison knows of its models.
+"""Power: how many queries, users and seeds would show a difference.
 
-What is found is (t(1 - alpha / 2) + z(power)) standard errors, by Cornish & Fisher where differences are lopsided.
-Where only a share p of all draws differs, a mean of D adds D**2 (1 / p - 1) to the variance.
+It is (t(1 - alpha / 2) + z(power)) standard errors, by Cornish & Fisher where differences are lopsided. Where only a
+share p of all draws differs, a mean of D adds D**2 (1 / p - 1) to the variance.
 """
 
 from __future__ import annotations
@@ -161,9 +161,7 @@ class Need:
     detectable: float | None  # the smallest difference that the draws at hand show; None where none are
     draws: int | None  # queries, units, sessions, with the seeds at hand
     queries: int | None  # that those draws bring
-    seeds: int | None = (
-        None  # of each model, with the draws at hand; None where nothing is known of them, too
-    )
+    seeds: int | None = None  # of each model, with the draws at hand; None where nothing is known of them
     least_seeds: int | None = None  # fewer are never enough; None where those at hand are
     # seeds, and draws with them: the fewest seeds that ask for no more than twice the draws of endless ones
     both: tuple[int, int] | None = None

@@ -1,7 +1,6 @@
 """Scores rows with a model that `ltr-harness export mlflow` stored; a copy of this file stands beside each model.
 
-It needs NumPy, pandas and the library that trained the model, and nothing of the harness. Its scores are those of the
-harness to the bit: values are rounded to float32, and the score of a model of classes is the expected grade.
+It needs NumPy, pandas and the library that trained the model, and gives the scores of the harness to the bit.
 """
 
 from __future__ import annotations
@@ -40,11 +39,7 @@ class StoredModel:
         self._score = _READERS[about["ranker"]](folder / about["file"])
 
     def predict(self, rows: pd.DataFrame, params: dict[str, Any] | None = None) -> NDArray[np.float64]:
-        """Scores, higher ranks first.
-
-        Returns:
-            float64 (n_rows,).
-        """
+        """Scores, float64 (n_rows,), higher ranks first."""
         matrix = np.empty((len(rows), len(self._features)), dtype=np.float32)
         for column, name in enumerate(self._features):
             values, codes = rows[name], self._codes.get(name)

@@ -22,9 +22,7 @@ class CandidateRecall:
     n_missed: int
     n_relevant: int  # documents with a label above 0, missed ones included
     n_found: int  # of those, candidates
-    mean: (
-        float | None
-    )  # of the queries' shares of relevant documents that are; None where nothing is relevant
+    mean: float | None  # of the queries' shares of these; None where nothing is relevant
 
     @property
     def total(self) -> float | None:

@@ -248,10 +248,7 @@ class IndexOptions(ValueOptions):
 
 
 def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: bool) -> Rows:
-    """Parse ``label[:weight] [qid:id] index:value … [# comment]`` rows, on as many threads as there are cores.
-
-    Without qid, the rows have no blocks.
-    """
+    """Parse ``label[:weight] [qid:id] index:value … [# comment]`` rows; without qid, they have no blocks."""
     fill = partial(_filled, with_qid=with_qid, options=options)
     chunks = surveyed(paths)
     filled = None
@@ -439,7 +436,7 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     bad = np.empty((SHOWN, 3), dtype=np.int64)
-    *found, hard = kernels.parse(
+    found, hard = kernels.parse(
         chunk.data,
         with_qid,
         first_index,

@@ -98,7 +98,7 @@ def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
         while i < n and data[i] != _NEWLINE:
             byte = data[i]
             if byte == _HASH:
-                i = _line_end(data, i)
+                i = _next(data, i, n, _NEWLINE)
                 break
             if byte == _COLON:
                 index = _index_before(data, i)
@@ -155,7 +155,7 @@ def parse(
     lowest: float,
     unjudged: float,
     beyond: int,
-) -> tuple[int, int, int, int, int, int, int, int, int, NDArray[np.int64]]:
+) -> tuple[tuple[int, int, int, int, int, int, int, int, int], NDArray[np.int64]]:
     """Fill the arrays from the text.
 
     Runs of equal query ids; rows with a document id, with another comment, with one of a single word; rows with a
@@ -182,7 +182,7 @@ def parse(
                 if n_problems < len(problems):
                     problems[n_problems] = line, RETURN_IN_COMMENT, lost + 1
                 n_problems += 1
-            i = _line_end(data, i) + 1
+            i = _next(data, i, n, _NEWLINE) + 1
             continue
         row += 1
         lines[row] = line
@@ -203,9 +203,7 @@ def parse(
         else:
             labels[row] = value + 0.0  # -0 becomes 0
             if kind != _EXACT:
-                hard = _with_room(hard, n_hard)
-                hard[n_hard] = row, LABEL, at, i, line
-                n_hard += 1
+                hard, n_hard = _noted(hard, n_hard, row, LABEL, at, i, line)
             if i < n and data[i] == _COLON:
                 start = i + 1
                 kind, value, i = _number(data, start)
@@ -215,9 +213,7 @@ def parse(
                     weights[row] = value
                     n_weights += 1
                     if kind != _EXACT:
-                        hard = _with_room(hard, n_hard)
-                        hard[n_hard] = row, WEIGHT, start, i, line
-                        n_hard += 1
+                        hard, n_hard = _noted(hard, n_hard, row, WEIGHT, start, i, line)
 
         if problem < 0:
             i = _skip_blanks(data, i)
@@ -314,9 +310,7 @@ def parse(
                     earlier -= 1
             seen[column] = row
             if kind == _HARD:
-                hard = _with_room(hard, n_hard)
-                hard[n_hard] = row, column, start, i, line
-                n_hard += 1
+                hard, n_hard = _noted(hard, n_hard, row, column, start, i, line)
             features[row, column] = np.float32(np.nan) if kind == _MISSING else single
 
         if repeated:
@@ -327,19 +321,9 @@ def parse(
             if n_problems < len(problems):
                 problems[n_problems] = line, problem, at
             n_problems += 1
-        i = _line_end(data, i) + 1
-    return (
-        n_blocks,
-        n_documents,
-        n_words,
-        n_alone,
-        n_problems,
-        n_repeats,
-        first_repeat,
-        n_weights,
-        n_beyond,
-        hard[:n_hard],
-    )
+        i = _next(data, i, n, _NEWLINE) + 1
+    counts = n_blocks, n_documents, n_words, n_alone, n_problems, n_repeats, first_repeat, n_weights, n_beyond
+    return counts, hard[:n_hard]
 
 
 @compiled
@@ -464,12 +448,9 @@ def _document(data: NDArray[np.uint8], i: int) -> tuple[bool, int, int]:
 def _is_key(data: NDArray[np.uint8], start: int, end: int, key: NDArray[np.uint8]) -> bool:
     """Whether a word is the key, in letters of either case."""
     for j in range(len(key)):
-        if key[j] == 0:
-            return start + j == end
-        if (
-            start + j >= end
-            or (data[start + j] | 32 if _is_letter(data[start + j]) else data[start + j]) != key[j]
-        ):
+        if key[j] == 0 or start + j >= end:
+            return key[j] == 0 and start + j == end
+        if (data[start + j] | 32 if _is_letter(data[start + j]) else data[start + j]) != key[j]:
             return False
     return start + len(key) == end
 
@@ -528,12 +509,14 @@ def _has_nul(data: NDArray[np.uint8], start: int, end: int) -> bool:
 
 
 @compiled
-def _with_room(hard: NDArray[np.int64], used: int) -> NDArray[np.int64]:
-    if used < len(hard):
-        return hard
-    larger = np.empty((2 * len(hard), hard.shape[1]), dtype=np.int64)
-    larger[:used] = hard
-    return larger
+def _noted(
+    hard: NDArray[np.int64], used: int, row: int, column: int, start: int, end: int, line: int
+) -> tuple[NDArray[np.int64], int]:
+    """The hard numbers with one more, in an array with room for it."""
+    if used == len(hard):
+        hard = np.concatenate((hard, np.empty_like(hard)))
+    hard[used] = row, column, start, end, line
+    return hard, used + 1
 
 
 @compiled
@@ -556,12 +539,5 @@ def _skip_blanks(data: NDArray[np.uint8], i: int) -> int:
 @compiled
 def _token_end(data: NDArray[np.uint8], i: int) -> int:
     while i < len(data) and not _ends_token(data[i]):
-        i += 1
-    return i
-
-
-@compiled
-def _line_end(data: NDArray[np.uint8], i: int) -> int:
-    while i < len(data) and data[i] != _NEWLINE:
         i += 1
     return i

@@ -21,6 +21,12 @@ _POWERS = np.array([float(10**power) for power in range(23)])  # all of them exa
 
 
 @compiled
+def _in_token(byte: int) -> bool:
+    """Whether a byte is no white space."""
+    return byte > _SPACE or (byte != _SPACE and not _TAB <= byte <= _RETURN)
+
+
+@compiled
 def split(
     data: NDArray[np.uint8],  # (n_bytes,)
     at: int,
@@ -29,10 +35,7 @@ def split(
     lines: NDArray[np.int64],  # (n_rows,)
     counts: NDArray[np.int64],  # (n_rows,)
 ) -> tuple[int, int, int]:
-    """Where the fields of the next lines stand; lines end with LF, CRLF or CR.
-
-    Rows found, which are the lines that are not blank; where the next line begins; lines passed.
-    """
+    """Where the fields of the next lines stand: rows found, where the next line begins, lines passed."""
     row, line, size = 0, 0, data.size
     most, wanted = starts.shape
     while at < size and row < most:
@@ -48,9 +51,7 @@ def split(
                 at += 1
                 continue
             begin = at
-            while at < size and (
-                data[at] > _SPACE or (data[at] != _SPACE and not _TAB <= data[at] <= _RETURN)
-            ):
+            while at < size and _in_token(data[at]):
                 at += 1
             if field < wanted:
                 starts[row, field] = begin
@@ -74,16 +75,11 @@ def parse(
     more: bool,
     hash_at: int,
     previous: NDArray[np.int64],  # (n_fields, 2)
-    columns: tuple[
-        NDArray[np.float64], NDArray[np.float64], NDArray[np.uint8], NDArray[np.int32]
-    ],  # (most_rows,)
+    columns: tuple[NDArray[Any], ...],  # (most_rows,): two of numbers, packed names, where they begin
     changes: NDArray[np.int64],  # (n_room, 4)
     hard: NDArray[np.int64],  # (n_room, 4)
 ) -> tuple[int, int, int, int, int, int]:
-    """Lines to columns, in one pass; lines end with LF, CRLF or CR, and blank ones are passed over.
-
-    Why it stopped, the next row, the first byte and number of lines passed, changes, hard numbers.
-    """
+    """Lines to columns: why it stopped, the next row, the next byte, lines passed, changes, hard numbers."""
     numbers, others, packed, offsets = columns
     own = data[first:]  # indices from 0 save a sign check at every access
     size, n_fields = own.size, kinds.size
@@ -121,9 +117,7 @@ def parse(
                     places = at - places
                     digits += places
                 plain = 0 < digits <= 18 and places != 0 and whole <= _EXACT
-                while at < size and (
-                    own[at] > _SPACE or (own[at] != _SPACE and not _TAB <= own[at] <= _RETURN)
-                ):
+                while at < size and _in_token(own[at]):
                     plain = False
                     at += 1
                 if plain:
@@ -142,16 +136,12 @@ def parse(
                     n_hard += 1
             elif kind == TEXT:
                 end = offsets[row] - at
-                while at < size and (
-                    own[at] > _SPACE or (own[at] != _SPACE and not _TAB <= own[at] <= _RETURN)
-                ):
+                while at < size and _in_token(own[at]):
                     packed[end + at] = own[at]
                     at += 1
                 offsets[row + 1] = end + at
             else:
-                while at < size and (
-                    own[at] > _SPACE or (own[at] != _SPACE and not _TAB <= own[at] <= _RETURN)
-                ):
+                while at < size and _in_token(own[at]):
                     at += 1
                 if kind == CODED:
                     before = previous[field, 0]
@@ -287,9 +277,7 @@ def has_twice(
 
 @compiled
 def arrange(
-    listed: tuple[
-        NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]
-    ],  # (n_queries + 1,)
+    listed: tuple[NDArray[Any], ...],  # first block of a query (n_queries + 1,), blocks, their rows, scores
     counts: NDArray[np.bool_],  # (n_listed,)
     listed_names: tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]],  # (n_bytes,)
     judged: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]],  # (n_queries + 1,)
@@ -300,10 +288,7 @@ def arrange(
     columns: tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]],  # (most_rows,)
     sources: tuple[NDArray[np.int32], NDArray[np.int32]],  # (most_rows,)
 ) -> int:
-    """Rows query by query: what is listed, in its order, then what is judged and not listed.
-
-    How many rows there are.
-    """
+    """Rows query by query: what is listed, in its order, then what is judged and not listed; how many there are."""
     first_block, blocks, starts, given = listed
     packed, offsets, at = listed_names
     first_judged, by_query, grades = judged
@@ -352,14 +337,8 @@ def arrange(
                     if hashes[place] == value:
                         line = by_query[first + table[place]]
                         other = judged_at[line] if judged_at.size > 0 else line
-                        if _equal(
-                            judged_packed,
-                            judged_offsets[other],
-                            judged_offsets[other + 1],
-                            packed,
-                            start,
-                            end,
-                        ):
+                        begins, ends = judged_offsets[other], judged_offsets[other + 1]
+                        if _equal(judged_packed, begins, ends, packed, start, end):
                             judgment = line
                             break
                     place = (place + 1) & (places - 1)

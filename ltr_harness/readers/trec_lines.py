@@ -212,10 +212,7 @@ class _Split(NamedTuple):
 
 
 class Lines:
-    """One file's lines, split into fields; what is wrong with them is gathered and told at once.
-
-    Blank lines are passed over, and lines that start with ``#`` unless they are as all others are.
-    """
+    """One file's lines, split into fields, without blank ones and comments; all that is wrong is told at once."""
 
     def __init__(self, path: Path, form: str, *, more: bool) -> None:
         self.path = located([str(path)], Path())[0]

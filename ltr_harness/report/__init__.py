@@ -105,11 +105,7 @@ def _report(data: ReportData, sections: Sequence[Section]) -> Report:
 def write_report(
     report: Report | ReportData, folder: str | Path, formats: Collection[str] = DEFAULT_FORMATS
 ) -> Path:
-    """Write the report in the given formats; each file appears whole or not at all.
-
-    Returns the path of ``report.html``, or of the first file written when HTML is not asked for. If the folder cannot
-    be written, an earlier report is still there.
-    """
+    """Write the report in the given formats, all files or none; the path of ``report.html``, or of the first file."""
     asked = [formats] if isinstance(formats, str) else list(formats)
     if not asked:
         raise UsageError(f"no report format given; known: {', '.join(FORMATS)}")

@@ -76,9 +76,8 @@ def replace_files(target: Path, write: Callable[[Path], None], record: Record) -
     with unfinished(target.parent) as folder:
         write(folder)
         changed = sorted(path.name for path in folder.iterdir())
-        _write_record(
-            folder, record, dict(record.files) | {name: file_digest(folder / name) for name in changed}
-        )
+        digests = {name: file_digest(folder / name) for name in changed}
+        _write_record(folder, record, {**record.files, **digests})
         _to_disk(*folder.iterdir())
         for name in (*changed, RECORD):
             (folder / name).replace(target / name)

@@ -62,9 +62,7 @@ class SplitFacts(Stored):
     source: str
     fingerprint: str  # features, labels, groups, ids and weights together
     judgments_fingerprint: str  # labels, groups, ids and weights: equal for every model on the same test data
-    truth_fingerprint: str = (
-        ""  # relevant documents: equal for other candidates; "" where these are not declared
-    )
+    truth_fingerprint: str = ""  # relevant documents; "" where candidates are not declared
     n_queries: Count
     n_rows: Count
     n_without_relevant: Count

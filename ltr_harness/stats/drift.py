@@ -71,10 +71,7 @@ def worth(codes: NDArray[np.int64], size: int, clusters: Codes | None) -> float:
 
 
 def psi_threshold(n: float, m: float, bins: int, alpha: float, floor: float = 0.1) -> float:
-    """From which PSI on there is drift: a size that matters *and* that chance would not produce.
-
-    Without drift PSI is about chi-square times (1/n + 1/m): of 100 queries against 100, above 0.1 in 84 % of cases.
-    """
+    """From which PSI on there is drift; without it PSI is about chi-square times (1/n + 1/m)."""
     if min(n, m) == 0 or bins < 2:
         return float("inf")
     return max(floor, float(chdtri(bins - 1, alpha)) * (1 / n + 1 / m))

@@ -93,11 +93,7 @@ def mean_intervals(
     method: Method,
     bounds: Sequence[tuple[float, float]] = (),  # (m,) of the metrics' values; infinite where there are none
 ) -> tuple[Floats, Floats]:
-    """Ends of the intervals of the means, each by itself.
-
-    The draws flip the units' contributions about their own mean. Where all values are equal, the interval is that of
-    the values that a part of the units, small enough to be absent from these, could have within the metric's bounds.
-    """
+    """Ends of the intervals of the means, each by itself; of equal values by what units absent here could have."""
     low, high = np.full((2, sample.mean.size), np.nan)
     tested = np.flatnonzero(sample.units > 1)
     own = sample.columns(tested)

@@ -190,9 +190,6 @@ def _freedom(queries: float, of_queries: int, terms: Sequence[tuple[float, int]]
 
 
 def _weight(freedom: int, of_rest: float) -> float:
-    """By how much a side with few seeds counts more than in Satterthwaite's formula; 1 for many.
-
-    Large where the rest is known much better. The constants were chosen by simulation (numbers in docs/promises.md).
-    """
+    """By how much a side with few seeds counts more than in Satterthwaite's formula, simulated (docs/promises.md)."""
     better_known = max(1 - freedom / of_rest, 0.0)
     return 1 + 8 / freedom**4 * better_known**4

@@ -13,10 +13,7 @@ from ltr_harness.rankers.ranker import FittedModel
 
 
 class Treelite(ModelFormat):
-    """Built node by node, of whatever library the trees are.
-
-    Its importers know no CatBoost, and that of LightGBM sends zeros the wrong way where they are missing (#376).
-    """
+    """Built node by node: its importers know no CatBoost, and that of LightGBM misplaces zeros (#376)."""
 
     name: ClassVar[str] = "treelite"
     rules: ClassVar[tuple[str, ...]] = (

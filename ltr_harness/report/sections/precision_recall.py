@@ -51,9 +51,7 @@ def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, 
 def interpolated(ranking: Ranking, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
     """float64 (11,): the best precision at this recall or a higher one, averaged over queries with relevant documents.
 
-    Within documents of one score the number of relevant ones down to a rank is what it is on average over their orders.
-    Of a recall that missed documents put out of reach the precision is 0. `ranking` is of whole lists, `is_relevant`
-    (n_rows,).
+    Of ties: on average over their orders; 0 at a recall out of reach. Of whole lists and `is_relevant` (n_rows,).
     """
     n_relevant = ranking.judgments.groups.sum(is_relevant, np.int64)
     starts, sizes = ranking.offsets[:-1], np.diff(ranking.offsets)
