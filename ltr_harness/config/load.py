@@ -251,11 +251,16 @@ class _Loading:
         splits = self.splits()
         self.check(rules.leak_rules(splits))
         self.check(rules.stopping_rules(splits, models, has_stopping))
+        known = self.tree.mapping.get("models", self.tree).mapping
+        lacks_valid = any(split.valid is None for split in splits.values()) or (
+            data is not None and isinstance(data.folds, TimeFoldsConfig) and data.folds.valid is None
+        )
+        lacks_valid = lacks_valid and not has_stopping  # whose rules say so
+        self.check(rules.part_rules(models, known, expand.origins(self.tree), lacks_valid))
         if data is not None:
             self.check(rules.time_rules(data, has_stopping, searched))
         if searched is not None:
             searched = rules.with_built_in(searched, models)
-            known = self.tree.mapping.get("models", self.tree).mapping
             wanted_of = {"stopping": has_stopping, "check_rankers": self.check_rankers}
             self.check(rules.tune_rules(searched, models, known, splits, **wanted_of))
         if data is not None and metrics is not None:

@@ -157,12 +157,42 @@ def baseline_rule(
     baseline: str, models: Mapping[str, object], swept: Mapping[str, str]
 ) -> Iterator[Violation]:
     """The baseline is one of the models; `swept` are the points of sweeps by the model they were made of."""
-    where, points = ("compare", "baseline"), [point for point, model in swept.items() if model == baseline]
-    if baseline not in models and points:
-        expected = f"one of them, such as {points[0]!r}; the first model is the baseline unless one is named"
-        yield Violation(where, f"{baseline!r} is swept: it became {count_of(len(points), 'model')}", expected)
-    elif baseline not in models:
-        yield Violation(where, f"there is no model {baseline!r}", cure=did_you_mean(baseline, models))
+    where, cure = ("compare", "baseline"), "the first model is the baseline unless one is named"
+    yield from _known(where, "", baseline, models, swept, cure)
+
+
+def _known(
+    where: KeyPath, said: str, name: str, models: Iterable[str], swept: Mapping[str, str], cure: str = ""
+) -> Iterator[Violation]:
+    """A name of one of the models; `swept` are the points of sweeps by the model they were made of."""
+    models, points = list(models), [point for point, model in swept.items() if model == name]
+    if name not in models and points:
+        found = f"{said}{name!r} is swept: it became {count_of(len(points), 'model')}"
+        yield Violation(where, found, f"one of them, such as {points[0]!r}", cure)
+    elif name not in models:
+        yield Violation(where, f"{said}there is no model {name!r}", cure=did_you_mean(name, models))
+
+
+def part_rules(
+    models: Mapping[str, ModelConfig],
+    known: Mapping[str, object],
+    swept: Mapping[str, str],
+    without_valid: bool,
+) -> Iterator[Violation]:
+    """A model is made of other models that are trained; what chooses its weights needs validation data."""
+    for name, model in models.items():
+        where, said = ("models", name, "of"), f"models.{name}.of: "
+        for part in model.ranker.parts():
+            if part == name or (part in models and models[part].ranker.parts()):
+                itself = "itself" if part == name else f"{part!r}, which is made of others"
+                yield Violation(where, f"{said}names {itself}", "models that are trained")
+            else:
+                yield from _known(where, said, part, [one for one in known if one != name], swept)
+        if model.ranker.needs_valid and without_valid:
+            found = f"models.{name} chooses its weights on validation data, and there is none"
+            weights = ", ".join(f"{part}: 1" for part in model.ranker.parts())
+            cure = f"add validation data, such as valid: {{holdout: 0.2, seed: 1}}, or weights: {{{weights}}}"
+            yield Violation(("models", name), found, cure=cure)
 
 
 def estimate_rules(
@@ -241,6 +271,10 @@ def tune_rules(
             yield Violation(where, f"tune.models: there is no model {name!r}", cure=cure)
         elif model is None:
             continue
+        elif model.ranker.parts():
+            found = f"tune.models.{name}: a model that is made of others is not searched"
+            cure = "tune its parts; `sweep:` compares several settings"
+            yield Violation(where, found, cure=cure)
         elif isinstance(space, str):
             with_it = f" with the objective {model.objective}" if model.objective else ""
             found = f"there is no built-in space for the ranker {model.ranker_name}{with_it}"

@@ -189,6 +189,13 @@ def _model_problems(job: Job) -> list[Problem]:
         for fold in job.folds:
             wrong = config.ranker.check(facts[fold.name]) or config.ranker.check_scoring(fold.test)
             problems += _placed(f"models.{name}", wrong)
+            if config.ranker.needs_valid and fold.valid is not None:
+                for part in config.ranker.parts():
+                    unscored = job.experiment.models[part].ranker.check_scoring(fold.valid)
+                    said = f"{part!r} on validation data: "
+                    problems += [
+                        replace(one, place=f"models.{name}.of", found=said + one.found) for one in unscored
+                    ]
             for probe in () if wrong else probes(space):
                 refused = model_at(config, probe).ranker.check(facts[fold.name])
                 problems += _placed(f"tune.models.{name}", refused)

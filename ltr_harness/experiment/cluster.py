@@ -175,14 +175,16 @@ def run_on_cluster(
     yield from run_here(again, job, progress)
     new = [task for task in tasks if task.state != "score again"]
     across = [task for task in new if getattr(job.config_of(task).ranker, "data_parallel", False)]
+    made = [task for task in new if task.parts]  # of models that are here by then
     pool = DaskWorkerPool(cluster, job)
     try:
-        yield from dispatch([task for task in new if task not in across], pool, progress)
+        yield from dispatch([task for task in new if task not in (*across, *made)], pool, progress)
         for task in across:  # each takes the whole cluster
             progress.started(task)
             fold = job.reader.read(task.fold)
             workers = pool.workers_for(task.fold)
             yield task, execute(task, job, fold, partial(progress.round, task), workers=workers)
+        yield from run_here(made, job, progress)
     finally:
         pool.shutdown()
 

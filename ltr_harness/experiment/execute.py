@@ -22,11 +22,11 @@ from ltr_harness.experiment.job import Job, Task, ranker_definition, stopping_fa
 from ltr_harness.files import unfinished
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.rankers.adapters import TreeModel
-from ltr_harness.rankers.ranker import FittedModel, Training, Workers
+from ltr_harness.rankers.ranker import FittedModel, Part, Training, Workers
 from ltr_harness.runs.folder import LOG, finish, replace_files
 from ltr_harness.runs.identity import environment, installed_requirements
 from ltr_harness.runs.insight import of_training
-from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, Record, Trial
+from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, PartRecord, Record, Trial
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, MISSED, PER_QUERY, TEST_SCORES, Run, load_run
 from ltr_harness.splits import folds
 from ltr_harness.time_folds import DAY
@@ -118,6 +118,11 @@ def execute(
         try:
             if failure is not None:
                 raise failure
+            made_of = {name: load_run(path) for name, path in task.parts.items()}
+            record["parts"] = {
+                name: run.record.model_dump(include=set(PartRecord.model_fields))
+                for name, run in made_of.items()
+            }
             training = Training(
                 train=fold.train,
                 valid=fold.valid,
@@ -128,6 +133,8 @@ def execute(
                 rounds=config.rounds,
                 progress=on_round,
                 workers=workers,
+                decisive=job.decisive,
+                parts={name: _part(name, run, job) for name, run in made_of.items()},
             )
             fitted = config.ranker.fit(training)
             seconds = {"fit": time.perf_counter() - started}
@@ -154,6 +161,14 @@ def execute(
     return load_run(task.folder)
 
 
+def _part(name: str, run: Run, job: Job) -> Part:
+    """What a run has trained, for a model that is made of it; a TrainingError where it failed."""
+    if run.record.status == "failed":
+        raise TrainingError(f"part {name!r} failed: {run.record.error}")
+    config = job.experiment.models[name]
+    return Part(config.ranker_name, run.loaded_by(type(config.ranker)), run.path / run.model_files[0])
+
+
 def run_here(tasks: Sequence[Task], job: Job, progress: Progress) -> Iterator[tuple[Task, Run]]:
     """One after the other, in this process."""
     for task in tasks:
@@ -163,6 +178,7 @@ def run_here(tasks: Sequence[Task], job: Job, progress: Progress) -> Iterator[tu
 
 def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dict[str, Any]:
     """What a record says before anything is trained."""
+    used = [config.ranker, *(job.experiment.models[name].ranker for name in task.parts)]
     return {
         "experiment": job.experiment.name,
         "model": task.model,
@@ -180,7 +196,7 @@ def _planned_facts(task: Task, job: Job, fold: Fold, config: ModelConfig) -> dic
         "categories": {name: list(texts) for name, texts in fold.train.categories.items()},
         "stopping": None,
         "environment": environment(),
-        "packages": installed_requirements(("ltr-harness", *config.ranker.packages)),
+        "packages": installed_requirements(("ltr-harness", *(one for made in used for one in made.packages))),
         **_evaluation_facts(task, job, fold),
     }
 
@@ -238,7 +254,8 @@ def _written(
         worth = {"gain": fitted.importance("gain"), "split": fitted.importance("split")}
         write_table(folder / IMPORTANCE, {"feature": list(fold.train.feature_names), **worth})
     (folder / LOG).write_text(_log(task, job, fitted, evaluation), encoding="utf-8")
-    rule = job.stopping if fitted.best_round is not None else None
+    decides = fitted.best_round is not None or job.config_of(task).ranker.needs_valid
+    rule = job.stopping if decides else None
     return {
         "status": "complete",
         "params": dict(fitted.params),
@@ -433,6 +450,7 @@ def _trial(
         stopping=job.stopping,
         rounds=config.rounds,
         progress=callback,
+        decisive=job.decisive,
     )
 
 

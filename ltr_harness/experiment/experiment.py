@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median_low
+from statistics import fmean, median_low
 from typing import Any, Literal
 
 from ltr_harness.boosting.stopping import StoppingRule
@@ -284,22 +284,27 @@ def check_final(experiment: Experiment, model: str) -> None:
 def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) -> dict[str, Any]:
     """An experiment of the one model, which stops nowhere: it takes the rounds that stopping found.
 
-    The median over folds and seeds, of two in the middle the smaller. The test queries of a split stay unseen, so the
-    model has a number of its own; it stands beside the other runs under the name ``…-final``. With `folds`,
-    `train_on_all` trains it.
+    The median over folds and seeds, of two in the middle the smaller. A blend comes with its parts; its weights are the
+    means of those chosen. The test queries of a split stay unseen, so the model has a number of its own; it
+    stands beside the other runs under the name ``…-final``. With `folds`, `train_on_all` trains it.
     """
     check_final(experiment, model)
-    own = [run.record for run in runs if run.record.model == model]
-    if not own:
-        raise UsageError(f"--final: no run of {model} has finished; expected at least one")
-    if any(record.tuning is not None for record in own):
-        raise UsageError(
-            f"--final: {model} was tuned, and each seed and fold may have other options; "
-            "expected a model with its options written out"
-        )
-    plain = as_mapping(experiment)
-    rounds = [record.best_round for record in own if record.best_round is not None]
-    settings = plain["models"][model] | ({"rounds": int(median_low(rounds))} if rounds else {})
+    plain, models = as_mapping(experiment), {}
+    parts = experiment.models[model].ranker.parts()
+    for name in (*parts, model):
+        own = [run.record for run in runs if run.record.model == name]
+        if not own:
+            raise UsageError(f"--final: no run of {name} has finished; expected at least one")
+        if any(record.tuning is not None for record in own):
+            raise UsageError(
+                f"--final: {name} was tuned, and each seed and fold may have other options; "
+                "expected a model with its options written out"
+            )
+        rounds = [record.best_round for record in own if record.best_round is not None]
+        models[name] = plain["models"][name] | ({"rounds": int(median_low(rounds))} if rounds else {})
+        if experiment.models[name].ranker.needs_valid:
+            weights = [record.learned["weights"] for record in own]
+            models[name]["weights"] = {part: fmean(one[part] for one in weights) for part in parts}
     for split in plain["data"].get("splits", {}).values():
         valid = split.pop("valid", None)
         if isinstance(valid, list):  # a share of the training queries is among them anyway
@@ -312,7 +317,7 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
     return plain | {
         "name": f"{experiment.name}-final",
         "stopping": None,
-        "models": {model: settings},
+        "models": models,
         "compare": plain["compare"] | {"baseline": model},
     }
 

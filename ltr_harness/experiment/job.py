@@ -81,13 +81,24 @@ def changed_files(files: Mapping[str, str]) -> list[str]:
 
 
 def identity_of(
-    job: Job, model: ModelConfig, fold: Fold, seed: int | None, *, valid: bool = True, error: str = ""
+    job: Job,
+    model: ModelConfig,
+    fold: Fold,
+    seed: int | None,
+    *,
+    valid: bool = True,
+    error: str = "",
+    parts: Mapping[str, str] | None = None,  # of what it is made of, the identities
 ) -> str:
     """What decides every tree of a model."""
     ranker, stopping = model.ranker, job.stopping
     facts = ranker_definition(model)
     if error:
         facts["tuning"] = error
+    if parts:
+        facts["parts"] = dict(parts)
+    if ranker.needs_valid:
+        facts["decisive"] = metric_definition(job.decisive)
     return training_identity(
         ranker=facts,
         seed=seed,
@@ -194,6 +205,8 @@ class Task:
     # ``done``; ``score again`` where metrics or test data changed but no tree can have; ``train``
     state: State
     choice: Choice | None = field(default=None, compare=False)  # None where the model is not tuned
+    # of a model that is made of others, the folders of their runs
+    parts: Mapping[str, Path] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
         parts = [self.model]
@@ -232,8 +245,8 @@ class Job:
     # fold to what the data lints say of it; empty before the check
     findings: Mapping[str, tuple[Finding, ...]] = field(default_factory=dict)
     tasks: tuple[Task, ...] = ()  # in the order in which they run; empty before they are listed
-    # the searches of models that are tuned. The runs of one that is not over are not among the tasks: what they
-    # would train is not known yet.
+    # the searches of models that are tuned. The runs of one that is not over are not among the tasks, nor are those
+    # of models made of it: what they would train is not known yet.
     studies: tuple[StudyRecord, ...] = ()
     # the name of this command's runs among all that a cluster does
     topic: str = field(default_factory=lambda: f"ltr-harness-{uuid.uuid4().hex[:12]}")
@@ -329,25 +342,36 @@ def list_tasks(job: Job, *, tuned: bool = False) -> Job:
         name: any(chosen(model, choices.get((name, fold.name))).ranker.seed_matters for fold in folds)
         for name, model in experiment.models.items()
     }
-    tasks = tuple(
-        _task(job, model, seed, fold, choices.get((model, fold.name)))
-        for fold in folds
-        for model in experiment.models
-        if (model, fold.name) not in unknown
-        for seed in (experiment.seeds if matters[model] else experiment.seeds[:1])
-    )
-    return replace(job, tasks=tasks, studies=studies)
+    parts_of = {name: model.ranker.parts() for name, model in experiment.models.items()}
+    seeds = {
+        name: experiment.seeds if any(matters[one] for one in (name, *parts)) else experiment.seeds[:1]
+        for name, parts in parts_of.items()
+    }
+    tasks: dict[tuple[str, str, int], Task] = {}
+    for fold in folds:
+        for model, names in sorted(parts_of.items(), key=lambda item: bool(item[1])):  # parts come first
+            if unknown.isdisjoint((name, fold.name) for name in (model, *names)):
+                choice = choices.get((model, fold.name))
+                for seed in seeds[model]:
+                    own = {name: seed if seed in seeds[name] else seeds[name][0] for name in names}
+                    parts = {name: tasks[name, fold.name, own[name]] for name in names}
+                    tasks[model, fold.name, seed] = _task(job, model, seed, fold, choice, parts)
+    return replace(job, tasks=tuple(tasks.values()), studies=studies)
 
 
-def _task(job: Job, model: str, seed: int, fold: Fold, choice: Choice | None) -> Task:
+def _task(
+    job: Job, model: str, seed: int, fold: Fold, choice: Choice | None, parts: Mapping[str, Task]
+) -> Task:
     config = chosen(job.experiment.models[model], choice)
-    matters = config.ranker.seed_matters
+    matters = config.ranker.seed_matters or any(part.seed_matters for part in parts.values())
     tuning, error = (None, choice) if isinstance(choice, str) else (choice, "")
-    identity = identity_of(job, config, fold, seed if matters else None, error=error)
+    identities = {name: part.identity for name, part in parts.items()}
+    identity = identity_of(job, config, fold, seed if matters else None, error=error, parts=identities)
     evaluation = evaluation_identity_of(job, identity, fold)
     folder = job.folder / folder_name(model, fold.name, seed, identity)
     state = "train" if job.force else _state(folder, identity, evaluation, tuning)
-    return Task(model, fold.name, seed, matters, identity, evaluation, folder, state, choice)
+    folders = {name: part.folder for name, part in parts.items()}
+    return Task(model, fold.name, seed, matters, identity, evaluation, folder, state, choice, folders)
 
 
 def _state(folder: Path, identity: str, evaluation: str, tuning: TuningFacts | None) -> State:

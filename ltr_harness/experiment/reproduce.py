@@ -4,7 +4,7 @@ import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.own_files import admitted, is_own_file, own_file_digest
 from ltr_harness.rankers import Ranker, Training, catalog
-from ltr_harness.rankers.ranker import Workers
+from ltr_harness.rankers.ranker import FittedModel, Part, Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.identity import environment
-from ltr_harness.runs.record import Record
+from ltr_harness.runs.record import PartRecord, Record
 from ltr_harness.wording import none_if_undefined
 
 
@@ -70,28 +70,22 @@ def reproduce(
     if record.status != "complete":
         raise UsageError(f"{path}: this run failed ({record.error}); there is nothing to reproduce")
     run.refuse_without_test()
-    ranker, changed = _ranker(run)
     metrics = tuple(_metric(run, name) for name in record.metrics)
     fold = _fold(data_of(run, data_root), record)
-    used, kept = threads or record.threads, record.stopping
-    rule, rounds = None, None
-    if kept is not None:
-        rule = StoppingRule(_metric(run, kept.metric), **kept.model_dump(exclude={"metric", "on"}))
-    elif record.best_round is not None:
-        rounds = record.rounds or record.rounds_trained
-    with _workers(ranker, fold) as workers:
-        fitted = ranker.fit(
-            Training(
-                train=fold.train,
-                valid=fold.valid,
-                seed=record.seed,
-                threads=used,
-                metrics=metrics,
-                stopping=rule,
-                rounds=rounds,
-                workers=workers,
-            )
-        )
+    used = threads or record.threads
+    training = Training(train=fold.train, valid=fold.valid, seed=record.seed, threads=used, metrics=metrics)
+    with tempfile.TemporaryDirectory() as folder:
+        parts, changed = {}, []
+        for place, (name, part) in enumerate(record.parts.items()):
+            trained, also = _trained(run, name, part, training, fold)
+            own = Path(folder, str(place))
+            own.mkdir()
+            parts[name] = Part(part.ranker, trained, own / trained.save(own))
+            changed += also
+        fitted, also = _trained(run, record.model, record, replace(training, parts=parts), fold)
+        changed += also
+        name = fitted.save(Path(folder))
+        model = {name: file_digest(Path(folder) / name)}
     scores = fitted.score_split(fold.test)
     evaluation = evaluate_bound(bind(metrics, fold.test.judgments), scores)
     before = run.score_columns("score")["score"]
@@ -102,13 +96,9 @@ def reproduce(
         gaps = np.abs(before - scores)[other] if same_rows else np.array([math.inf])
     stored = {name: summary.mean for name, summary in record.metrics.items()}
     now = {name: none_if_undefined(mean) for name, mean in evaluation.means.items()}
-    stored_model = {name: digest for name, digest in record.files.items() if name.startswith("model.")}
-    with tempfile.TemporaryDirectory() as folder:
-        name = fitted.save(Path(folder))
-        model = {name: file_digest(Path(folder) / name)}
     return Reproduction(
         run=run.path,
-        same_model=model == stored_model,
+        same_model=model == {name: record.files[name] for name in run.model_files},
         n_scores=max(before.size, scores.size),
         n_other_scores=int(other.sum()),
         largest_difference=float(gaps.max()) if gaps.size else 0.0,
@@ -135,9 +125,24 @@ def _fold(data: DataConfig, record: Record) -> Fold:
     return reader.read(record.fold)
 
 
-def _ranker(run: Run) -> tuple[Ranker, list[str]]:
-    """The ranker as the record has it, and what has changed about it since."""
-    record = run.record
+def _trained(
+    run: Run, name: str, record: Record | PartRecord, training: Training, fold: Fold
+) -> tuple[FittedModel, list[str]]:
+    """A model trained as its record says, and what has changed about its ranker since."""
+    ranker, changed = _ranker(run, name, record)
+    kept, rule, rounds = record.stopping, None, None
+    if kept is not None:
+        rule = StoppingRule(_metric(run, kept.metric), **kept.model_dump(exclude={"metric", "on"}))
+    else:
+        rounds = record.rounds or record.rounds_trained
+    decisive = _metric(run, run.record.primary) if rule is None else rule.metric
+    with _workers(ranker, fold) as workers:
+        own = replace(training, stopping=rule, rounds=rounds, decisive=decisive, workers=workers)
+        return ranker.fit(own), changed
+
+
+def _ranker(run: Run, model: str, record: Record | PartRecord) -> tuple[Ranker, list[str]]:
+    """The ranker as a record has it, and what has changed about it since."""
     facts = dict(record.config)
     digest, before, objective = facts.pop("ranker", None), facts.pop("inputs", {}), facts.get("objective")
     for name, wrong in {
@@ -157,7 +162,7 @@ def _ranker(run: Run) -> tuple[Ranker, list[str]]:
         cure = "install what the run was made with: `ltr-harness export requirements` writes the list"
         places = [(".".join(map(str, error["loc"])), error["msg"]) for error in problem.errors()]
         raise UsageError(
-            [Problem(f"{record.model}.{place}", f"{found}: {why}", cure=cure) for place, why in places]
+            [Problem(f"{model}.{place}", f"{found}: {why}", cure=cure) for place, why in places]
         ) from None
     changed = []
     if is_own_file(record.ranker) and own_file_digest(record.ranker) != digest:

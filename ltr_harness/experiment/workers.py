@@ -88,8 +88,10 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: Progress) -> Ite
         while queue or running:
             present = pool.workers()
             for worker in present:
-                if queue and worker not in running:
-                    task = _next(queue, last.get(worker), [last[one] for one in running])
+                others = [task for task, _ in running.values()]
+                if worker not in running and (ready := _ready(queue, others)):
+                    task = _next(ready, last.get(worker), others)
+                    queue.remove(task)
                     progress.started(task)
                     running[worker] = (task, pool.submit(worker, task))
                     last[worker] = task
@@ -123,8 +125,14 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: Progress) -> Ite
             future.cancel()
 
 
-def _next(queue: list[Task], last: Task | None, others: Sequence[Task]) -> Task:
-    """Take the task that shares most with what the worker has in memory, and least with what others have.
+def _ready(queue: Sequence[Task], others: Sequence[Task]) -> Sequence[Task]:
+    """The tasks whose parts are neither waiting nor in training."""
+    pending = {task.folder for task in (*queue, *others)}
+    return [task for task in queue if pending.isdisjoint(task.parts.values())]
+
+
+def _next(ready: Sequence[Task], last: Task | None, others: Sequence[Task]) -> Task:
+    """The task that shares most with what the worker has in memory, and least with what others have.
 
     Binned data belongs to a fold and a model, mapped data to a fold. So a worker goes on with the model it has,
     then with its fold, then with a fold that no other has; and helps another worker only when nothing else is left.
@@ -137,7 +145,7 @@ def _next(queue: list[Task], last: Task | None, others: Sequence[Task]) -> Task:
         same_model = same_fold and last is not None and task.model == last.model
         return (not same_model, not same_fold, task.fold in folds, (task.fold, task.model) in models)
 
-    return queue.pop(min(range(len(queue)), key=lambda place: distance(queue[place])))
+    return min(ready, key=distance)
 
 
 def batched(task: Task, send: Callable[[Rounds], None]) -> OnRound:

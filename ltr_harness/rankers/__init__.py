@@ -7,6 +7,7 @@ from ltr_harness.rankers.ranker import Ranker as Ranker
 from ltr_harness.rankers.ranker import Training as Training
 
 RANKERS = {
+    "blend": "ltr_harness.rankers.blend:BlendRanker",
     "catboost": "ltr_harness.rankers.catboost:CatBoostRanker",
     "feature": "ltr_harness.rankers.feature:FeatureRanker",
     "lightgbm": "ltr_harness.rankers.lightgbm:LightGBMRanker",

@@ -41,6 +41,21 @@ class Workers:
     load: Callable[[str, str, int, int], Any]
 
 
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A trained model of the experiment that another one is made of.
+
+    Attributes:
+        ranker: its ranker's name in the experiment.
+        model: scores as the stored model does.
+        file: where the model is stored.
+    """
+
+    ranker: str
+    model: FittedModel
+    file: Path
+
+
 @dataclass(frozen=True, kw_only=True)
 class Training:
     """Everything a ranker is given to train with.
@@ -55,6 +70,8 @@ class Training:
         rounds: fixed number of rounds, or, with `stopping`, an upper limit in place of its `max_rounds`.
         progress: called after each evaluated round with the round and the metrics' means on `valid`.
         workers: of a cluster, for `data_parallel` models.
+        decisive: what decides on `valid`: the stopping rule's metric, else the primary one.
+        parts: of a ranker with `parts`, by name: the models trained on the same fold with the same seed.
 
     Raises:
         RankerError: stopping without validation data.
@@ -69,6 +86,8 @@ class Training:
     rounds: int | None = None
     progress: Callable[[int, Mapping[str, float]], None] | None = None
     workers: Workers | None = None
+    decisive: Metric | None = None
+    parts: Mapping[str, Part] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.stopping is not None and self.valid is None:
@@ -241,6 +260,15 @@ class Ranker(BaseModel, ABC):
     @property
     def threads_matter(self) -> bool:
         """Whether another number of threads can give another model; if so, they are part of its identity."""
+        return False
+
+    def parts(self) -> tuple[str, ...]:
+        """Names of the experiment's models that it is made of: they are trained before, and reach it in `Training`."""
+        return ()
+
+    @property
+    def needs_valid(self) -> bool:
+        """Whether it chooses something by `Training.decisive`, so that it needs validation data without `stopping`."""
         return False
 
     def cautions(self, threads: int) -> list[str]:

@@ -149,6 +149,16 @@ class Latency(Stored):
     mean: float | None = None  # of the primary metric by these rounds alone
 
 
+class PartRecord(Stored):
+    """How a model that another one is made of is trained again: fields of its own record."""
+
+    ranker: str
+    config: dict[str, Any]
+    rounds: Count | None
+    rounds_trained: Count | None
+    stopping: StoppingFacts | None
+
+
 class Record(Stored):
     """`record.json`: one model, one fold, one seed."""
 
@@ -174,6 +184,7 @@ class Record(Stored):
     # `data` but root
     reading: Annotated[dict[str, Any], AfterValidator(_readable)] = Field(default_factory=dict)
     tuning: TuningFacts | None = None  # None where the options are as they were written
+    parts: dict[str, PartRecord] = Field(default_factory=dict)  # of a model made of others, by their names
     threads: int = Field(ge=1, le=4096)
     data: dict[str, SplitFacts]  # "train", "valid", "test"
     findings: list[Finding] = Field(default_factory=list)  # of the data lints; accepted ones say so

@@ -148,11 +148,15 @@ class Run:
         """
         return self.model_on()
 
+    @property
+    def model_files(self) -> list[str]:
+        """The names of the files that the model is stored in."""
+        return [name for name in self.record.files if name.startswith("model.")]
+
     def loaded_by(self, ranker: type[Ranker], threads: int | None = None) -> FittedModel:
         """The stored model, by a class that the caller has, whatever the record names."""
-        for name in self.record.files:
-            if name.startswith("model."):
-                self._intact(name)
+        for name in self.model_files:
+            self._intact(name)
         return ranker.load(self.path, threads or min(self.record.threads, available_cores()))
 
     def model_on(self, threads: int | None = None) -> FittedModel:
@@ -163,8 +167,9 @@ class Run:
         """
         from ltr_harness.rankers import catalog
 
-        name = admitted(self.record.ranker, self.path, self.trust)
-        return self.loaded_by(catalog.load(name), threads)
+        rankers = [*(part.ranker for part in self.record.parts.values()), self.record.ranker]
+        *_, own = (catalog.load(admitted(name, self.path, self.trust)) for name in rankers)
+        return self.loaded_by(own, threads)
 
     def score(self, features: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
         """Score rows with the stored model.

@@ -166,7 +166,8 @@ def _train_final(
         about = f"all {count_of(record.data['train'].n_queries, 'query')}"
         if summary := record.metrics.get(record.primary):
             about = f"test {record.primary} {summary.mean_text}"
-        seed = f", seed {record.seed}" if len(result.runs) > 1 else ""
+        one = record.deterministic or len(job.experiment.seeds) == 1
+        seed = "" if one else f", seed {record.seed}"
         say(f"final: {record.model}{seed}, {about}: {run.path}")
     return 1 if result.failures else 0
 

@@ -1,0 +1,282 @@
+"""Several models of the experiment as one: their scores made comparable within each query, and a weighted sum."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+from zipfile import ZipFile, ZipInfo
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import DataError, Problem, RankerError
+from ltr_harness.files import stored_file
+from ltr_harness.groups import QueryGroups
+from ltr_harness.metrics import bind
+from ltr_harness.own_files import admitted
+from ltr_harness.rankers import catalog
+from ltr_harness.rankers.ranker import Facts, FittedModel, Part, Ranker, Training, model_file
+from ltr_harness.stored import Stored, read_stored
+from ltr_harness.wording import count_of
+
+How = Literal["ranks", "z-scores", "scores"]
+STEPS = 20
+"""Weights are chosen in steps of about a twentieth."""
+LARGEST = 1e6
+"""Weight that may be given; the smallest above 0 is one divided by it."""
+
+
+class BlendRanker(Ranker):
+    """A weighted sum of other models' scores; each of them is trained once, for itself and for every blend.
+
+    Without `weights`, those with the best value of the stopping rule's metric, else of the primary one, on validation
+    data are taken: from equal weights on, weight moves between two models as long as a move improves the value. Of two
+    models, that is the best of 0, 0.05, …, 1; of equals, the more even weights.
+    """
+
+    seed_matters: ClassVar[bool] = False  # besides that of its parts
+
+    of: tuple[str, ...] = Field(description="The models, by their names in this experiment.")
+    how: How = Field(
+        description="What is summed of each query: ranks (the share of its documents that a document stands above, "
+        "equals counted half), z-scores ((score - mean) / standard deviation; 0 where all are equal), or plain scores."
+    )
+    weights: dict[str, float] | None = Field(
+        None,
+        description="Model to its weight, of which only the proportions count; chosen on validation data unless given.",
+    )
+
+    def parts(self) -> tuple[str, ...]:
+        return self.of
+
+    @property
+    def needs_valid(self) -> bool:
+        return self.weights is None
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        weights, problems = self.weights, []
+        if len(self.of) < 2 or len(set(self.of)) < len(self.of):
+            named = ", ".join(self.of) or "no model"
+            problems.append(Problem("of", f"names {named}", "at least two models, each once"))
+        if weights is not None and weights.keys() != set(self.of):
+            found = f"are of {', '.join(weights) or 'no model'}"
+            problems.append(Problem("weights", found, "one of each model in `of`", "0 leaves a model out"))
+        elif weights is not None and not any(weights.values()):
+            problems.append(Problem("weights", "are all 0", "one above 0"))
+        return problems + [
+            Problem(f"weights.{name}", f"is {weight:g}", "0, or 0.000001 to 1,000,000")
+            for name, weight in (weights or {}).items()
+            if weight and not 1 / LARGEST <= weight <= LARGEST
+        ]
+
+    def fit(self, training: Training) -> BlendModel:
+        self.require(training)
+        lacking = [name for name in self.of if name not in training.parts]
+        RankerError.refuse(Problem("of", f"Training.parts has no {name!r}") for name in lacking)
+        parts = {name: training.parts[name] for name in self.of}
+        weights: Sequence[float]
+        notes: tuple[str, ...] = ()
+        if self.weights is not None:
+            weights = [self.weights[name] for name in parts]
+        else:
+            weights, value = _chosen(parts, self.how, training)
+        shares = {name: weight / sum(weights) for name, weight in zip(parts, weights, strict=True)}
+        if self.weights is None:
+            said = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+            notes = (f"weights chosen by {training.decisive} on validation data ({value:.4f}): {said}",)
+        return BlendModel(
+            how=self.how,
+            weights=weights,
+            parts=parts,
+            params=self.model_dump(mode="json", exclude_none=True),
+            notes=notes,
+            learned={"weights": shares},
+        )
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> BlendModel:
+        return BlendModel.load(folder, threads)
+
+
+class _StoredPart(Stored):
+    ranker: str
+    file: str
+    weight: Annotated[float, Field(ge=0, le=LARGEST)]
+
+
+class _Contents(Stored):
+    how: How
+    parts: dict[str, _StoredPart]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BlendModel(FittedModel):
+    """A weighted sum, stored as an archive of its parts' files."""
+
+    FILE: ClassVar[str] = "model.zip"
+    CONTENTS: ClassVar[str] = "blend.json"
+    how: How
+    parts: Mapping[str, Part]
+    weights: Sequence[float]  # in the order of the parts
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        if self.how != "scores":
+            found = (
+                f"a blend of {self.how} compares the rows of a query, and there are features without queries"
+            )
+            raise DataError(Problem("", found, cure="score a dataset, which has them, or use `how: scores`"))
+        scores = {name: part.model.score(features) for name, part in self.parts.items()}
+        return weighted(comparable(scores, "scores"), self.weights)
+
+    def score_split(self, split: RankingDataset) -> NDArray[np.float64]:
+        scores = {name: part.model.score_split(split) for name, part in self.parts.items()}
+        summed, sizes = weighted(comparable(scores, self.how, split.groups), self.weights), split.groups.sizes
+        # divided after the sum, in which equal ranks with swapped places are exactly equal
+        return summed / np.repeat(sizes, sizes) if self.how == "ranks" else summed
+
+    def save(self, folder: Path) -> str:
+        stored = {
+            name: _StoredPart(ranker=part.ranker, file=part.file.name, weight=weight)
+            for (name, part), weight in zip(self.parts.items(), self.weights, strict=True)
+        }
+        contents = _Contents(how=self.how, parts=stored).model_dump_json()
+        with ZipFile(Path(folder) / self.FILE, "w") as archive:
+            archive.writestr(ZipInfo(self.CONTENTS), contents)  # without a time: equal models are equal files
+            for place, part in enumerate(self.parts.values()):
+                entry = ZipInfo(f"{place}/{part.file.name}")
+                entry.file_size = part.file.stat().st_size
+                with part.file.open("rb") as source, archive.open(entry, "w") as target:
+                    shutil.copyfileobj(source, target)
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        path = model_file(folder, cls.FILE)
+        with ExitStack() as stack:
+            own = Path(tempfile.mkdtemp(prefix="ltr-harness-"))
+            stack.callback(shutil.rmtree, own, ignore_errors=True)
+            try:
+                with ZipFile(path) as archive:
+                    if sum(entry.file_size for entry in archive.infolist()) > path.stat().st_size:
+                        raise ValueError("it is larger inside than outside")
+                    archive.extractall(own)
+                stored = read_stored(_Contents, own, cls.CONTENTS)
+                if not any(part.weight for part in stored.parts.values()):
+                    raise ValueError("no part has a weight")
+                files = [
+                    stored_file(own / str(at), part.file) for at, part in enumerate(stored.parts.values())
+                ]
+            except Exception as problem:  # whatever an archive that is damaged comes to
+                raise DataError(f"{path}: is not a stored model ({problem})") from None
+            parts = {}
+            for (name, part), file in zip(stored.parts.items(), files, strict=True):
+                kind = catalog.load(admitted(part.ranker, path.parent, trust=False))
+                parts[name] = Part(part.ranker, kind.load(file.parent, threads), file)
+            model = cls(how=stored.how, weights=[part.weight for part in stored.parts.values()], parts=parts)
+            weakref.finalize(model, stack.pop_all().close)  # scores in a file are read when they are needed
+        return model
+
+
+def ranks(scores: NDArray[np.float64], groups: QueryGroups) -> NDArray[np.float64]:
+    """float64 (n_rows,): how many documents of its query a row stands above, equals and itself counted half.
+
+    Divided by the query's size, it is the percentile rank (scipy.stats.percentileofscore, kind="mean").
+
+    Example:
+        >>> ranks(np.array([7.0, 9.0, 9.0, 1.0]), QueryGroups.from_sizes([3, 1])).tolist()
+        [0.5, 2.0, 2.0, 0.5]
+    """
+    query = np.repeat(np.arange(groups.n_queries), groups.sizes)
+    order = np.lexsort((scores, query))
+    ordered, queries = scores[order], query[order]
+    first = np.ones(order.size, dtype=bool)
+    first[1:] = (ordered[1:] != ordered[:-1]) | (queries[1:] != queries[:-1])
+    starts = np.flatnonzero(first)
+    middles = (starts + np.append(starts[1:], order.size)) / 2
+    out = np.empty(order.size)
+    out[order] = middles[np.cumsum(first) - 1] - groups.boundaries[queries]
+    return out
+
+
+def z_scores(scores: NDArray[np.float64], groups: QueryGroups) -> NDArray[np.float64]:
+    """float64 (n_rows,): (score - mean) / standard deviation of each query's n rows (ddof 0); 0 where all are equal.
+
+    Example:
+        >>> z_scores(np.array([1.0, 3.0, 5.0, 5.0]), QueryGroups.from_sizes([2, 2])).tolist()
+        [-1.0, 1.0, 0.0, 0.0]
+    """
+
+    def of_rows(values: NDArray[Any]) -> NDArray[Any]:
+        return np.repeat(values, groups.sizes)
+
+    low, high = groups.min(scores), groups.max(scores)
+    # from 0 to 1 first, which changes no z-score: equal scores become exactly 0, and no square overflows
+    shares = (scores - of_rows(low)) / of_rows(np.where(high > low, high - low, 1.0))
+    n = np.maximum(groups.sizes, 1)
+    centred = shares - of_rows(groups.sum(shares) / n)
+    spread = np.sqrt(groups.sum(centred**2) / n)
+    return np.asarray(centred / of_rows(np.where(spread > 0, spread, 1.0)))
+
+
+def comparable(
+    scores: Mapping[str, NDArray[np.float64]], how: How, groups: QueryGroups | None = None
+) -> list[NDArray[np.float64]]:
+    """What is summed of each part's scores, float64 (n_rows,); a DataError where one is infinitely far from others."""
+    if how == "ranks" and groups is not None:
+        return [ranks(one, groups) for one in scores.values()]
+    for name, one in scores.items():
+        if n := int(np.isinf(one).sum()):
+            raise DataError.at(f"part {name!r}", f"{count_of(n, 'score')} infinite", cure="use `how: ranks`")
+    return [z_scores(one, groups) if how == "z-scores" and groups else one for one in scores.values()]
+
+
+def weighted(values: Sequence[NDArray[np.float64]], weights: Sequence[float]) -> NDArray[np.float64]:
+    """(n_rows,): the mean of `values`, each (n_rows,), by weights of which only the proportions count."""
+    products = [weight * one for weight, one in zip(weights, values, strict=True)]
+    return np.asarray(sum(products[1:], products[0]) / sum(weights))
+
+
+def _chosen(parts: Mapping[str, Part], how: How, training: Training) -> tuple[Sequence[float], float]:
+    """The weights in steps, and the metric's value on validation data."""
+    metric, valid = training.decisive, training.valid
+    if valid is None or metric is None:
+        found = "are not given, and there is no validation data with a metric to choose them by"
+        raise RankerError.at("weights", found, cure="give them, as in {a: 1, b: 1}")
+    scores = {name: part.model.score_split(valid) for name, part in parts.items()}
+    values, binding = comparable(scores, how, valid.groups), bind([metric], valid.judgments)
+    sign = 1 if metric.higher_is_better else -1
+
+    @cache
+    def worth(weights: tuple[int, ...]) -> tuple[float, int, tuple[int, ...]]:
+        value = sign * float(binding.means(weighted(values, weights))[0])
+        return value, -sum(one**2 for one in weights), weights  # of equal values the more even weights
+
+    best = worth((max(1, round(STEPS / len(parts))),) * len(parts))
+    if math.isnan(best[0]):
+        raise DataError(
+            f"{metric} is undefined on validation data: no query that counts has a relevant document"
+        )
+    while (top := max(map(worth, _moves(best[2])))) > best:
+        best = top
+    return best[2], sign * best[0]
+
+
+def _moves(weights: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """All weights that moving some of one part's to another gives."""
+    return [
+        tuple(one - step * (at == giver) + step * (at == taker) for at, one in enumerate(weights))
+        for giver, given in enumerate(weights)
+        for taker in range(len(weights))
+        for step in range(1, given + 1)
+        if taker != giver
+    ]

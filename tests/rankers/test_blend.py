@@ -1,0 +1,325 @@
+"""A weighted sum of models: its parts beside SciPy, its weights beside every weight there is, and its archive."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import ltr_harness
+from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.errors import DataError, RankerError, UsageError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics import NDCG, parse_metric
+from ltr_harness.rankers import FittedModel, Training
+from ltr_harness.rankers.blend import BlendModel, BlendRanker, ranks, z_scores
+from ltr_harness.rankers.feature import FeatureRanker
+from ltr_harness.rankers.ranker import Part, Ranker
+from ltr_harness.testing import RankerSuite
+from ltr_harness.testing.ranker_suite import RULE, ranking_data
+
+SIZES = st.lists(st.integers(0, 7), min_size=1, max_size=6)
+
+
+def part(folder: Path, ranker: Ranker, name: str = "feature", **training: Any) -> Part:
+    folder.mkdir()
+    model = ranker.fit(Training(train=ranking_data(1), **training))
+    return Part(name, model, folder / model.save(folder))
+
+
+def parts_by_feature(folder: Path, *features: str) -> dict[str, Part]:
+    return {name: part(folder / name, FeatureRanker(feature=name)) for name in features}
+
+
+class _Blend(RankerSuite):
+    ranker = "blend"
+    by_row = False
+
+    @pytest.fixture(autouse=True)
+    def _parts(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        self.parts = parts_by_feature(tmp_path_factory.mktemp("parts"), "one", "two", "four")
+
+    def fitted(self, *, seed: int = 1, threads: int = 1, stopping: StoppingRule = RULE) -> FittedModel:
+        training = Training(train=ranking_data(1), valid=ranking_data(2), seed=seed, threads=threads)
+        return self.made().fit(replace(training, decisive=stopping.metric, parts=self.parts))
+
+    def shared_model(self) -> FittedModel:
+        return self.fitted()  # its parts' files end with the test
+
+    def test_it_keeps_to_its_threads(self) -> None:
+        """It trains nothing."""
+
+
+@pytest.mark.long
+class TestScores(_Blend):
+    fields: ClassVar[dict[str, Any]] = {"of": ["one", "two", "four"], "how": "scores"}
+
+
+class TestRanks(_Blend):
+    scores_features = False
+    fields: ClassVar[dict[str, Any]] = {"of": ["one", "two", "four"], "how": "ranks"}
+
+
+class TestGivenWeights(_Blend):
+    scores_features = False
+    fields: ClassVar[dict[str, Any]] = {
+        "of": ["one", "two"],
+        "how": "z-scores",
+        "weights": {"one": 2, "two": 0},
+    }
+
+
+@given(SIZES, st.data())
+def test_ranks_are_percentile_ranks_with_ties_counted_half(sizes: list[int], data: st.DataObject) -> None:
+    groups = QueryGroups.from_counts(np.array(sizes), np.arange(len(sizes)))
+    some = st.sampled_from([-np.inf, -1e300, -1.0, 0.0, 5e-324, 2.0, 1e300, np.inf])
+    scores = np.array(data.draw(st.lists(some, min_size=groups.n_rows, max_size=groups.n_rows)))
+    made = ranks(scores, groups)
+    for first, end in itertools.pairwise(groups.boundaries.tolist()):
+        own = scores[first:end]
+        assert made[first:end].tolist() == [rank - 0.5 for rank in stats.rankdata(own)]
+        percent = [stats.percentileofscore(own, one, kind="mean") for one in own]
+        np.testing.assert_allclose(made[first:end] / max(end - first, 1), np.array(percent) / 100, atol=1e-12)
+
+
+@given(SIZES, st.data())
+def test_z_scores_are_scipys_and_0_where_all_are_equal(sizes: list[int], data: st.DataObject) -> None:
+    groups = QueryGroups.from_counts(np.array(sizes), np.arange(len(sizes)))
+    some = st.sampled_from([0.1, 0.3, 7.0, -2.5, 1000.0])
+    scores = np.array(data.draw(st.lists(some, min_size=groups.n_rows, max_size=groups.n_rows)))
+    made = z_scores(scores, groups)
+    for first, end in itertools.pairwise(groups.boundaries.tolist()):
+        own = scores[first:end]
+        if len(set(own)) > 1:
+            np.testing.assert_allclose(made[first:end], stats.zscore(own), atol=1e-9)
+        else:
+            assert made[first:end].tolist() == [0.0] * own.size
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_z_scores_of_tiny_and_huge_scores_neither_overflow_nor_vanish(scale: float) -> None:
+    groups = QueryGroups.from_sizes([3])
+    np.testing.assert_allclose(
+        z_scores(np.array([1.0, 2.0, 6.0]) * scale, groups), stats.zscore([1.0, 2.0, 6.0])
+    )
+
+
+def test_equal_sums_of_ranks_are_exactly_equal(tmp_path: Path) -> None:
+    """1 + 4 and 2 + 3 in queries of any length, where thirds and sevenths would be rounded."""
+    n = 7
+    groups = QueryGroups.from_sizes([n])
+    features = np.array([np.arange(n), np.arange(n)[::-1], np.zeros(n), np.ones(n)], np.float32).T
+    data = replace(ranking_data(3), features=features, judgments=Judgments.checked(np.arange(n), groups))
+    parts = parts_by_feature(tmp_path, "one", "two", "three")
+    for weights in ([1, 1, 1], [3, 3, 1], [0.5, 0.5, 2]):
+        model = BlendModel(how="ranks", parts=parts, weights=weights)
+        assert set(model.score_split(data).tolist()) == {0.5}
+
+
+def chosen(parts: Mapping[str, Part], metric: str, how: str = "z-scores") -> tuple[FittedModel, list[float]]:
+    training = Training(
+        train=ranking_data(1), valid=ranking_data(2), decisive=parse_metric(metric), parts=parts
+    )
+    model = BlendRanker(of=tuple(parts), how=how).fit(training)  # type: ignore[arg-type]
+    return model, list(model.learned["weights"].values())
+
+
+def by_hand(parts: Mapping[str, Part], weights: list[float], metric: str, how: str) -> float:
+    """A blend's value on validation data, from SciPy's numbers and `evaluate`."""
+    valid = ranking_data(2)
+    total = np.zeros(valid.n_rows)
+    for weight, one in zip(weights, parts.values(), strict=True):
+        scores = one.model.score(valid.features)
+        for first, end in itertools.pairwise(valid.groups.boundaries.tolist()):
+            own = scores[first:end]
+            z = stats.zscore(own) if len(set(own)) > 1 else np.zeros(own.size)
+            total[first:end] += weight * {"ranks": stats.rankdata(own), "z-scores": z, "scores": own}[how]
+    ids = np.repeat(np.arange(valid.n_queries), valid.groups.sizes)
+    return float(ltr_harness.evaluate(valid.labels, total, [metric], query_ids=ids)[metric].mean)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["ranks", "z-scores", "scores"])
+def test_the_weights_of_two_models_are_the_best_of_all_twentieths(tmp_path: Path, how: str) -> None:
+    parts = parts_by_feature(tmp_path, "one", "two")
+    model, weights = chosen(parts, "ndcg@10", how)
+    values = {k: by_hand(parts, [k, 20 - k], "ndcg@10", how) for k in range(21)}
+    best = max(values.values())
+    equal = [k for k, value in values.items() if value > best - 1e-12]
+    assert round(20 * weights[0]) == max(equal, key=lambda k: (-abs(k - 10), k))
+    assert 0 < weights[0] < 1, "feature one and feature two both say something"
+    assert f"ndcg@10 on validation data ({best:.4f}): one {weights[0]:.2f}, two" in model.notes[0]
+
+
+@pytest.mark.long
+def test_no_move_between_two_of_three_models_improves_the_chosen_weights(tmp_path: Path) -> None:
+    parts = parts_by_feature(tmp_path, "one", "two", "four")
+    _, weights = chosen(parts, "ndcg@10")
+    steps = [round(21 * one) for one in weights]
+    np.testing.assert_allclose(weights, np.array(steps) / 21)
+    best = by_hand(parts, weights, "ndcg@10", "z-scores")
+    assert best > max(by_hand(parts, list(one), "ndcg@10", "z-scores") for one in np.eye(3))
+    for giver, taker in itertools.permutations(range(3), 2):
+        for step in range(1, steps[giver] + 1):
+            moved = list(steps)
+            moved[giver], moved[taker] = moved[giver] - step, moved[taker] + step
+            assert by_hand(parts, [one / 21 for one in moved], "ndcg@10", "z-scores") <= best + 1e-12
+
+
+def test_equal_values_leave_the_weights_even_and_lower_may_be_better(tmp_path: Path) -> None:
+    parts = parts_by_feature(tmp_path, "one")
+    assert chosen({"a": parts["one"], "b": parts["one"]}, "ndcg@10")[1] == [0.5, 0.5]
+    against = {
+        "one": parts["one"],
+        "down": part(tmp_path / "down", FeatureRanker(feature="one", ascending=True)),
+    }
+    high, low = chosen(against, "ndcg@10")[1], chosen(against, "kendall_tau_distance")[1]
+    assert high[0] > 0.5
+    assert low[0] > 0.5, "a distance is better where it is lower"
+
+
+def test_what_has_nothing_to_choose_by_is_refused(tmp_path: Path) -> None:
+    parts = parts_by_feature(tmp_path, "one", "two")
+    blend = BlendRanker(of=("one", "two"), how="ranks")
+    with pytest.raises(RankerError, match="weights: are not given, and there is no validation data"):
+        blend.fit(Training(train=ranking_data(1), parts=parts))
+    with pytest.raises(RankerError, match=r"of: Training.parts has no 'two'"):
+        blend.fit(Training(train=ranking_data(1), parts={"one": parts["one"]}))
+    valid = ranking_data(2)
+    blank = replace(valid, judgments=Judgments.checked(np.zeros(valid.n_rows), valid.groups))
+    with pytest.raises(DataError, match="ndcg@10 is undefined on validation data"):
+        blend.fit(Training(train=ranking_data(1), valid=blank, parts=parts, decisive=NDCG(k=10)))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"of": ["a"]}, "of: names a; expected at least two models, each once"),
+        ({"of": []}, "of: names no model; expected at least two"),
+        ({"of": ["a", "b", "a"]}, "of: names a, b, a; expected at least two models, each once"),
+        (
+            {"weights": {"a": 1, "c": 1}},
+            "weights: are of a, c; expected one of each model in `of`; 0 leaves a model out",
+        ),
+        ({"weights": {}}, "weights: are of no model; expected one"),
+        ({"weights": {"a": 0, "b": 0}}, "weights: are all 0; expected one above 0"),
+        ({"weights": {"a": -1, "b": 1}}, "weights.a: is -1; expected 0, or 0.000001 to 1,000,000"),
+        ({"weights": {"a": np.nan, "b": 1}}, "weights.a: is nan; expected 0"),
+        ({"weights": {"a": np.inf, "b": 1}}, "weights.a: is inf; expected 0"),
+    ],
+)
+def test_what_is_no_blend_is_said(options: dict[str, Any], said: str) -> None:
+    (problem,) = BlendRanker.model_validate({"of": ["a", "b"], "how": "ranks", **options}).check()
+    assert said in str(problem)
+
+
+def test_infinite_scores_have_ranks_alone(tmp_path: Path) -> None:
+    data = ranking_data(3)
+    features = data.features.copy()
+    features[:3, 0] = np.nan  # which `ranker: feature` ranks last
+    data = replace(data, features=features)
+    parts = parts_by_feature(tmp_path, "one", "two")
+    for how in ("z-scores", "scores"):
+        model = BlendModel(how=how, parts=parts, weights=[0, 1])  # type: ignore[arg-type]
+        with pytest.raises(DataError, match="part 'one': 3 scores infinite; use `how: ranks`"):
+            model.score_split(data)
+    assert np.isfinite(BlendModel(how="ranks", parts=parts, weights=[1, 1]).score_split(data)).all()
+
+
+def test_features_alone_have_no_queries(tmp_path: Path) -> None:
+    model = BlendModel(how="ranks", parts=parts_by_feature(tmp_path, "one", "two"), weights=[1, 1])
+    with pytest.raises(
+        DataError, match="a blend of ranks compares the rows of a query, and there are features"
+    ):
+        model.score(ranking_data(3).features)
+
+
+# --- the archive ---
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    model = BlendModel(how="ranks", parts=parts_by_feature(tmp_path, "one", "two"), weights=[1, 2])
+    (tmp_path / "stored").mkdir()
+    model.save(tmp_path / "stored")
+    return tmp_path / "stored" / "model.zip"
+
+
+def changed(stored: Path, **contents: Any) -> None:
+    with zipfile.ZipFile(stored) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    about = json.loads(files["blend.json"])
+    files["blend.json"] = json.dumps(about | contents).encode()
+    with zipfile.ZipFile(stored, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+
+
+def stored_part(**fields: Any) -> dict[str, Any]:
+    return {"one": {"ranker": "feature", "file": "model.json", "weight": 1.0} | fields}
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        {"how": "sums"},
+        {"parts": stored_part(weight=-1.0)},
+        {"parts": stored_part(weight=float("nan"))},
+        {"parts": stored_part(weight=0.0)},
+        {"parts": {}},
+        {"parts": stored_part(file="../blend.json")},
+        {"parts": stored_part(file="/etc/hostname")},
+        {"parts": stored_part(file="model.txt")},
+        {"more": 1},
+    ],
+)
+def test_contents_that_are_none_are_refused(stored: Path, contents: dict[str, Any]) -> None:
+    changed(stored, **contents)
+    with pytest.raises(DataError, match=r"model.zip: is not a stored model"):
+        BlendModel.load(stored.parent)
+
+
+def test_a_damaged_archive_is_refused_wherever_it_is_damaged(stored: Path) -> None:
+    whole = stored.read_bytes()
+    for place in range(0, len(whole), 7):
+        stored.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        try:
+            model = BlendModel.load(stored.parent)
+        except UsageError:
+            continue
+        assert list(model.weights) == [1, 2]  # a byte that nothing reads
+    for length in range(0, len(whole), 50):
+        stored.write_bytes(whole[:length])
+        with pytest.raises(DataError, match="is not a stored model"):
+            BlendModel.load(stored.parent)
+
+
+def test_an_archive_that_grows_is_refused(stored: Path) -> None:
+    with zipfile.ZipFile(stored, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("zeros", bytes(10**6))
+    with pytest.raises(DataError, match="larger inside than outside"):
+        BlendModel.load(stored.parent)
+
+
+def test_nothing_is_left_behind(stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "temporary"
+    own.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(own))
+    model = BlendModel.load(stored.parent)
+    assert len(list(own.iterdir())) == 1
+    del model
+    assert not list(own.iterdir())
+    changed(stored, parts=stored_part(ranker="no-such"))
+    with pytest.raises(UsageError, match="no-such"):
+        BlendModel.load(stored.parent)
+    assert not list(own.iterdir())
