@@ -46,20 +46,23 @@ def _refuse_seed(context: click.Context, option: click.Parameter, seed: str | No
 
 
 seed = click.option("--seed", "--seeds", hidden=True, expose_value=False, callback=_refuse_seed)
+
+
+def flag(name: str, text: str) -> Callable[[F], F]:
+    """An option that is given or not."""
+    return click.option(name, is_flag=True, help=text)
+
+
 quiet = click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-trust = click.option(
-    "--trust", is_flag=True, help="Execute code that the run names: a ranker, reader or metric from a file."
-)
+trust = flag("--trust", "Execute code that the run names: a ranker, reader or metric from a file.")
 accept = click.option(
     "--accept",
     multiple=True,
     metavar="LINT",
     help="Errors of this data lint are meant, such as leaking-feature; may be given several times.",
 )
-verify = click.option(
-    "--verify", is_flag=True, help="Hash all data again, even if the cache knows the files."
-)
+verify = flag("--verify", "Hash all data again, even if the cache knows the files.")
 metrics = click.option(
     "-m",
     "--metric",
@@ -137,14 +140,10 @@ _OF_RANKINGS = {
     ),
     "qrels": file("--qrels", "Judgments: TREC, BEIR, MTEB, NTCIR, CSV, Parquet, JSON, …"),
     "run": file("--run", "Ranking for --qrels: TREC, MS MARCO, CSV, Parquet, JSON, …", multiple=True),
-    "all_queries": click.option(
-        "--all-queries",
-        is_flag=True,
-        help="Queries of the qrels that a run lacks count as empty rankings (trec_eval -c).",
+    "all_queries": flag(
+        "--all-queries", "Queries of the qrels that a run lacks count as empty rankings (trec_eval -c)."
     ),
-    "judged_only": click.option(
-        "--judged-only", is_flag=True, help="Remove unjudged documents from the runs (trec_eval -J)."
-    ),
+    "judged_only": flag("--judged-only", "Remove unjudged documents from the runs (trec_eval -J)."),
     "depth": click.option(
         "--depth",
         type=click.IntRange(min=1),
@@ -179,10 +178,9 @@ def written(name: str) -> str:
     return _WRITTEN.get(name, f"--{name.replace('_', '-')}")
 
 
-_strict = click.option(
+_strict = flag(
     "--strict",
-    is_flag=True,
-    help="As --test bounded: for gates that decide money. It holds in every world, and its price is queries: "
+    "As --test bounded: for gates that decide money. It holds in every world, and its price is queries: "
     "thousands, where the default needs hundreds.",
 )
 
@@ -214,10 +212,9 @@ def method(*names: str) -> Callable[[F], F]:
     return add
 
 
-no_ledger = click.option(
+no_ledger = flag(
     "--no-ledger",
-    is_flag=True,
-    help="Do not count this comparison in looks.jsonl, which says how often these test queries decided.",
+    "Do not count this comparison in looks.jsonl, which says how often these test queries decided.",
 )
 
 

@@ -1,27 +1,22 @@
 """What a stored run still answers: its model on any rows, and any metric on its test rows; nothing is trained again."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ltr_harness.cli import data_source
 from ltr_harness.cli.rankings import Scored
+from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.record import MetricSummary, Record
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ltr_harness.dataset import RankingDataset
-    from ltr_harness.rankers.ranker import FittedModel
 
 
 def with_model(path: Path, trust: bool) -> Run:

@@ -3,8 +3,6 @@
 The descriptions are what editors show through ``configs/schema.json``.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -300,7 +298,7 @@ class MetricsConfig(Section):
         wanted = [at_k for metric in self.report for at_k in metric.at(sorted(self.cutoffs))]
         return tuple(dict.fromkeys([*wanted, self.primary]))
 
-    def on_scale(self, max_grade: float | None) -> MetricsConfig:
+    def on_scale(self, max_grade: float | None) -> "MetricsConfig":
         """The same metrics, those that need the scale's highest grade having it."""
         return MetricsConfig(
             cutoffs=self.cutoffs,

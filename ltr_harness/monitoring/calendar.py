@@ -1,7 +1,5 @@
 """Days, hours or weeks in the user's time zone: which query falls where, which windows count, and how days differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -154,7 +152,7 @@ class Units:
 
     def differ(
         self, now: Sample, rows: Ints, before: Sample, rows_before: Ints, *, own: bool
-    ) -> DaysDiffer | None:
+    ) -> "DaysDiffer | None":
         """How much the units differ by themselves in values of (n_rows,) queries; None where nobody can tell."""
         variance, source, correlation = None, "the baseline", 0.0
         if self.before is not None:

@@ -1,7 +1,5 @@
 """From a file to a checked configuration: every problem at once, with its place and how to mend it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ every window. Segments enter by cells, features by broken lines, keys such as qu
 it is learned from the baseline; what that hardly has, such as a new country, moves no value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -158,7 +156,7 @@ class Periods:
     # (n_now,), as `places_of` says of production among the baseline, where that is known already
     places: Ints | None = None
 
-    def adjusted(self) -> Periods:
+    def adjusted(self) -> "Periods":
         """With values less what is known of the queries; itself where nothing is, or queries meet themselves."""
         if not self.config.compare.adjust or self.common is not None:
             return self

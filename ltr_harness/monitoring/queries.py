@@ -1,7 +1,5 @@
 """Rows in, one line per query out: the frame on which every later stage works."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +26,7 @@ _NUMBERS = {"bool", "double", "float", *(f"{u}int{bits}" for u in ("", "u") for 
 class QueryColumns:
     """One log, query by query: a column for each field, or for each of its parts, such as ``segment:country``."""
 
-    query_id: NDArray[Any] | pd.Index[Any] | pd.Series[Any]
+    query_id: "NDArray[Any] | pd.Index[Any] | pd.Series[Any]"
     # canonical name to (n,) values, NaN where undefined; the first is the one that alerts
     metric: Mapping[str, Floats]
     n_items: NDArray[np.int32]  # int32 (n,), rows of the query
@@ -102,7 +100,7 @@ def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
     return table if everything else table.take(places)
 
 
-def places_of(ids: pd.Series[Any], among: pd.Series[Any]) -> Ints:
+def places_of(ids: "pd.Series[Any]", among: "pd.Series[Any]") -> Ints:
     """(n,) where each id stands among others; -1 where it does not; `ids` (n,), `among` (m,)."""
     at = pc.index_in(_arrow(ids), value_set=_arrow(among))
     places: Ints = at.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)

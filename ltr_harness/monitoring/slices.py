@@ -3,8 +3,6 @@
 A drop that hits all is found in every segment; so a segment's *excess* counts: its change minus the change of the rest.
 """
 
-from __future__ import annotations
-
 import itertools
 import zlib
 from dataclasses import dataclass, replace

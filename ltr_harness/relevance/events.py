@@ -1,7 +1,5 @@
 """Event logs: a list of names per row, or a table of events that is joined to the rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,7 +189,7 @@ class JoinedEvents:
         contract: Contract,
         *,
         source: Any = None,
-    ) -> JoinedEvents | None:
+    ) -> "JoinedEvents | None":
         """Join the configured event log to a log, both read in batches; None where there is none."""
         join = rule.event_log
         if join is None:
@@ -212,7 +210,7 @@ class JoinedEvents:
         cell.sort()
         return cls(names, cell, time[row < 0] if time.size else None)
 
-    def of(self, first: int, n: int) -> JoinedEvents:
+    def of(self, first: int, n: int) -> "JoinedEvents":
         """Those of `n` rows from row `first` on, which is 0 in the answer."""
         width = len(self.names)
         low, high = np.searchsorted(self.cell, [first * width, (first + n) * width])

@@ -75,7 +75,7 @@ _baseline = click.option(
     metavar="NAME",
     help="The model the others are compared with.  [default: what an experiment declares, else the first]",
 )
-_common_queries = click.option("--common-queries", is_flag=True, help="Compare the queries that all have.")
+_common_queries = options.flag("--common-queries", "Compare the queries that all have.")
 _report = options.output("Write a report there.")
 _summary = options.file(
     "--summary",

@@ -459,7 +459,7 @@ def _progress(done: int, total: int) -> None:
 @click.option(
     "--unused", type=click.IntRange(min=0), metavar="DAYS", help="Remove what was not read for so many days."
 )
-@click.option("--clear", is_flag=True, help="Remove everything.")
+@options.flag("--clear", "Remove everything.")
 def data_cache(unused: int | None, clear: bool) -> int:
     """List the parsed data in the cache, or remove some of it.
 

@@ -42,16 +42,14 @@ With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.1
     metavar="GRADE",
     help="Lowest grade that binary metrics count as relevant (trec_eval -l).  [default: 1]",
 )
-@click.option(
-    "--per-query",
-    is_flag=True,
-    help="Print every query's value too. With --format trec_eval it is also -q, as in trec_eval.",
+@options.flag(
+    "--per-query", "Print every query's value too. With --format trec_eval it is also -q, as in trec_eval."
 )
 @click.option("-q", "short", is_flag=True, hidden=True)
 @click.option(
     "--baseline", metavar="NAME", help="The ranking the others are compared with: name, tag or file."
 )
-@click.option("--common-queries", is_flag=True, help="Compare the queries that all rankings have.")
+@options.flag("--common-queries", "Compare the queries that all rankings have.")
 @click.option(
     "--format",
     "form",

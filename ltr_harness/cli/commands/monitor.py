@@ -48,13 +48,12 @@ Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judge
     flag_value="local",
     help="Read the logs on a Dask cluster: local (the default; give it last), or tcp://scheduler:8786.",
 )
-@click.option(
+@options.flag(
     "--confirm-split",
-    is_flag=True,
-    help="Search slices in one half of the queries, and show the other half's numbers beside theirs.",
+    "Search slices in one half of the queries, and show the other half's numbers beside theirs.",
 )
-@click.option("--exit-zero", is_flag=True, help="Exit code 0 even with alerts, for dashboards.")
-@click.option("--per-query", is_flag=True, help="Print every query's values.")
+@options.flag("--exit-zero", "Exit code 0 even with alerts, for dashboards.")
+@options.flag("--per-query", "Print every query's values.")
 @options.overrides
 @options.quiet
 @options.as_json

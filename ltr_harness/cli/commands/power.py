@@ -43,7 +43,7 @@ Exit 2: results that must not be compared, or nothing to plan with.
 @click.option("-m", "--metric", metavar="METRIC", help="Such as ndcg@10.  [default: the one that decides]")
 @options.rankings("scores", "run")
 @click.option("--baseline", metavar="NAME", help="The model the others are compared with, as in `compare`.")
-@click.option("--common-queries", is_flag=True, help="The queries that all have.")
+@options.flag("--common-queries", "The queries that all have.")
 @click.option(
     "--models",
     type=click.IntRange(min=1),
@@ -51,12 +51,8 @@ Exit 2: results that must not be compared, or nothing to plan with.
     help="How many models will be compared with the baseline.  [default: as many as here]",
 )
 @click.option("--sd", type=float, help="Standard deviation of the differences, in place of runs.")
-@click.option(
-    "--interleaving",
-    is_flag=True,
-    help="Sessions of two interleaved rankers; --difference is above one half.",
-)
-@click.option("--ab-test", is_flag=True, help="Units of an A/B test; --sd is of the measure over units.")
+@options.flag("--interleaving", "Sessions of two interleaved rankers; --difference is above one half.")
+@options.flag("--ab-test", "Units of an A/B test; --sd is of the measure over units.")
 @options.method("test", "correction", "confidence", "unit")
 @options.output("Write a page there.")
 @click.option("--format", "formats", default="html,md,json,svg", show_default=True, help="What -o writes.")

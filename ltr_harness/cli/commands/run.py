@@ -52,9 +52,9 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
     help="Processes; each gets its share of the cores. dask:N: a local Dask cluster of N.",
 )
 @click.option("--dask", metavar="ADDRESS", help="Train on the Dask cluster with this scheduler.")
-@click.option("--dry-run", is_flag=True, help="Check everything and print the plan; train nothing.")
-@click.option("--fail-fast", is_flag=True, help="Stop at the first model that fails.")
-@click.option("--force", is_flag=True, help="Train everything again.")
+@options.flag("--dry-run", "Check everything and print the plan; train nothing.")
+@options.flag("--fail-fast", "Stop at the first model that fails.")
+@options.flag("--force", "Train everything again.")
 @click.option(
     "--final",
     metavar="MODEL",
