@@ -232,7 +232,8 @@ def evaluate(
     """How good a ranking by `scores` is, by any number of metrics, in one pass.
 
     Args:
-        labels: (n_rows,) grades, finite and >= 0.
+        labels: (n_rows,) grades, or what `Spearman`, `KendallTauDistance`, `TauAP`, `GAUC` and `MeanLabel` also take:
+            numbers below 0, such as returns.
         scores: (n_rows,) higher ranks first; infinities are fine, NaN is not.
         metrics: names such as ``"ndcg@10"`` or metric objects; at least one.
         query_ids: (n_rows,) one per row, in any order; queries keep the order they first appear in.

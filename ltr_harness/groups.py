@@ -337,7 +337,7 @@ class Grades:
     def of(cls, labels: NDArray[Any]) -> Grades | None:
         """None if a label does not fit into a byte."""
         largest = labels.max()
-        if largest > 255:
+        if largest > 255 or labels.min() < 0:
             return None
         grades = labels.astype(np.uint8, copy=False)
         if not np.array_equal(grades, labels):
@@ -351,7 +351,7 @@ class Missed:
 
     Attributes:
         queries: int64 (n_missed,), ascending: the number of each one's query.
-        labels: float64 (n_missed,), finite and >= 0.
+        labels: float64 (n_missed,), finite.
         document_ids: (n_missed,) or None.
         subtopics: of these documents; None where the rows have none.
     """
@@ -411,7 +411,7 @@ class Judgments:
     """Judgments of rows: labels in query groups, checked and copied once, trusted afterwards.
 
     Attributes:
-        labels: float64 (n_rows,), finite and >= 0.
+        labels: float64 (n_rows,), finite.
         groups: the queries; `labels` is in their row order.
         query_weights: float64 (n_queries,) or None; finite, >= 0, not all zero.
         document_ids: (n_rows,) or None; needed by ``ties=id``.
@@ -444,7 +444,7 @@ class Judgments:
         """Judgments from arrays in the groups' row order.
 
         Args:
-            labels: (n_rows,), >= 0.
+            labels: (n_rows,), finite; what is below 0, such as a return, few metrics take.
             groups: which rows form a query.
             query_weights: (n_queries,), how much each query counts; None where all count once.
             document_ids: (n_rows,) names of the rows; None where they have none.
@@ -453,7 +453,7 @@ class Judgments:
             retrieved: bool (n_rows,), the candidates; the other rows become `missed`. None where all rows are.
 
         Raises:
-            DataError: lengths disagree; a label is missing, infinite or negative; a weight is negative,
+            DataError: lengths disagree; a label is missing or infinite; a weight is negative,
                 not finite, or all are zero; a row is relevant and not judged; no row was retrieved. The message
                 names the query.
 
@@ -473,15 +473,17 @@ class Judgments:
         try:
             grades = np.array(grades, dtype=np.float64)  # a copy: callers use their buffers again
         except (TypeError, ValueError):
-            raise DataError(f"labels are not numbers (dtype {grades.dtype}); expected grades >= 0") from None
-        bad = np.flatnonzero(~(np.isfinite(grades) & (grades >= 0)))
+            raise DataError(
+                f"labels are not numbers (dtype {grades.dtype}); expected finite numbers"
+            ) from None
+        bad = np.flatnonzero(~np.isfinite(grades))
         if bad.size:
             row = int(bad[0])
             query = groups.query_of(row)
             raise DataError(
                 f"label {grades[row]:g} in query {groups.name(query)!r}, its row "
                 f"{row - int(groups.boundaries[query])} ({count_of(bad.size, 'such row')}); "
-                "expected finite labels >= 0; map others to grades, such as returns to 0, 1, 2"
+                "expected finite labels"
             )
         weights = None
         if query_weights is not None:
@@ -502,7 +504,7 @@ class Judgments:
         flags = None
         if judged is not None:
             flags = as_row_flags(judged, "judged", groups).copy()
-            unjudged = np.flatnonzero(~flags & (grades > 0))
+            unjudged = np.flatnonzero(~flags & (grades != 0))
             if unjudged.size:
                 place = groups.name(groups.query_of(int(unjudged[0])))
                 raise DataError(
@@ -593,6 +595,11 @@ class Judgments:
     def n_relevant(self) -> NDArray[np.int64]:
         """int64 (n_queries,): documents with a label above 0, missed ones included."""
         return self.pool.groups.sum(self.pool.narrow_labels > 0, np.int64)
+
+    @cached_property
+    def lowest(self) -> float:
+        """The smallest label, of missed documents too, 0 where none is below: else labels are values and no grades."""
+        return float(self.pool.narrow_labels.min(initial=0))
 
     @cached_property
     def grades(self) -> Grades | None:

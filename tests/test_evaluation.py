@@ -137,7 +137,7 @@ def test_read_only_arrays_are_read_and_left_as_they_are() -> None:
             {"query_ids": IDS, "labels": [3, 2, 0, np.nan, 0, 0]},
             r"label nan in query 'b', its row 0 \(1 such",
         ),
-        ({"query_ids": IDS, "labels": [3, 2, 0, -1, 0, 0]}, r"label -1 in query 'b'"),
+        ({"query_ids": IDS, "labels": [3, 2, 0, -np.inf, 0, 0]}, r"label -inf in query 'b'"),
         ({"query_ids": IDS, "labels": [3, 2, 0, np.inf, 0, 0]}, r"label inf in query 'b'"),
         ({"query_ids": IDS, "labels": list("abcdef")}, r"labels are not numbers"),
         ({"query_ids": IDS, "query_weights": [1.0]}, r"1 query_weights for 2 queries"),

@@ -59,12 +59,12 @@ def test_take_keeps_whole_queries() -> None:
     ("labels", "judged", "message"),
     [
         (
-            [0, -1, 0, -2],
+            [0, np.inf, 0, np.nan],
             None,
-            r"label -1 in query '0', its row 1 \(2 such rows\); expected finite labels >= 0",
+            r"label inf in query '0', its row 1 \(2 such rows\); expected finite labels",
         ),
         (
-            [1, 0, 1, 0],
+            [1, 0, -1, 0],
             [False, True, False, True],
             r"label 1 in query '0' belongs to a row .* \(2 such rows\)",
         ),

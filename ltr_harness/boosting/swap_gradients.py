@@ -32,6 +32,7 @@ from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, check_scores
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core import RowRanker, SwapChange
+from ltr_harness.metrics.core.binding import refuse_values
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
 from ltr_harness.wording import count_of
 
@@ -105,6 +106,7 @@ class MetricObjective:
 
 def change_of(metric: Metric, judgments: Judgments) -> SwapChange:
     """How a metric changes when two candidates change places; missed documents count in what it divides by."""
+    refuse_values([metric], judgments)
     change = metric.swap_change(judgments.pool)
     return change if judgments.missed is None else change.of_rows(judgments.in_pool)
 

@@ -393,6 +393,8 @@ def _sampled(dataset: RankingDataset) -> RankingDataset:
 def _single_features(sample: RankingDataset) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
     """NDCG@10 of each feature in its better direction, which that is, and NDCG@10 of random order."""
     labels = sample.labels
+    if labels.min() < 0:  # no grades
+        return np.full(sample.n_features, np.nan), np.ones(sample.n_features, dtype=bool), np.nan
     whole_grades = bool(labels.max() <= 31 and np.array_equal(labels, np.floor(labels)))
     # Equal values count as in random order: a constant feature is as good as chance.
     metric = NDCG(k=10, ties="expected", gain="exp" if whole_grades else "linear")

@@ -197,14 +197,15 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
     judgments = split.dataset.judgments
     truth, documents = judgments.pool.labels, "documents" if judgments.missed is None else "candidates"
     highest = float(truth.max())
-    if max(split.grades) == 0:
+    values = judgments.lowest < 0  # such as returns
+    if max(split.grades) == 0 and not values:
         found, cure = "no document is relevant", "look at the labels"
         if highest > 0:
             found = "no candidate is relevant: all relevant documents were missed"
             cure = "look at the retrieval, and whether both sides spell document ids alike"
         yield Finding("nothing-relevant", "error", split.name, found, cure)
         return
-    if highest >= STEEP_GRADE:
+    if highest >= STEEP_GRADE and not values:
         gain = f"{2 ** min(highest, 1000) - 1:,.4g} times as much as grade 1"
         at_top = count_of(int(np.count_nonzero(truth == highest)), "document")
         found = f"with exponential gain grade {highest:g} ({at_top}) weighs {gain}"
@@ -219,7 +220,7 @@ def _labels(split: SplitCard) -> Iterator[Finding]:
         found = f"in {of_all} the documents are sorted by label"
         yield Finding("sorted-labels", "warning", split.name, found, cure)
     barren = split.n_without_relevant / split.n_queries
-    if barren > 0.1:
+    if barren > 0.1 and not values:
         of_all = f"{split.n_without_relevant:,} of {count_of(split.n_queries, 'query')}"
         cure = "tools count them as 0, as 1 or not at all: compare only numbers with the same rule"
         found = f"{of_all} ({barren:.0%}) have no relevant document"

@@ -16,6 +16,7 @@ from ltr_harness.metrics.gauc import GAUC as GAUC
 from ltr_harness.metrics.judged import Judged as Judged
 from ltr_harness.metrics.kendall_tau_distance import KendallTauDistance as KendallTauDistance
 from ltr_harness.metrics.map import MAP as MAP
+from ltr_harness.metrics.mean_label import MeanLabel as MeanLabel
 from ltr_harness.metrics.mrr import MRR as MRR
 from ltr_harness.metrics.n_relevant import NRelevant as NRelevant
 from ltr_harness.metrics.ndcg import NDCG as NDCG

@@ -41,6 +41,7 @@ class GAUC(BinaryMetric):
     name = "gauc"
     takes_cutoff = False
     whole_order = True
+    any_label = True
     source = "Zhu et al. 2017"
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:

@@ -49,6 +49,7 @@ class KendallTauDistance(Metric):
     bounds = (0.0, float("inf"))
     takes_cutoff = False
     whole_order = True
+    any_label = True
     source = "Kendall 1938"
 
     @property

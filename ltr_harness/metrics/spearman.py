@@ -45,6 +45,7 @@ class Spearman(Metric):
     bounds = (-1.0, 1.0)
     takes_cutoff = False
     whole_order = True
+    any_label = True
     source = "Spearman 1904"
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:

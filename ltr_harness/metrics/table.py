@@ -14,6 +14,7 @@ METRICS = {
     "judged": "ltr_harness.metrics.judged:Judged",
     "kendall_tau_distance": "ltr_harness.metrics.kendall_tau_distance:KendallTauDistance",
     "map": "ltr_harness.metrics.map:MAP",
+    "mean_label": "ltr_harness.metrics.mean_label:MeanLabel",
     "mrr": "ltr_harness.metrics.mrr:MRR",
     "n_relevant": "ltr_harness.metrics.n_relevant:NRelevant",
     "ndcg": "ltr_harness.metrics.ndcg:NDCG",

@@ -53,6 +53,7 @@ class TauAP(Metric):
     bounds = (-1.0, 1.0)
     takes_cutoff = False
     whole_order = True
+    any_label = True
     source = "Yilmaz et al. 2008; Urbano & Marrero 2017"
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:

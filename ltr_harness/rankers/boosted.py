@@ -31,6 +31,7 @@ from ltr_harness.rankers.objectives import (
     n_classes,
     objective_cautions,
     objective_problems,
+    value_problems,
 )
 from ltr_harness.rankers.presets import PRESETS, SPACES
 from ltr_harness.rankers.ranker import VALID, Facts, Ranker, Training
@@ -269,7 +270,8 @@ class BoostedRanker(Ranker):
     def objective_problems(self, facts: Facts | None) -> list[Problem]:
         """An objective that the library does not have, or that the training labels do not fit."""
         if isinstance(self.objective, str):
-            return objective_problems(self.objective, self.objectives)
+            known = objective_problems(self.objective, self.objectives)
+            return known or [*value_problems(self.objective, facts)]
         return self.objective.problems(facts)
 
     def field_problems(self, facts: Facts | None) -> list[Problem]:

@@ -33,6 +33,7 @@ from ltr_harness.rankers.objectives import (
     step_problems,
     translated,
     translation_problems,
+    value_problems,
 )
 from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
 
@@ -235,7 +236,7 @@ class CatBoostRanker(BoostedRanker):
 
     def objective_problems(self, facts: Facts | None) -> list[Problem]:
         if isinstance(self.objective, str):
-            return list(loss_problems(self.objective, facts))
+            return [*loss_problems(self.objective, facts), *value_problems(self.objective, facts)]
         return translation_problems(self.objective, facts) or super().objective_problems(facts)
 
     @classmethod

@@ -21,6 +21,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import MetricError, Problem
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.binding import MAKE_GRADES
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.rankers.adapters import as_number
 from ltr_harness.rankers.ranker import Facts
@@ -106,6 +107,24 @@ CLASSES: Final = ("multiclass", "multi:softprob", "MultiClass")
 """Each library's name of the objective."""
 
 _LARGEST = 31
+
+_OF_GRADES = (
+    *CLASSES, "lambdarank", "rank_xendcg", "rank:ndcg", "LambdaMart", "StochasticRank", "QuerySoftMax",
+)  # fmt: skip
+
+
+def value_problems(objective: str, facts: Facts | None) -> Iterator[Problem]:
+    """Training labels below 0, such as returns, where an objective learns from grades."""
+    judgments = None if facts is None else facts.judgments
+    mode = (
+        objective.partition("mode=")[2] or "Classic"
+    )  # of YetiRank, which then goes by the order of labels alone
+    of_grades = objective.startswith(_OF_GRADES) or not mode.startswith("Classic")
+    if judgments is None or judgments.lowest >= 0 or not of_grades:
+        return
+    found = f"{objective} needs grades; the lowest training label is {judgments.lowest:g}"
+    cure = f"use a regression or a pairwise objective, or make grades: {MAKE_GRADES}"
+    yield Problem("objective", found, "labels >= 0", cure)
 
 
 def n_classes(train: RankingDataset) -> int:

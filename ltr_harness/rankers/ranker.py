@@ -135,7 +135,7 @@ class Facts:
         n_rows, n_queries: in the training split.
         largest_query: rows of its largest query.
         max_label: its largest label.
-        n_fractional: rows whose label is not an integer.
+        n_fractional: rows whose label is not an integer, where none is below 0.
         has_weights: its queries or rows have weights.
         stopping: training stops early.
         n_blank: queries without a relevant document.
@@ -166,7 +166,7 @@ class Facts:
             n_queries=train.n_queries,
             largest_query=int(train.groups.sizes.max()),
             max_label=float(labels.max()),
-            n_fractional=int((labels != np.floor(labels)).sum()),
+            n_fractional=int((labels != np.floor(labels)).sum()) if train.judgments.lowest == 0 else 0,
             has_weights=train.weights_of_rows() is not None,
             stopping=stopping,
             n_blank=int(np.count_nonzero(train.groups.max(labels) <= 0)),

@@ -138,18 +138,14 @@ def on_all_cores(task: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out
 
 
 _NUMBER = "a number such as 0.5 or 1e-3, or NULL for a missing value"
-_GRADE = "a label >= 0, such as 0, 1, 2"
+_LABEL = "a finite label, such as 0, 1, 2"
 INDEX = "index:value, such as 3:0.5"
 
 # Kernel code -> what was found ({0} is the token), what was expected, the cure.
 _WORDS = {
-    kernels.LABEL_NOT_A_NUMBER: ("the label is {0}", _GRADE, ""),
-    kernels.LABEL_MISSING: ("the label is {0}", _GRADE, "leave out rows that nobody judged"),
-    kernels.LABEL_INFINITE: ("the label is {0}", _GRADE, ""),
-    kernels.LABEL_NEGATIVE: (
-        "the label is {0}", _GRADE,
-        "set `unjudged: -1` if nobody judged such rows, or map them with `grades: {-1: 0, 0: 0, …}`",
-    ),
+    kernels.LABEL_NOT_A_NUMBER: ("the label is {0}", _LABEL, ""),
+    kernels.LABEL_MISSING: ("the label is {0}", _LABEL, "leave out rows that nobody judged"),
+    kernels.LABEL_INFINITE: ("the label is {0}", _LABEL, ""),
     kernels.QID_MISSING: (
         "{0} where the query id should be", "qid:… as the second entry of the row",
         "use `reader: lightgbm` if group sizes are in a .query file, or `--qrels` if these are TREC judgments",
@@ -448,8 +444,6 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
         document_spans,
         bad,
         into.weights,
-        0.0 if options.grades is None else -np.inf,
-        np.nan if options.unjudged is None else options.unjudged,
         _BEYOND[options.beyond_float32],
     )
     counts = _Counts(*found)

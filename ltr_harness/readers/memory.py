@@ -36,7 +36,7 @@ def from_arrays(
 
     Args:
         features: (n_rows, n_features); NaN means missing. Stored as float32.
-        labels: (n_rows,), finite and >= 0; None where they are those of `judgments`.
+        labels: (n_rows,), finite; None where they are those of `judgments`.
         query_ids: (n_rows,), the query of each row; or
         group_sizes: (n_queries,), rows per query, in row order.
         feature_names: one per column; default ``"0"``, ``"1"``, …
@@ -239,16 +239,21 @@ def _value_problems(
     source: str, columns: Mapping[str, NDArray[Any]], retrieved: NDArray[np.bool_] | None
 ) -> list[Problem]:
     problems = []
-    for name in ("labels", "weights", "positions"):
+    expectations = {
+        "labels": "finite numbers",
+        "weights": "finite numbers >= 0",
+        "positions": "integers >= 0",
+    }
+    for name, expected in expectations.items():
         if name not in columns:
             continue
-        values, expected = columns[name], "integers >= 0" if name == "positions" else "finite numbers >= 0"
+        values = columns[name]
         try:
             numbers = values.astype(np.float64)
         except (TypeError, ValueError):
             problems.append(Problem(source, f"{name} are not numbers (dtype {values.dtype})", expected))
             continue
-        bad = ~(np.isfinite(numbers) & (numbers >= 0))
+        bad = ~np.isfinite(numbers) | ((numbers < 0) & (name != "labels"))
         if name == "positions":
             bad |= (numbers != np.floor(numbers)) | (numbers >= 2**31)
         if retrieved is not None and name != "labels":  # which missed documents may lack

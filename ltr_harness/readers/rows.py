@@ -30,7 +30,7 @@ class Rows:
 
     features: NDArray[np.float32]  # (n_rows, n_features); of the candidates alone where `retrieved` is there
     feature_names: tuple[str, ...]
-    # (n_rows,) each: `labels`, finite and >= 0; `weights`, `half_lives`, `positions` and `document_ids` where there are
+    # (n_rows,) each: `labels`, finite; `weights`, `half_lives`, `positions` and `document_ids` where there are
     # any; `judged` where somebody did not judge every row; `retrieved`, the candidates, where somebody says which rows
     # are. Other rows are missed documents, and may lack weights, half-lives (NaN) and positions (any)
     values: Mapping[str, NDArray[Any]]

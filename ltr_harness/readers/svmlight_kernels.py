@@ -21,10 +21,10 @@ from ltr_harness.groups import LONGEST_ID
 
 # What `parse` reports; the words are in letor.py.
 (
-    LABEL_NOT_A_NUMBER, LABEL_MISSING, LABEL_INFINITE, LABEL_NEGATIVE, QID_MISSING, QID_EMPTY, QID_UNEXPECTED,
+    LABEL_NOT_A_NUMBER, LABEL_MISSING, LABEL_INFINITE, QID_MISSING, QID_EMPTY, QID_UNEXPECTED,
     ID_WITH_NUL, ID_TOO_LONG, INDEX_NOT_A_NUMBER, INDEX_NEGATIVE, INDEX_TOO_SMALL, INDEX_TOO_LARGE,
     VALUE_NOT_A_NUMBER, VALUE_INFINITE, RETURN_IN_COMMENT, WEIGHT_WRONG,
-) = range(17)  # fmt: skip
+) = range(16)  # fmt: skip
 
 # What becomes of values beyond float32.
 BEYOND_IS_AN_ERROR, BEYOND_IS_CLIPPED, BEYOND_IS_MISSING = range(3)
@@ -152,8 +152,6 @@ def parse(
     document_spans: NDArray[np.int64],  # (n_rows, 2)
     problems: NDArray[np.int64],  # (n_limit, 3)
     weights: NDArray[np.float64],  # (n_rows,)
-    lowest: float,
-    unjudged: float,
     beyond: int,
 ) -> tuple[tuple[int, int, int, int, int, int, int, int, int], NDArray[np.int64]]:
     """Fill the arrays from the text.
@@ -198,8 +196,6 @@ def parse(
             problem = LABEL_MISSING
         elif kind == _INFINITE:
             problem = LABEL_INFINITE
-        elif value < lowest and value != unjudged:
-            problem = LABEL_NEGATIVE
         else:
             labels[row] = value + 0.0  # -0 becomes 0
             if kind != _EXACT:

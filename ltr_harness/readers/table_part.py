@@ -210,7 +210,7 @@ class TableColumns:
 
     def _labels(self, columns: Columns, name: str) -> NDArray[np.float64]:
         if self._options.grades is None:
-            return self._grades(columns, name, "a label >= 0, such as 0, 1, 2", self._options.unjudged)
+            return self._grades(columns, name, "a finite label, such as 0, 1, 2", lowest=-np.inf)
         column = columns[name]
         coding = coded(column)
         if coding is not None:
@@ -313,13 +313,13 @@ class TableColumns:
         return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=np.str_)
 
     def _grades(
-        self, columns: Columns, name: str, expected: str, besides: float | None = None, missed: bool = True
+        self, columns: Columns, name: str, expected: str, lowest: float = 0.0, missed: bool = True
     ) -> NDArray[np.float64]:
         values = columns.numbers(name)
-        good = np.isfinite(values) & (values >= 0)
+        good = np.isfinite(values) & (values >= lowest)
         if not missed:
             good |= self._dispensable(values)
-        self._report(~(good if besides is None else good | (values == besides)), name, columns, expected)
+        self._report(~good, name, columns, expected)
         return values
 
     def _positions(self, columns: Columns, name: str) -> NDArray[np.int32]:
@@ -347,11 +347,8 @@ class TableColumns:
         if not rows.size:
             return
         values = columns[name].take(rows[:_LOOKED_AT]).to_pylist()
-        cure = ""
-        if expected.startswith("a label") and set(values) == {values[0]} and values[0] is not None:
-            cure = f"`unjudged: {values[0]:g}` where it stands for documents that nobody judged"
         place = self.table.place(int(rows[0]))
-        self.problems.append(column_problem(place, name, values, rows.size, expected, cure))
+        self.problems.append(column_problem(place, name, values, rows.size, expected))
 
 
 def joined(
@@ -416,14 +413,12 @@ def _time_texts(column: Any) -> Any | None:
         return None
 
 
-def column_problem(
-    place: str, name: str, values: Sequence[Any], n: int, expected: str, cure: str = ""
-) -> Problem:
+def column_problem(place: str, name: str, values: Sequence[Any], n: int, expected: str) -> Problem:
     """One problem for all `n` bad cells of a column: the place of the first, and examples of their values."""
     first, *others = dict.fromkeys(_found_in(value) for value in values)
     examples = [first, *(each.removeprefix("contains ") for each in others[:2]), *["…"][: len(others) > 2]]
     rows = f" ({n:,} rows, this is the first)" if n > 1 else ""
-    return Problem(place, f"column {name!r} {', '.join(examples)}{rows}", expected, cure)
+    return Problem(place, f"column {name!r} {', '.join(examples)}{rows}", expected)
 
 
 def _found_in(value: Any) -> str:

@@ -207,7 +207,9 @@ class TableReader(FileReader, ValueOptions):
         description="Column that says which query a row belongs to: text, integers, dates or times. Several columns, "
         "such as [week, customer], are a key together; ids are then joined by /, as in 31/4711.",
     )
-    label: str = Field(default="label", description="Column with the grade of the row, a number >= 0.")
+    label: str = Field(
+        default="label", description="Column with the grade of the row, or another number, such as a return."
+    )
     features: tuple[str, ...] | None = Field(
         default=None,
         description="Columns to use as features. Default: every numeric column that has no other role and no name of "

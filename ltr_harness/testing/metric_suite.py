@@ -33,7 +33,7 @@ class _Queries:
     def subtopics(self) -> NDArray[np.float64]:
         """A row of label 3 is about the first and the second subtopic, one of label 4 about the third: its bits."""
         bits = np.ceil(self.labels).astype(np.int64)[:, np.newaxis] >> np.arange(4) & 1
-        return bits * self.labels[:, np.newaxis]
+        return np.asarray(bits * self.labels.clip(0.0)[:, np.newaxis])
 
 
 class MetricSuite:

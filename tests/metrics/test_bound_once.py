@@ -24,6 +24,7 @@ METRICS = [
         "err(max_grade=3)",
         "bpref",
         "kendall_tau_distance",
+        "mean_label(minus=bottom)@3",
         "ndcg(ties=id)@2",
     )
 ]

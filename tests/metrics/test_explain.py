@@ -50,6 +50,8 @@ NAMES = [
     "tau_ap(walk=scores)",
     "tau_ap(walk=labels)",
     "spearman",
+    "mean_label@2",
+    "mean_label(minus=bottom)@4",
     "gauc",
     "gauc(relevant=2)",
     "pfound(max_grade=4)@3",

@@ -328,7 +328,7 @@ class TestRecap:
         graded = {name for name in METRICS if catalog.load(name).graded}
         assert graded == {
             *("ndcg", "dcg", "cg", "err", "err_ia", "nerr", "pfound", "q"),
-            *("kendall_tau_distance", "spearman", "tau_ap"),
+            *("kendall_tau_distance", "spearman", "tau_ap", "mean_label"),
         }
 
 
@@ -348,7 +348,7 @@ class TestTies:
 
 
 class TestWhatBoostersAccept:
-    """2.7: integer labels >= 0 for exponential gain; nothing negative ever."""
+    """2.7: integer labels >= 0 for exponential gain; nothing negative."""
 
     def test_fractions_need_linear_gain(self) -> None:
         with pytest.raises(
@@ -358,7 +358,7 @@ class TestWhatBoostersAccept:
         assert ranked([1, 0.5], "ndcg(gain=linear)") == 1.0
 
     def test_negative_labels_are_refused(self) -> None:
-        with pytest.raises(ValueError, match=r"label -1 in query '0'.*expected finite labels >= 0"):
+        with pytest.raises(ValueError, match=r"label -1 is no grade, in query '0'.*expected labels >= 0"):
             ranked([-1, 1], "ndcg(gain=linear)")
 
     def test_grades_above_thirty_are_exact(self) -> None:

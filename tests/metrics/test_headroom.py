@@ -20,6 +20,7 @@ SHOWN = [
     *("bpref", "q", "q@3", "rbp(p=0.8)", "rbp(p=0.8)@2", "err(max_grade=3)", "err(max_grade=3)@2"),
     *("nerr(max_grade=3)", "nerr(max_grade=3)@2", "pfound(max_grade=3)", "pfound(max_grade=3)@3", "success@2"),
     *("precision@3", "precision(denominator=min_kn)@3", "precision(relevant=2)@2", "recall@2", "recall", "f1@3"),
+    *("mean_label@2", "mean_label(minus=bottom)@3", "mean_label(minus=bottom)"),
     *("recall(denominator=min_rk)@2", "f1(denominator=min_kn)@2"),
 ]  # fmt: skip
 NOT_SHOWN = [

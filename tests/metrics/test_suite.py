@@ -154,6 +154,29 @@ class TestGAUCFromAGradeOn(MetricSuite):
     metric = "gauc(relevant=2)"
 
 
+class TestMeanLabel(MetricSuite):
+    metric = "mean_label@5"
+    grades = (0, -0.03, 0.01, 0.25, -0.5)
+    needs_relevant = False
+
+
+class TestMeanLabelSpread(MetricSuite):
+    metric = "mean_label(minus=bottom)@5"
+    grades = (0, -3, 1.5, 250, -0.5)
+    needs_relevant = False
+    top_only = False
+
+
+class TestSpearmanOfReturns(MetricSuite):
+    metric = "spearman"
+    grades = (0, -0.03, 0.01, 0.25, -0.5)
+
+
+class TestGAUCOfReturns(MetricSuite):
+    metric = "gauc(relevant=0.1)"
+    grades = (0, -0.03, 0.01, 0.25, -0.5)
+
+
 class TestAlphaNDCG(MetricSuite):
     metric = "alpha_ndcg@5"
     ideal_is_best = False

@@ -244,6 +244,8 @@ PLAIN: dict[str, Plain] = {
     "tau_ap(walk=labels)": tau_ap_labels,
     "spearman": spearman,
     "gauc": auc,
+    "mean_label": lambda labels, k: float(np.mean(labels[:k])),
+    "mean_label(minus=bottom)": lambda labels, k: float(np.mean(labels[:k]) - np.mean(labels[::-1][:k])),
     "judged": lambda labels, k: 1.0,
     "n_relevant": lambda labels, k: sum(g >= 1 for g in labels),
 }

@@ -163,8 +163,8 @@ BROKEN = {
         "a:1: column 'label' contains 'l'; expected a number",
     ),
     "csv label": (
-        {"a": "-1,2\n", "a.query": "1"},
-        "a:1: column 'label' contains -1.0; expected a label >= 0",
+        {"a": "inf,2\n", "a.query": "1"},
+        "a:1: column 'label' contains inf; expected a finite label",
     ),
 }
 

@@ -235,7 +235,7 @@ def test_missed_documents_that_nobody_judged_count_nowhere(tmp_path: Path) -> No
         (("0.5", "inf"), r"a\.csv:2: column 'bm25' contains inf; expected a finite number"),
         (("-1,x", "-inf,x"), r"a\.csv:7: column 'bm25' contains -inf; expected a finite number"),
         (("7,2,", "7,two,"), r"a\.csv:3: column 'label' contains 'two'; expected a number"),
-        (("7,2,", "7,,"), r"a\.csv:3: column 'label' is empty; expected a label >= 0"),
+        (("7,2,", "7,,"), r"a\.csv:3: column 'label' is empty; expected a finite label"),
         (("a,1,1", "a,1,"), r"a\.csv:2: column 'w' is empty; expected a weight >= 0"),
         (("b,0,,", "b,0,-1,"), r"a\.csv:3: column 'w' contains -1\.0; expected a weight >= 0"),
         (("b,0,,,", "b,0,,-1,"), r"a\.csv:3: column 'pos' contains -1\.0; expected an integer >= 0"),

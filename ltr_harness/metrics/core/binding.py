@@ -16,6 +16,7 @@ from ltr_harness.groups import Judgments, QueryGroups, as_column, as_row_flags, 
 from ltr_harness.metrics.core.grammar import as_list, parse_metric
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
+from ltr_harness.wording import count_of
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
 _ROWS_PER_THREAD = 1_000_000
@@ -44,6 +45,7 @@ class Binding:
         if not metrics:
             raise MetricError("no metrics given; expected at least one, such as ndcg@10")
         self.judgments = judgments
+        refuse_values(metrics, judgments)
         self.metrics = tuple(metric.resolved(judgments.pool) for metric in metrics)
         self.names = tuple(str(metric) for metric in self.metrics)
         weights = judgments.query_weights
@@ -64,7 +66,7 @@ class Binding:
         for metric in self.metrics:
             with_missed = metric.whole_order and judgments.missed is not None
             order = (metric.ties, metric.score_precision, with_missed)
-            depths[order] = max(depths.get(order, 0), metric.cutoff)
+            depths[order] = max(depths.get(order, 0), metric.depth)
         self._rankers = {
             order: RowRanker(judgments.pool if order[2] else judgments, order[0], depth)
             for order, depth in depths.items()
@@ -236,6 +238,26 @@ def _parts(
         ]
     except MetricError:
         return []  # bound as a whole, a refusal counts the rows of all queries
+
+
+MAKE_GRADES = "`relevance: {mode: quantiles, column: ret, bins: 5, within: query}`"
+"""What makes grades of a column of returns, in an experiment."""
+
+
+def refuse_values(metrics: Sequence[Metric], judgments: Judgments) -> None:
+    """Raise a MetricError where labels are below 0, for all metrics that need grades."""
+    need = [str(metric) for metric in metrics if not metric.any_label]
+    if not need or judgments.lowest >= 0:
+        return
+    labels, groups = judgments.pool.labels, judgments.pool.groups
+    rows = np.flatnonzero(labels < 0)
+    row, query = rows[0], groups.query_of(rows[0])
+    found = f"{', '.join(need)}: label {labels[row]:g} is no grade, in query "
+    found += f"{groups.name(query)!r}, its row {row - groups.boundaries[query]} ({count_of(rows.size, 'such row')})"
+    raise MetricError(
+        f"{found}; expected labels >= 0, as {MAKE_GRADES} makes of returns, or `unjudged: -1` where that stands for "
+        "what nobody judged; spearman, kendall_tau_distance, tau_ap, gauc and mean_label take any label"
+    )
 
 
 def bind(

@@ -64,7 +64,7 @@ def _about(kind: str, metrics: Sequence[Metric], text: str) -> Caution:
 
 def _fine_grades(judgments: Judgments) -> Iterator[Caution]:
     grades = judgments.distinct_labels
-    if grades.size > MANY_GRADES:
+    if grades.size > MANY_GRADES and grades[0] >= 0:
         found = f"{grades.size} distinct grades, {plain_number(grades[0])} to {plain_number(grades[-1])}"
         yield Caution(
             "fine grades",

@@ -37,6 +37,7 @@ class FunctionMetric(Metric):
     bounds = (-math.inf, math.inf)
     takes_cutoff = False
     whole_order = True
+    any_label = True
     source = "your own"
 
     def __post_init__(self) -> None:

@@ -82,6 +82,8 @@ class Metric:
     """Compares complete orders, so documents that were not retrieved count as tied at the end."""
     by_subtopic: ClassVar[bool] = False
     """Looks at the grades by subtopic instead of the labels."""
+    any_label: ClassVar[bool] = False
+    """Takes labels below 0 too, such as returns; of other metrics they are refused."""
     origin: ClassVar[str | None] = None
     """``path.py:Class`` where it comes from a user's own file."""
     no_jit: ClassVar[bool] = True
@@ -263,6 +265,11 @@ class Metric:
     def cutoff(self) -> int:
         """K, `NO_CUTOFF` where the whole list counts."""
         return NO_CUTOFF if self.k is None else self.k
+
+    @property
+    def depth(self) -> int:
+        """How many ranks a ranking must have for it."""
+        return self.cutoff
 
     def ranks_counted(self, judgments: Judgments) -> int:
         """The most ranks of a query that count."""
