@@ -15,23 +15,15 @@ from pydantic import BaseModel, ValidationError
 from ltr_harness import rankers, readers
 from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.config import expand, rules
+from ltr_harness.config import experiment as sections
 from ltr_harness.config.expand import PRESETS, absolute_path, merged_tree, normal_form, spelt_out
 from ltr_harness.config.experiment import (
     CompareConfig,
     DataConfig,
-    DataLayout,
     Experiment,
-    Header,
-    MetricsConfig,
     ModelConfig,
-    ModelOptions,
     Reference,
-    References,
     ReportConfig,
-    SplitConfig,
-    StoppingConfig,
-    TimeFoldsConfig,
-    checked_name,
 )
 from ltr_harness.config.explain import explained
 from ltr_harness.config.search import SweepConfig, TuneConfig
@@ -233,11 +225,13 @@ class _Loading:
         self.check(rules.size_rule(self.tree))
         if self.problems:  # what is not to be loaded is not looked at either
             raise self.error()
-        header = self.validated(Header, self.tree.without(*_SECTIONS), (), also_known=(*_SECTIONS, "extends"))
+        header = self.validated(
+            sections.Header, self.tree.without(*_SECTIONS), (), also_known=(*_SECTIONS, "extends")
+        )
         data = self.data()
         unknown = self.unknown(("metrics",), "preset", PRESETS)
-        metrics = None if unknown else self.section(MetricsConfig, "metrics", also_known=["preset"])
-        stopping = self.section(StoppingConfig, "stopping", required=False)
+        metrics = None if unknown else self.section(sections.MetricsConfig, "metrics", also_known=["preset"])
+        stopping = self.section(sections.StoppingConfig, "stopping", required=False)
         models = self.models()
         # one that is sound is spelt out by now
         if self.section(SweepConfig, "sweep", required=False) is not None:
@@ -253,7 +247,7 @@ class _Loading:
         self.check(rules.stopping_rules(splits, models, has_stopping))
         known = self.tree.mapping.get("models", self.tree).mapping
         lacks_valid = any(split.valid is None for split in splits.values()) or (
-            data is not None and isinstance(data.folds, TimeFoldsConfig) and data.folds.valid is None
+            data is not None and isinstance(data.folds, sections.TimeFoldsConfig) and data.folds.valid is None
         )
         lacks_valid = lacks_valid and not has_stopping  # whose rules say so
         self.check(rules.part_rules(models, known, expand.origins(self.tree), lacks_valid))
@@ -270,7 +264,7 @@ class _Loading:
             self.check(rules.estimate_rules(getattr(data.reader, "relevance", None), wanted))
         if header is None or data is None or metrics is None or compare is None or self.problems:
             raise self.error()
-        if isinstance(data.folds, TimeFoldsConfig) and compare.unit is None:  # type: ignore[attr-defined]
+        if isinstance(data.folds, sections.TimeFoldsConfig) and compare.unit is None:  # type: ignore[attr-defined]
             compare = compare.model_copy(update={"unit": PERIOD})
         if stopping is not None:
             on_scale = stopping.metric.on_scale(data.max_grade)
@@ -319,8 +313,8 @@ class _Loading:
                 return None
         name, kind = self.named(node, path, "reader", readers.catalog)
         if kind is None:  # nobody knows which keys are the reader's: check only those that are ours
-            rest = node.without(*(node.mapping.keys() - DataLayout.model_fields))
-            self.validated(DataLayout, rest, path)
+            rest = node.without(*(node.mapping.keys() - sections.DataLayout.model_fields))
+            self.validated(sections.DataLayout, rest, path)
             return None
         reader = self.validated(kind, node.only(kind.model_fields), path)
         rest = node.without("reader", *kind.model_fields)
@@ -332,7 +326,7 @@ class _Loading:
             rest = rest.without("relevance")
         if kind.default_splits and not {"splits", "folds"} & rest.mapping.keys():
             rest = rest.with_entry("splits", from_plain({"all": dict(kind.default_splits)}, node.place))
-        layout = self.validated(DataLayout, rest, path, also_known=("reader", *kind.model_fields))
+        layout = self.validated(sections.DataLayout, rest, path, also_known=("reader", *kind.model_fields))
         if layout is None:
             return None
         self.check(rules.data_rules(layout))
@@ -341,12 +335,12 @@ class _Loading:
             layout = layout.model_copy(update={"max_grade": rule.scale})
         return None if reader is None else DataConfig(**dict(layout), reader_name=name, reader=reader)
 
-    def splits(self) -> dict[str, SplitConfig]:
+    def splits(self) -> dict[str, sections.SplitConfig]:
         """The sound ones, whatever else is wrong with the data section."""
         sound = {}
         for fold, node in (self.tree.at(("data", "splits")) or Node({}, self.tree.place)).mapping.items():
             with suppress(ValidationError):  # told already, where the section was built
-                sound[fold] = _strict(SplitConfig, node)
+                sound[fold] = _strict(sections.SplitConfig, node)
         return sound
 
     def models(self) -> dict[str, ModelConfig]:
@@ -359,7 +353,7 @@ class _Loading:
         models = {}
         for name, place in node.key_places.items():
             try:
-                checked_name(name)
+                sections.checked_name(name)
             except ValueError as error:
                 self.add(place, f"models: name {name!r}", str(error))
             model = self.model(("models", name), node.mapping[name])
@@ -373,11 +367,13 @@ class _Loading:
             self.add(node.place, found, "a mapping such as {ranker: lightgbm, …}")
             return None
         name, kind = self.named(node, path, "ranker", rankers.catalog)
-        options = self.validated(ModelOptions, node.only(ModelOptions.model_fields), path)
+        options = self.validated(sections.ModelOptions, node.only(sections.ModelOptions.model_fields), path)
         if kind is None:
             return None
-        own = _with_paths(node.without("ranker", *ModelOptions.model_fields), kind)
-        ranker = self.validated(kind, own, path, also_known=("ranker", *ModelOptions.model_fields))
+        own = node.without("ranker", *sections.ModelOptions.model_fields)
+        for option in _path_options(kind):
+            own = own.changed((option,), absolute_path)
+        ranker = self.validated(kind, own, path, also_known=("ranker", *sections.ModelOptions.model_fields))
         if ranker is None or options is None:
             return None
         for problem in ranker.check() if self.check_rankers else ():
@@ -411,7 +407,7 @@ class _Loading:
         node = self.tree.mapping.get("references")
         if node is None or node.value is None:
             return ()
-        sound = self.validated(References, node, ("references",))
+        sound = self.validated(sections.References, node, ("references",))
         if sound is None:
             return ()
         models = self.tree.mapping.get("models", self.tree).mapping
@@ -445,8 +441,8 @@ class _Loading:
             self.add(node.place, found, cure=did_you_mean(str(node.plain()), known))
         return node is not None
 
-    def named(self, node: Node, path: KeyPath, key: str, catalog: Catalog) -> tuple[str, type[Any] | None]:
-        """The class that the value of `key` names."""
+    def named(self, node: Node, path: KeyPath, key: str, catalog: Catalog) -> tuple[str, Any]:
+        """The class that the value of `key` names, or None."""
         entry, called = node.mapping.get(key), dotted((*path, key))
         if entry is None or not isinstance(entry.value, str):
             found = f"{dotted(path)} has no {key!r}" if entry is None else f"{called} is {shown(entry)}"
@@ -484,15 +480,9 @@ def _strict(kind: type[Kind], node: Node) -> Kind:
     return kind.model_validate_json(json.dumps(node.plain()), strict=True)
 
 
-def _with_paths(node: Node, kind: type[BaseModel]) -> Node:
-    """The options, those that are paths made absolute."""
-    for name in _path_options(kind):
-        node = node.changed((name,), absolute_path)
-    return node
-
-
 @cache
 def _path_options(kind: type[BaseModel]) -> frozenset[str]:
+    """The options that are paths, which are made absolute."""
     properties = kind.model_json_schema().get("properties", {})
     return frozenset(
         name

@@ -7,17 +7,8 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.config.experiment import (
-    MOST_FOLDS,
-    ROUNDS,
-    TOOLS,
-    DataLayout,
-    ModelConfig,
-    Reference,
-    SplitConfig,
-    TimeFoldsConfig,
-    model_at,
-)
+from ltr_harness.config import experiment
+from ltr_harness.config.experiment import DataLayout, ModelConfig, Reference, SplitConfig, TimeFoldsConfig
 from ltr_harness.config.search import BUILT_IN, Range, Space, TuneConfig
 from ltr_harness.config.tree import KeyPath, Node
 from ltr_harness.errors import MetricError, RankerError
@@ -43,8 +34,8 @@ def size_rule(tree: Node) -> Iterator[Violation]:
     """An experiment is a plan of runs, each of which is a folder: models x folds x seeds."""
     folds, splits, seeds = (tree.at(path) for path in (("data", "folds"), ("data", "splits"), ("seeds",)))
     n_models = len(tree.mapping["models"].mapping) if "models" in tree.mapping else 0
-    n_folds = min(folds.value, MOST_FOLDS) if folds is not None and isinstance(folds.value, int) else 0
-    n_folds = n_folds or (len(splits.mapping) if splits is not None else 1)
+    asked = folds.value if folds is not None and isinstance(folds.value, int) else 0
+    n_folds = min(asked, experiment.MOST_FOLDS) or (len(splits.mapping) if splits is not None else 1)
     n_seeds = len(seeds.value) if seeds is not None and isinstance(seeds.value, list) else 1
     n_runs = n_models * n_folds * n_seeds
     if n_runs > MOST_RUNS:
@@ -219,8 +210,8 @@ def reference_rules(
     """Figures are of models of this experiment, and of metrics that can be computed as their source did."""
     for at, reference in enumerate(references):
         said = f"references.{at}"
-        if reference.tool is not None and reference.tool not in TOOLS:
-            cure = did_you_mean(reference.tool, TOOLS)
+        if reference.tool is not None and reference.tool not in experiment.TOOLS:
+            cure = did_you_mean(reference.tool, experiment.TOOLS)
             yield Violation(("references", at, "as"), f"{said}.as is {reference.tool!r}", cure=cure)
             continue
         for model, figures in reference.values.items():
@@ -286,10 +277,10 @@ def tune_rules(
             yield Violation(where, found, cure=cure)
         elif not space:
             yield Violation(where, f"tune.models.{name} searches nothing", "at least one option, or built-in")
-        elif stopping and ROUNDS in space:
-            found = f"tune.models.{name}.{ROUNDS} with stopping"
+        elif stopping and experiment.ROUNDS in space:
+            found = f"tune.models.{name}.{experiment.ROUNDS} with stopping"
             cure = "stopping chooses the rounds of every trial; leave it out, or use `stopping: null`"
-            yield Violation((*where, ROUNDS), found, "one of them", cure)
+            yield Violation((*where, experiment.ROUNDS), found, "one of them", cure)
         else:
             yield from _refused(where, model, space, check_rankers)
     for fold, split in splits.items():
@@ -305,7 +296,7 @@ def _refused(where: KeyPath, config: ModelConfig, space: Mapping[str, Any], ask:
         return  # told already, where the model stands
     for probe in probes(space):
         try:
-            ranker = model_at(config, probe).ranker
+            ranker = experiment.model_at(config, probe).ranker
             problems = ranker.check() if ask else []
         except RankerError as error:
             problems = list(error.problems)

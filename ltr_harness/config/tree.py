@@ -243,7 +243,11 @@ def read_yaml(path: Path, name: str | None = None) -> Node:
             raise ConfigError(Problem(name, found, "an experiment", not_an_experiment(name)))
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
-        raise ConfigError(Problem(name, "no such file", cure=_neighbours(path))) from None
+        cure = f"there is no folder {str(path.parent)!r}"
+        if path.parent.is_dir():  # what it holds instead
+            names = [file.name for file in path.parent.iterdir() if file.suffix in (".yaml", ".yml")]
+            cure = did_you_mean(path.name, names) if names else ""
+        raise ConfigError(Problem(name, "no such file", cure=cure)) from None
     except UnicodeDecodeError as problem:
         found = f"byte {problem.start} is not UTF-8"
         raise ConfigError(Problem(name, found, "UTF-8 text", not_an_experiment(name))) from None
@@ -424,11 +428,3 @@ def plain_scalar(text: str) -> Scalar:
     if _SPECIAL_FLOAT.fullmatch(text):
         return float(text.replace(".", "").lower())
     return text
-
-
-def _neighbours(path: Path) -> str:
-    """What the folder of a missing file holds instead."""
-    if not path.parent.is_dir():
-        return f"there is no folder {str(path.parent)!r}"
-    names = [file.name for file in path.parent.iterdir() if file.suffix in (".yaml", ".yml")]
-    return did_you_mean(path.name, names) if names else ""
