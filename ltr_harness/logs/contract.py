@@ -69,6 +69,8 @@ CHECKS = {
         "use ndcg(gain=linear)@K, or fewer grades"),
     "grade_off_scale": _Check("error", "rows", "grades are above the top of the scale",
         "raise relevance.max_grade, or repair the labels"),
+    "number_missing": _Check("error", "rows", "numbers are missing or not finite, and quantiles are of numbers",
+        "a number per row, or `unlabelled: zero` or `ignore` for missing ones"),
     "grade_missing": _Check("warning", "rows", "rows have no label, seldom at random: low ranks are examined less",
         "label them, or read the numbers as those of the labelled rows"),
     "dwell_missing": _Check("warning", "rows",

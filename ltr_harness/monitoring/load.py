@@ -210,6 +210,11 @@ def _about_estimates(config: MonitorConfig, place: str) -> Iterator[Problem]:
     if rule.chosen == "doubly_robust":
         found = "relevance.mode doubly_robust: a log has no features to predict relevance from"
         yield Problem(place, found, "mode ips", "under data: of an experiment it can be had")
+    if rule.chosen == "quantiles":
+        found = "relevance.mode quantiles: a log holds what was shown alone, and beside other rows grades are others"
+        yield Problem(
+            place, found, "mode label, with ready grades", "under data: of an experiment it can be had"
+        )
     if not rule.estimates:
         return
     if config.propensity is not None:

@@ -73,6 +73,26 @@ def grades_from_events(
     return grades
 
 
+def quantile_grades(values: Floats, queries: NDArray[np.int64], bins: int) -> Floats:
+    """The grade floor(bins m / n) of each row, of whose query's n rows m have a smaller value; ties share the lower.
+
+    Shapes: `values`, `queries` (n_rows,); rows of a query need not stand together.
+
+    Example:
+        >>> quantile_grades(np.array([0.3, -0.1, 0.3, 2.0, 5.0]), np.array([0, 0, 0, 0, 1]), 4).tolist()
+        [1.0, 0.0, 1.0, 3.0, 0.0]
+    """
+    order = np.lexsort((values, queries))
+    sorted_queries, sorted_values, at = queries[order], values[order], np.arange(values.size)
+    new = np.append(True, sorted_queries[1:] != sorted_queries[:-1])[: values.size]
+    differs = new | np.append(True, sorted_values[1:] != sorted_values[:-1])[: values.size]
+    sizes = np.diff(np.append(np.flatnonzero(new), values.size))
+    below = np.maximum.accumulate(np.where(differs, at, 0)) - np.repeat(np.flatnonzero(new), sizes)
+    grades = np.empty(values.size)
+    grades[order] = bins * below // np.repeat(sizes, sizes)
+    return grades
+
+
 def satisfied_clicks(
     clicks: NDArray[np.integer],
     dwell: Floats,
@@ -124,6 +144,7 @@ def describe(rule: Relevance) -> str:
     positive = ", ".join(rule.positive or rule.events)
     said = {
         "label": f"the grade in column {rule.label}",
+        "quantiles": f"grades 0 to {(rule.bins or 1) - 1} by the quantile of {rule.label} within the query",
         "match": f"1 where {rule.prediction} equals {rule.label} and is {positive}",
         "sum": f"the number of events that happened among {positive}",
         "max": f"the highest weight among the events that happened ({weights})",
@@ -306,9 +327,11 @@ def labels_of(
     happened: dict[str, int] = {}
     first = 0
     by_list = [name for name in (columns.query_id, columns.rank) if name] if rule.by_list else []
+    if rule.chosen == "quantiles":
+        parts.append(made.quantiles())
     # one at least, to count rows by
     needed = list(dict.fromkeys([*rule.named_columns, *by_list])) or [columns.query_id]
-    for batch in log.batches(needed, columns.query_id if rule.by_list else None):
+    for batch in () if parts else log.batches(needed, columns.query_id if rule.by_list else None):
         rows = made.rows(batch if events is None else events.beside(batch, first), first)
         first += batch.num_rows
         if rows is None:
@@ -373,6 +396,22 @@ class _Labelling:
         scores = -rows.numbers(self.columns.rank or "") if by_rank else np.empty(0)
         judged = judged_rows(rows, counts, scores, rule, contract)
         return counts, grades, every if judged is None else judged
+
+    def quantiles(self) -> tuple[Floats, NDArray[np.bool_]]:
+        """Grades within queries, and which rows are judged, of all batches together."""
+        rule, query = self.rule, self.columns.query_id
+        batches = self.log.batches([rule.label, *([] if query == rule.label else [query])], None)
+        rows = self.rows(pa.concat_tables(batches, promote_options="permissive"), 0)
+        assert rows is not None
+        values, grades = rows.numbers(rule.label), np.zeros(int(rows.boundaries[-1]))
+        there = np.isfinite(values)
+        bad = ~there if rule.unlabelled == "refuse" else np.isinf(values)
+        self.contract.check("number_missing", bad, rows.name)
+        if rule.unlabelled != "refuse":
+            self.contract.check("grade_missing", ~there, rows.name)
+        codes = rows.category(query).codes.astype(np.int64)
+        grades[there] = quantile_grades(values[there], codes[there], rule.bins or 1)
+        return grades, there if rule.unlabelled == "ignore" else np.ones(there.size, dtype=bool)
 
     def estimates(
         self, propensity: Propensity, grades: Floats, features: NDArray[np.float32] | None

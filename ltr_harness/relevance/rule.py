@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.logs.settings import Duration, ListColumns, Name, Names, Part, seconds
@@ -133,16 +133,29 @@ class Propensity(Part):
 class Relevance(Part):
     """From what users did to how relevant a row was. Part of every metric's definition."""
 
-    mode: Literal["label", "match", "sum", "max", "weighted_sum", "ladder", "ips", "doubly_robust"] | None = (
-        Field(
-            default=None,
-            description="label where no events are given, else max, the highest weight that happened. ips and "
-            "doubly_robust estimate it as if users had examined every row alike.",
-        )
+    mode: (
+        Literal["label", "match", "quantiles", "sum", "max", "weighted_sum", "ladder", "ips", "doubly_robust"]
+        | None
+    ) = Field(
+        default=None,
+        description="label where no events are given, else max, the highest weight that happened. ips and "
+        "doubly_robust estimate it as if users had examined every row alike. quantiles makes grades of numbers.",
     )
     label: Name = Field(
         default="relevance",
-        description="Column with the ready grade (label) or the class that was right (match).",
+        validation_alias=AliasChoices("label", "column"),
+        description="Column with the ready grade (label), the class that was right (match), or numbers such as returns "
+        "(quantiles, where it may be called `column`).",
+    )
+    bins: int | None = Field(
+        default=None,
+        ge=2,
+        le=31,
+        description="quantiles: how many grades. Of a query's n rows, one with m rows of smaller numbers has the grade "
+        "floor(bins m / n), so that ties share the lower one.",
+    )
+    within: Literal["query"] | None = Field(
+        default=None, description="quantiles: among the rows of a query, as always."
     )
     prediction: Name | None = Field(default=None, description="match: column with the predicted class.")
     events: dict[str, float] = Field(
@@ -176,7 +189,7 @@ class Relevance(Part):
     )
     unlabelled: Literal["refuse", "zero", "ignore"] = Field(
         default="refuse",
-        description="label: a row without a label is an error, not relevant, or left out of its list.",
+        description="label, quantiles: a row without a label is an error, not relevant, or left out of its list.",
     )
     maturity: Duration = Field(
         default="0d", description="Windows younger than this still gather labels: shown, never alerted."
@@ -188,7 +201,7 @@ class Relevance(Part):
 
     @property
     def from_events(self) -> bool:
-        return self.chosen not in ("label", "match")
+        return self.chosen not in ("label", "match", "quantiles")
 
     @property
     def estimates(self) -> bool:
@@ -211,7 +224,7 @@ class Relevance(Part):
     def columns(self) -> tuple[str, ...]:
         """Every column of the rows that the rule looks at."""
         names: list[str | None] = []
-        if self.chosen in ("label", "match"):
+        if not self.from_events:
             names += [self.label, self.prediction if self.chosen == "match" else None]
         elif self.list_column or self.event_log is None:
             names += [self.list_column] if self.list_column else self.event_names
@@ -246,7 +259,9 @@ class Relevance(Part):
     def definition(self) -> dict[str, Any]:
         """What two data sets must share to be labelled alike: everything but where events lie, how old they are and
         how likely a page's ranks are looked at."""
-        said = self.model_dump(mode="json", exclude={"maturity", "event_log"}) | {"mode": self.chosen}
+        said = self.model_dump(mode="json", exclude={"maturity", "event_log", "within"}) | {
+            "mode": self.chosen
+        }
         said["propensity"] = {"clip": self.propensity.clip} if self.propensity else None
         return {key: value for key, value in said.items() if value not in (None, {}, [], (), "refuse")}
 
@@ -262,6 +277,7 @@ class Relevance(Part):
             return self.max_grade
         return {
             "match": 1.0,
+            "quantiles": (self.bins or 1) - 1.0,
             "max": max(self.events.values(), default=1.0),
             "ladder": max((rung.grade for rung in self.ladder), default=1.0),
             "weighted_sum": self.clip,
@@ -289,6 +305,14 @@ class Relevance(Part):
             yield "mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]"
         if mode == "match" and not (self.prediction and self.positive):
             yield "mode match lacks a part; expected prediction: (a column), positive: (the class that counts)"
+        if mode == "quantiles" and (self.bins is None or self.max_grade is not None):
+            raise ValueError(
+                "mode quantiles without bins; expected such as bins: 5"
+                if self.bins is None
+                else "max_grade with mode quantiles; expected none: the highest grade is bins - 1"
+            )
+        if mode != "quantiles" and (self.bins or self.within):
+            raise ValueError(f"bins or within with mode {mode}; expected mode quantiles")
         if any(weight < 0 for weight in self.events.values()):
             yield "a negative weight; expected weights >= 0, and the event under negative, worth 0"
         for name in self.positive if mode == "sum" and self.events else ():
@@ -296,7 +320,7 @@ class Relevance(Part):
                 yield f"positive event {name!r} is not among events; {did_you_mean(name, self.events)}"
         if self.unseen != "zero" and not self.from_events:
             yield f"unseen {self.unseen} with mode {mode}, which does not use clicks; expected zero"
-        if self.unlabelled != "refuse" and mode != "label":
+        if self.unlabelled != "refuse" and mode not in ("label", "quantiles"):
             yield f"unlabelled with mode {mode}; expected none: a row without an event is worth 0"
         if self.list_column and self.event_log:
             yield "list_column with event_log; expected one of them"

@@ -149,7 +149,7 @@ WRONG: dict[str, Any] = {
         "from": 1, "mode": "maxx", "events": {"click": "x"}, "maturity": "7x", "count": "none", "unseen": "all",
         "clip": 0, "max_grade": -1, "unlabelled": "drop", "ladder": [{"when": "buy"}], "dwell": {"event": "click"},
         "event_log": {"event": "e"}, "label": 1, "prediction": 1, "positive": 1, "negative": 1, "list_column": 1,
-        "propensity": {"clip": 0},
+        "propensity": {"clip": 0}, "bins": 1, "within": "all",
     },
     "windows": {"size": "5h", "timezone": "berlin", "trailing": -1, "min_queries": 0, "season": "day"},
     "compare": {

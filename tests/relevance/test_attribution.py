@@ -253,7 +253,7 @@ def test_match_mode_needs_all_three_to_agree() -> None:
         ),
         (
             {"relevance": {"mode": "first"}},
-            "known: doubly_robust, ips, label, ladder, match, max, sum, weighted_sum",
+            "known: doubly_robust, ips, label, ladder, match, max, quantiles, sum, weighted_sum",
         ),
         ({"relevance": {"mode": "max"}}, "without events"),
         ({"metrics": ["err@10"]}, "add relevance: {max_grade: 4}"),
