@@ -3,8 +3,10 @@
 import difflib
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ltr_harness.errors import UsageError
@@ -109,15 +111,21 @@ def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
     path = Path(text).expanduser()
     if not path.is_file():
         raise error(f"{text}: no such file; expected a Python file that defines {attribute!r}")
+    return attribute_of(partial(own_module, path), attribute, text, error)
+
+
+def attribute_of(
+    module: Callable[[], ModuleType], attribute: str, place: str, error: type[UsageError]
+) -> Any:
+    """The attribute of a module that is imported now; an error says where that fails."""
     try:
-        module = own_module(path)
+        imported = module()
+        if hasattr(imported, attribute):
+            return getattr(imported, attribute)
     except (Exception, SystemExit) as problem:
-        raise error(f"{text}: cannot be imported: {type(problem).__name__}: {problem}") from problem
-    try:
-        return getattr(module, attribute)
-    except AttributeError:
-        public = [key for key in vars(module) if not key.startswith("_")]
-        raise error(f"{text}: has no {attribute!r}; {did_you_mean(attribute, public)}") from None
+        raise error(f"{place}: cannot be imported: {type(problem).__name__}: {problem}") from problem
+    public = [key for key in vars(imported) if not key.startswith("_")]
+    raise error(f"{place}: has no {attribute!r}; {did_you_mean(attribute, public)}")
 
 
 def load_target(target: str) -> Any:

@@ -8,7 +8,8 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import lru_cache
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, packages_distributions, version
 from pathlib import Path
@@ -60,9 +61,14 @@ def code_digest(path: Path) -> str:
 def installed_version(module: str) -> str:
     """The version of the installed package that a module belongs to."""
     try:
-        return version(_packages(_places())[module.partition(".")[0]][0])
-    except (KeyError, PackageNotFoundError):
+        return version(distribution_of(module) or "")
+    except (ValueError, PackageNotFoundError):
         return "of unknown version"
+
+
+def distribution_of(module: str) -> str | None:
+    """The installed package that a module, or what it holds, belongs to; None where there is none."""
+    return next(iter(_packages(_places()).get(module.partition(".")[0], ())), None)
 
 
 def installed_names(group: str) -> Mapping[str, EntryPoint]:
@@ -118,6 +124,26 @@ def admitted(name: str, folder: Path, trust: bool) -> str:
             return f"{known}:{attribute}"
     found = f"needs code from {path}, which is executed only if you trust it"
     raise UsageError.at(folder, found, cure="read that file, then add --trust (in Python: trust=True)")
+
+
+_untrusted: ContextVar[Path | None] = ContextVar("untrusted", default=None)
+
+
+@contextmanager
+def trusting(trust: bool, folder: Path) -> Iterator[None]:
+    """What a stored folder holds is read, and trained again, with trust or without; see `require_trust`."""
+    before = _untrusted.set(None if trust else folder)
+    try:
+        yield
+    finally:
+        _untrusted.reset(before)
+
+
+def require_trust(found: str) -> None:
+    """Refuse what executes code of a stored folder that is not trusted; what the caller names himself is."""
+    if (folder := _untrusted.get()) is not None:
+        cure = "if you trust its maker, add --trust (in Python: trust=True)"
+        raise UsageError.at(folder, found, cure=cure)
 
 
 def own_module(path: Path) -> ModuleType:

@@ -55,7 +55,7 @@ def flag(name: str, text: str) -> Callable[[F], F]:
 
 quiet = click.option("-q", "--quiet", is_flag=True, help="Results and errors only.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-trust = flag("--trust", "Execute code that the run names: a ranker, reader or metric from a file.")
+trust = flag("--trust", "Execute code of the run: a ranker, reader or metric from a file, a pickled model.")
 accept = click.option(
     "--accept",
     multiple=True,

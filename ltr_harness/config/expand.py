@@ -221,7 +221,7 @@ def _models(models: Node, tree: Node) -> Node:
 
 
 def _model(model: Node, primary: Node | None) -> Node:
-    model = model.changed(("ranker",), _own_file)
+    model = model.changed(("ranker",), _own_file).changed(("estimator",), _own_file)
     objective = model.mapping.get("objective")
     if objective is None:
         return model

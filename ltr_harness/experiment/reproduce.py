@@ -19,7 +19,7 @@ from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.folds import Fold, FoldReader, data_of
 from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric, bind, parse_metric
-from ltr_harness.own_files import admitted, is_own_file, own_file_digest
+from ltr_harness.own_files import admitted, is_own_file, own_file_digest, trusting
 from ltr_harness.rankers import Ranker, Training, catalog
 from ltr_harness.rankers.ranker import FittedModel, Part, Workers
 from ltr_harness.runs import Run, load_run
@@ -136,7 +136,7 @@ def _trained(
     else:
         rounds = record.rounds or record.rounds_trained
     decisive = _metric(run, run.record.primary) if rule is None else rule.metric
-    with _workers(ranker, fold) as workers:
+    with trusting(run.trust, run.path), _workers(ranker, fold) as workers:
         own = replace(training, stopping=rule, rounds=rounds, decisive=decisive, workers=workers)
         return ranker.fit(own), changed
 

@@ -44,7 +44,7 @@ def why_none(record: Record) -> str:
     if record.status != "complete":
         return "it failed"
     if record.ranker not in (*_LIBRARIES, "linear", "feature"):
-        return f"the ranker {record.ranker} scores no features, or by code of your own"
+        return f"the ranker {record.ranker} scores no features, or by a pickle or code of your own"
     if not any(name.startswith("model.") for name in record.files):
         return "its record lists no model"
     lacking = "features" if not record.features else "packages" if not record.packages else ""

@@ -31,7 +31,6 @@ from ltr_harness.monitoring.result import (
     ParityWindow,
     table_of,
 )
-from ltr_harness.own_files import admitted
 from ltr_harness.readers.rows import recoded
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, Table
 from ltr_harness.runs import Run, load_run
@@ -70,12 +69,11 @@ def _served(path: str, trust: bool) -> Served:
     if why:
         raise DataError(Problem(path, why, "a run of a model that scores features"))
     try:
-        admitted(record.ranker, run.path, trust)
+        run.model  # noqa: B018 refused before logs are read, which may take long
     except UsageError as error:
-        [problem] = error.problems
-        cure = "read that file, then add parity: {trust: true}"
-        raise UsageError(Problem(problem.place, problem.found, cure=cure)) from None
-    run.model  # noqa: B018 refused before logs are read, which may take long
+        flag, here = "--trust (in Python: trust=True)", "parity: {trust: true}"
+        problems = [replace(one, cure=one.cure.replace(flag, here)) for one in error.problems]
+        raise type(error)(problems) from None
     scores = run.score_columns("score")["score"]
     known = scores[np.isfinite(scores)]
     return Served(run, float(known.std()) if known.size else 0.0)

@@ -14,6 +14,7 @@ RANKERS = {
     "linear": "ltr_harness.rankers.linear:LinearRanker",
     "random": "ltr_harness.rankers.random:RandomRanker",
     "scores": "ltr_harness.rankers.scores:ScoresRanker",
+    "sklearn": "ltr_harness.rankers.sklearn:SklearnRanker",
     "xgboost": "ltr_harness.rankers.xgboost:XGBoostRanker",
 }
 

@@ -384,15 +384,25 @@ class FieldsModel(FittedModel):
 
 @contextmanager
 def failures_of(
-    library: str, *errors: type[Exception], say: Callable[[str], str] = str.strip
+    library: str,
+    *errors: type[Exception],
+    say: Callable[[str], str] = str.strip,
+    kind: type[HarnessError] = TrainingError,
 ) -> Iterator[None]:
-    """Turn a library's failure into a `TrainingError` in its words; our own errors and Ctrl-C pass through."""
+    """Turn a library's failure into an error in its words; our own errors and Ctrl-C pass through.
+
+    Args:
+        library: whose failure it is, as the message begins.
+        errors: those that it raises.
+        say: its message to ours.
+        kind: of our error.
+    """
     try:
         yield
     except HarnessError:
         raise
     except MemoryError as problem:
         short = f"{library} ran out of memory; expected fewer rows, features or threads"
-        raise TrainingError(short) from problem
+        raise kind(short) from problem
     except errors as problem:
-        raise TrainingError(f"{library}: {say(str(problem))}") from problem
+        raise kind(f"{library}: {say(str(problem))}") from problem

@@ -19,7 +19,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.files import file_digest, stored_file, write_stored
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.logs.columns import coded
-from ltr_harness.own_files import admitted
+from ltr_harness.own_files import admitted, trusting
 from ltr_harness.readers.rows import check_alignment, recoded, with_categories, with_columns
 from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import SCHEMA_VERSION, Record
@@ -64,7 +64,7 @@ class Run:
     Attributes:
         path: the run folder.
         record: identity, configuration, data digests, versions, timing, best round, metric means, status.
-        trust: whether code that the record names, a ranker from a file, may be executed.
+        trust: whether code that the folder names or holds, a ranker from a file or a pickle, may be executed.
     """
 
     path: Path
@@ -144,7 +144,7 @@ class Run:
         """The stored model, cut to its best round.
 
         Raises:
-            UsageError: its ranker is from a file, which is not executed unless the run is trusted.
+            UsageError: its ranker is from a file, or a pickle, which is not executed unless the run is trusted.
         """
         return self.model_on()
 
@@ -169,7 +169,8 @@ class Run:
 
         rankers = [*(part.ranker for part in self.record.parts.values()), self.record.ranker]
         *_, own = (catalog.load(admitted(name, self.path, self.trust)) for name in rankers)
-        return self.loaded_by(own, threads)
+        with trusting(self.trust, self.path):
+            return self.loaded_by(own, threads)
 
     def score(self, features: ArrayLike | pd.DataFrame) -> NDArray[np.float64]:
         """Score rows with the stored model.
@@ -312,7 +313,7 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
 
     Args:
         path: the folder.
-        trust: execute the code that it names, where its model is of a ranker from a file.
+        trust: execute the code that it names or holds, where its ranker is from a file or its model a pickle.
 
     Raises:
         DataError: no such folder, no record in it, or a record of another schema.

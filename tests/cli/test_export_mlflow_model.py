@@ -72,7 +72,7 @@ def test_which_runs_have_no_model_and_why() -> None:
     assert why_none(record) == ""
     assert why_none(record.model_copy(update={"status": "failed"})) == "it failed"
     assert why_none(record.model_copy(update={"ranker": "./mine.py:Mine"})) == (
-        "the ranker ./mine.py:Mine scores no features, or by code of your own"
+        "the ranker ./mine.py:Mine scores no features, or by a pickle or code of your own"
     )
     assert why_none(record.model_copy(update={"features": []})).endswith("older version, lists no features")
     assert why_none(record.model_copy(update={"packages": {}})).endswith("older version, lists no packages")
@@ -241,7 +241,9 @@ def test_mlflow_loads_each_model(
     # MLflow refuses whole numbers for doubles, and its older versions know texts as objects alone
     rows = pd.read_csv("test.csv", dtype={"stock": "float64", "colour": object})
     random = next(name for name in logged["added"] if name.startswith("random--"))
-    assert logged["without_model"] == {random: "the ranker random scores no features, or by code of your own"}
+    assert logged["without_model"] == {
+        random: "the ranker random scores no features, or by a pickle or code of your own"
+    }
     assert {*logged["models"], random} == set(logged["added"])
     mlflow.set_tracking_uri("sqlite:///mlflow.db")
     try:

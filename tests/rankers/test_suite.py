@@ -97,6 +97,43 @@ class TestXGBoostClasses(RankerSuite):
     fields: ClassVar[dict[str, Any]] = {"objective": "multi:softprob", "params": XGB, "exclude": ["four"]}
 
 
+class _Sklearn(RankerSuite):
+    ranker = "sklearn"
+
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        pytest.importorskip("sklearn", reason="the extra `sklearn` is not installed")
+
+
+class TestSklearnForest(_Sklearn):
+    fields: ClassVar[dict[str, Any]] = {
+        "estimator": ["sklearn.impute.SimpleImputer", "sklearn.ensemble.RandomForestRegressor"],
+        "params": {"randomforestregressor__n_estimators": 10},
+    }
+
+
+class TestSklearnMargin(_Sklearn):
+    fields: ClassVar[dict[str, Any]] = {
+        "estimator": "sklearn.linear_model.LogisticRegression",
+        "params": {"random_state": 0},
+        "relevant": 1,
+    }
+
+
+class TestSklearnClasses(_Sklearn):
+    fields: ClassVar[dict[str, Any]] = {
+        "estimator": "sklearn.ensemble.ExtraTreesClassifier",
+        "params": {"n_estimators": 5, "max_depth": 4},
+    }
+
+
+class TestSklearnOfLightGBM(_Sklearn):
+    fields: ClassVar[dict[str, Any]] = {
+        "estimator": "lightgbm.LGBMClassifier",
+        "params": {"n_estimators": 5, "subsample": 0.5, "subsample_freq": 1, "verbose": -1},
+    }
+
+
 class _CatBoost(RankerSuite):
     ranker = "catboost"
 

@@ -1,0 +1,306 @@
+"""Estimators and pipelines with scikit-learn's interface, of any installed package or of a user's own file."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from ltr_harness.boosting.watching import expected_grade
+from ltr_harness.catalog import attribute_of, did_you_mean, load_own_file
+from ltr_harness.errors import DataError, Problem, RankerError, all_of, optional_module
+from ltr_harness.own_files import distribution_of, imported_modules, is_own_file, require_trust
+from ltr_harness.rankers import ranker
+from ltr_harness.rankers.ranker import Facts, Training, failures_of
+from ltr_harness.wording import count_of, named
+
+
+class SklearnRanker(ranker.Ranker):
+    """An estimator or pipeline with scikit-learn's interface, trained on rows and labels; needs the extra `sklearn`.
+
+    A regressor's score is its prediction. A classifier's is the decision function of two classes, or, without one, the
+    probability of the higher; of more classes it is the expected grade.
+    """
+
+    estimator: str | tuple[str, ...] = Field(
+        min_length=1,
+        description="A class of an installed package, such as sklearn.linear_model.LogisticRegression, or of your "
+        "own, ./mine.py:Mine; a list is a pipeline.",
+    )
+    params: dict[str, Any] = Field(
+        default_factory=dict,
+        description="The estimator's own parameters; those of a pipeline begin with the step's class in lower case: "
+        "logisticregression__C.",
+    )
+    relevant: int | None = Field(
+        None,
+        description="Train on whether a label is at least this. Unless given, labels are the target, and each grade "
+        "is a class of a classifier. Evaluation keeps the grades.",
+    )
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return (self.estimator,) if isinstance(self.estimator, str) else self.estimator
+
+    @property
+    def packages(self) -> tuple[str, ...]:  # type: ignore[override]
+        used = [distribution_of(name) for name in self._names if not is_own_file(name)]
+        return tuple(dict.fromkeys(["scikit-learn", *filter(None, used)]))
+
+    def inputs(self) -> tuple[Path, ...]:
+        own = [Path(name.rpartition(":")[0]) for name in self._names if is_own_file(name)]
+        return (*own, *(file for path in own if path.is_file() for file in imported_modules(path)))
+
+    @property
+    def seed_matters(self) -> bool:
+        return bool(_unset(self._made(), "random_state"))
+
+    @property
+    def threads_matter(self) -> bool:
+        return bool(_unset(self._made(), "n_jobs", of_others=True))
+
+    def _made(self) -> Any:
+        """The estimator with its parameters, untrained; a RankerError has everything that is wrong with it."""
+        require_trust("training an estimator executes code that the record names")
+        optional_module("sklearn", "ranker sklearn needs the package scikit-learn", "sklearn")
+        from sklearn.pipeline import make_pipeline
+
+        classes = all_of((partial(_class, name) for name in self._names), RankerError)
+        try:
+            steps = [kind() for kind in classes]
+        except Exception as problem:
+            found = f"cannot be made without arguments: {type(problem).__name__}: {problem}"
+            raise RankerError.at("estimator", found) from problem
+        RankerError.refuse(_step_problems(steps))
+        made = steps[0] if isinstance(self.estimator, str) else make_pipeline(*steps)
+        RankerError.refuse(self._unknown(made))
+        return made
+
+    def _unknown(self, made: Any) -> Iterator[Problem]:
+        """Sets the parameters; yields those that there are not."""
+        known = made.get_params()
+        for name, value in self.params.items():
+            try:
+                made.set_params(**{name: value})
+            except Exception:  # whatever an estimator makes of it
+                of_step = {name.lower(): one for one in known if one.endswith(f"__{name}")}
+                found = f"{_called(made)} has no parameter {name!r}"
+                yield Problem(f"params.{name}", found, cure=did_you_mean(name, known, of_step))
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        try:
+            made = self._made()
+        except RankerError as error:
+            return list(error.problems)
+        if facts is None or facts.judgments is None:
+            return []
+        called, place, expected = _called(made), "estimator", "a regressor, or `relevant: 1`"
+        classes = np.unique(self._target(facts.judgments.labels, made)).tolist()
+        found = ""
+        if self.relevant is not None and len(classes) == 1:
+            side = "at least" if classes[0] else "below"
+            place, found, expected = (
+                "relevant",
+                f"all training labels are {side} {self.relevant}",
+                "both kinds",
+            )
+        elif not _is_classifier(made):
+            return []
+        elif self.relevant is None and facts.n_fractional:
+            found = f"{called} has a class for each grade; found {count_of(facts.n_fractional, 'fractional label')}"
+        elif len(classes) == 1:
+            found, expected = f"all training labels are {classes[0]}", f"two grades for {called}"
+        elif len(classes) > 2 and not hasattr(made, "predict_proba"):
+            found = f"{called} gives no probabilities, which an expected grade of {len(classes)} grades needs"
+        return [Problem(place, found, expected)] if found else []
+
+    def _target(self, labels: NDArray[np.float64], made: Any) -> NDArray[Any]:
+        """What is learned, (n_rows,)."""
+        target = labels if self.relevant is None else labels >= self.relevant
+        return target.astype(np.int64 if _is_classifier(made) else np.float64)
+
+    def fit(self, training: Training) -> SklearnModel:
+        from sklearn.utils.validation import has_fit_parameter
+
+        self.require(training)
+        train, made = training.train, self._made()
+        called, threads = _called(made), _unset(made, "n_jobs", of_others=True)
+        made.set_params(
+            **dict.fromkeys(_unset(made, "random_state"), training.seed),
+            **dict.fromkeys(threads, training.threads),
+        )
+        given, notes, weights = {}, [], train.weights_of_rows()
+        begin, last = _steps(made)[-1]
+        if weights is not None and has_fit_parameter(last, "sample_weight"):
+            given[f"{begin}sample_weight"] = weights
+        elif weights is not None:
+            notes.append(f"weights have no effect: {called} takes no sample_weight")
+        if train.categories:
+            coded = named("categorical feature", list(train.categories))
+            notes.append(f"{coded}: {called} takes the codes for quantities")
+        with failures_of(called, Exception, say=_cured), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with _threads(training.threads, "threading"):
+                made.fit(train.features.astype(np.float64), self._target(train.labels, made), **given)
+        how = "predict_proba" if _is_classifier(made) else "predict"
+        if len(getattr(made, "classes_", ())) == 2 and hasattr(made, "decision_function"):
+            how = "decision_function"
+        if threads:
+            made.set_params(**dict.fromkeys(threads, 1))  # it scores on one, and the number is in no file
+        notes += dict.fromkeys(f"{one.category.__name__}: {_cured(str(one.message))}" for one in caught)
+        params = {"score": how, **made.get_params()}
+        return SklearnModel(
+            estimator=made,
+            names=self._names,
+            how=how,
+            n_features=train.n_features,
+            params=json.loads(json.dumps({"estimator": self.estimator, **params}, default=str)),
+            notes=tuple(notes),
+        )
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> SklearnModel:
+        return SklearnModel.load(folder, threads)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SklearnModel(ranker.FittedModel):
+    """A trained estimator, and the method that its score is of; it scores on one thread, so that scores repeat."""
+
+    FILE: ClassVar[str] = "model.pickle"
+    estimator: Any
+    names: tuple[str, ...]
+    how: str
+    n_features: int
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        matrix = ranker.as_matrix(features, self.n_features).astype(np.float64)
+        if not len(matrix):
+            return np.empty(0)
+        called = f"{_called(self.estimator)}.{self.how}"
+        with failures_of(called, Exception, say=_cured, kind=DataError), _threads(1, "sequential"):
+            scores = np.asarray(getattr(self.estimator, self.how)(matrix), dtype=np.float64)
+            if self.how == "predict_proba":
+                grades = self.estimator.classes_
+                scores = scores[:, 1] if len(grades) == 2 else expected_grade(scores, grades)
+        rows = count_of(len(matrix), "row")
+        if scores.shape != (len(matrix),):
+            raise DataError.at(
+                called, f"gave an array of shape {scores.shape} for {rows}", "a score for each"
+            )
+        if (bad := np.flatnonzero(~np.isfinite(scores))).size:
+            found = f"gave {scores[bad[0]]:g} for {len(bad):,} of {rows}, first row {bad[0]}"
+            raise DataError.at(called, found, "finite scores")
+        return scores
+
+    def save(self, folder: Path) -> str:
+        with (Path(folder) / self.FILE).open("wb") as file:
+            pickle.dump((self.names, self.how, self.n_features), file)
+            pickle.dump(self.estimator, file)
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        from sklearn.exceptions import InconsistentVersionWarning
+
+        require_trust("its model is a pickle, and reading one executes code that it holds")
+        path = ranker.model_file(folder, cls.FILE)
+        with (
+            failures_of(f"{path}: cannot be read", Exception, say=_versions, kind=DataError),
+            path.open("rb") as file,
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("error", InconsistentVersionWarning)
+            names, how, n_features = pickle.load(file)
+            for name in names:
+                _class(name)  # of an own file, the pickle has nothing but the name of its module
+            return cls(estimator=pickle.load(file), names=names, how=how, n_features=n_features)
+
+
+def _class(name: str) -> type:
+    """The class of that name; of installed packages no more than its own module is imported."""
+    module, _, attribute = name.rpartition(".")
+    if is_own_file(name):
+        found = load_own_file(name, RankerError)
+    elif distribution_of(module) is None:
+        expected = "a class such as sklearn.linear_model.Ridge, or of your own ./mine.py:Mine"
+        raise RankerError.at("estimator", f"{name!r} is of no installed package", expected)
+    else:
+        found = attribute_of(partial(import_module, module), attribute, module, RankerError)
+    if not isinstance(found, type):
+        raise RankerError.at("estimator", f"{name} is not a class", "a class with fit and predict")
+    return found
+
+
+def _step_problems(steps: list[Any]) -> Iterator[Problem]:
+    """Objects that are no transformers or, in the last place, no estimators."""
+    for step in steps:
+        last = step is steps[-1]
+        wanted = ("get_params", "set_params", "__sklearn_tags__", "fit", "predict" if last else "transform")
+        if lacking := [name for name in wanted if not hasattr(step, name)]:
+            expected = "a classifier or a regressor" if last else "a transformer before the last step"
+            yield Problem("estimator", f"{type(step).__name__} has no {', '.join(lacking)}", expected)
+
+
+def _steps(estimator: Any) -> list[tuple[str, Any]]:
+    """Each step of a pipeline with the beginning of its parameters' names."""
+    from sklearn.pipeline import Pipeline
+
+    is_one = not isinstance(estimator, Pipeline)
+    return [("", estimator)] if is_one else [(f"{name}__", step) for name, step in estimator.steps]
+
+
+def _called(estimator: Any) -> str:
+    """The class that learns from labels."""
+    return type(_steps(estimator)[-1][1]).__name__
+
+
+def _unset(estimator: Any, what: str, of_others: bool = False) -> list[str]:
+    """The parameters of this name without a value, of any step; or of those that are not scikit-learn's."""
+    return [
+        begin + name
+        for begin, step in _steps(estimator)
+        if not (of_others and type(step).__module__.startswith("sklearn."))
+        for name, value in step.get_params().items()
+        if name.rpartition("__")[2] == what and value is None
+    ]
+
+
+def _is_classifier(estimator: Any) -> bool:
+    from sklearn.base import is_classifier
+
+    return hasattr(estimator, "predict_proba") or is_classifier(estimator)
+
+
+def _cured(message: str) -> str:
+    """The first line of a message, with the cure where values are missing."""
+    first = (message.strip() or "no reason given").splitlines()[0]
+    cure = "; make sklearn.impute.SimpleImputer the first step of `estimator:`"
+    return f"{first.rstrip('.')}{cure}" if "contains NaN" in first else first
+
+
+def _versions(message: str) -> str:
+    return f"{_cured(message)}; `ltr-harness export requirements` lists what it was trained with"
+
+
+@contextmanager
+def _threads(limit: int, backend: str) -> Iterator[None]:
+    """At most so many threads, one for the sums of BLAS, whose order they change; printed lines go to stderr."""
+    from joblib import parallel_config
+    from threadpoolctl import threadpool_limits
+
+    limits = threadpool_limits({"blas": 1, "openmp": limit})
+    with limits, parallel_config(backend, n_jobs=limit), redirect_stdout(sys.stderr):
+        yield
