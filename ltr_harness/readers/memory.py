@@ -35,7 +35,8 @@ def from_arrays(
     """A ranking dataset from arrays with one entry per row.
 
     Args:
-        features: (n_rows, n_features); NaN means missing. Stored as float32.
+        features: (n_rows, n_features); NaN means missing. Stored as float32; what a sparse matrix of SciPy leaves out
+            is 0, as in SciPy and LightGBM (XGBoost alone would take it for missing).
         labels: (n_rows,), finite; None where they are those of `judgments`.
         query_ids: (n_rows,), the query of each row; or
         group_sizes: (n_queries,), rows per query, in row order.
@@ -55,7 +56,7 @@ def from_arrays(
         source: how messages call this data.
 
     Raises:
-        DataError: every array whose shape or values do not fit; a sparse matrix.
+        DataError: every array whose shape or values do not fit.
 
     Example:
         >>> data = from_arrays([[0.5], [1.0], [0.1]], [1, 0, 2], query_ids=["a", "a", "b"])
@@ -206,10 +207,7 @@ def _flags(source: str, retrieved: ArrayLike) -> NDArray[np.bool_]:
 def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray[np.float32]:
     """The features of the candidates."""
     if hasattr(features, "toarray"):
-        raise DataError(
-            "features are a sparse matrix, in which LightGBM reads as 0 what is not stored and XGBoost as missing; "
-            "expected an array (n_rows, n_features), such as features.toarray(), which has 0 there"
-        )
+        features = features.toarray()
     if retrieved is not None:
         rows = np.asarray(features)
         if len(rows) != retrieved.size:
