@@ -50,8 +50,7 @@ def own_file_digest(name: str) -> str:
 
 def code_digest(path: Path) -> str:
     """SHA-256 of a Python file and the modules of its folder that it imports, directly or not."""
-    own = file_digest(path)
-    modules = imported_modules(path)
+    own, modules = file_digest(path), imported_modules(path)
     if not modules:
         return own
     lines = [f"{file.relative_to(path.parent).as_posix()} {file_digest(file)}\n" for file in modules]

@@ -17,14 +17,7 @@ from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.config import expand, rules
 from ltr_harness.config import experiment as sections
 from ltr_harness.config.expand import PRESETS, absolute_path, merged_tree, normal_form, spelt_out
-from ltr_harness.config.experiment import (
-    CompareConfig,
-    DataConfig,
-    Experiment,
-    ModelConfig,
-    Reference,
-    ReportConfig,
-)
+from ltr_harness.config.experiment import CompareConfig, DataConfig, Experiment, ModelConfig, Reference
 from ltr_harness.config.explain import explained
 from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.config.tree import KeyPath, Node, Place, dotted, from_plain, plain_scalar, shown
@@ -104,7 +97,7 @@ def read_outline(path: Path) -> Outline:
     tree = stored_tree(path)
     loading = _Loading(tree)
     compare, references = loading.compare(), loading.references()
-    report = loading.section(ReportConfig, "report", required=False) or ReportConfig()
+    report = loading.section(sections.ReportConfig, "report", required=False) or sections.ReportConfig()
     if compare is None or loading.problems:
         raise loading.error()
     models = tuple(tree.mapping["models"].mapping) if "models" in tree.mapping else ()
@@ -237,7 +230,7 @@ class _Loading:
         if self.section(SweepConfig, "sweep", required=False) is not None:
             self.problems += expand.spelt_out(self.tree)[1]
         compare = self.compare()
-        report = self.section(ReportConfig, "report", required=False)
+        report = self.section(sections.ReportConfig, "report", required=False)
         references = self.references(None if data is None else data.max_grade)
         searched = self.section(TuneConfig, "tune", required=False)
         stops = self.tree.at(("stopping",))
@@ -277,7 +270,7 @@ class _Loading:
             models={name: model.on_scale(data.max_grade) for name, model in models.items()},
             compare=compare,
             tune=searched,
-            report=report or ReportConfig(),
+            report=report or sections.ReportConfig(),
             references=references,
         )
 

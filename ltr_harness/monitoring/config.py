@@ -18,7 +18,7 @@ from pydantic import (
 
 from ltr_harness.logs.settings import ListColumns, Name, Names, Part, TimeZone, duration, seconds
 from ltr_harness.logs.ubi import Ubi
-from ltr_harness.metrics import F1, NDCG, Metric, Precision, parse_metric
+from ltr_harness.metrics import F1, Metric, Precision, parse_metric
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.relevance.rule import Propensity, Relevance
 
@@ -290,11 +290,6 @@ COUNTING_METRICS = frozenset(
 
 HIGHEST_GRADE = 30
 """With exponential gain: LightGBM's table of gains and XGBoost's check of labels end there."""
-
-
-def refuses_short_lists(metric: Metric) -> bool:
-    """Whether a list shorter than K has no value: where lists are cut, nearly none would have one."""
-    return isinstance(metric, NDCG) and metric.short_list == "zero"
 
 
 def needs_whole_grades(metric: Metric) -> bool:

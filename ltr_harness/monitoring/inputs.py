@@ -187,10 +187,8 @@ def gain_shares(path: Path) -> dict[str, float]:
         found = "has no trees, and so no gain importance"
         raise DataError(Problem(str(path), found, "a LightGBM or XGBoost run"))
     total = float(table["gain"].sum())
-    return {
-        str(f): float(g) / total if total else 0.0
-        for f, g in zip(table["feature"], table["gain"], strict=True)
-    }
+    shares = table["gain"].astype(float) / (total or 1.0)
+    return dict(zip(map(str, table["feature"]), shares.tolist(), strict=True))
 
 
 def _drift(column: ComparedColumn, periods: Periods, m: int) -> FeatureDrift:

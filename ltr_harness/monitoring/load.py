@@ -15,13 +15,8 @@ from ltr_harness.config.tree import Node, from_plain, shown
 from ltr_harness.errors import ConfigError, DataError, HarnessError, Problem
 from ltr_harness.logs.settings import seconds
 from ltr_harness.logs.ubi import OBJECT
-from ltr_harness.monitoring.config import (
-    HIGHEST_GRADE,
-    RETIRED,
-    MonitorConfig,
-    needs_whole_grades,
-    refuses_short_lists,
-)
+from ltr_harness.metrics import NDCG
+from ltr_harness.monitoring.config import HIGHEST_GRADE, RETIRED, MonitorConfig, needs_whole_grades
 
 FROM = "from"
 _OF_THE_LOG = ("event_log", "maturity", "propensity", "label", "prediction", "list_column")
@@ -236,7 +231,7 @@ def _about_metrics(config: MonitorConfig, place: str, of_relevance: str) -> Iter
         if metric.on_scale(1) != metric:
             found = f"metrics: {metric} needs the top of the scale of grades"
             yield Problem(place, found, "relevance.max_grade", "add relevance: {max_grade: 4}")
-        if config.relevance.cuts_lists and refuses_short_lists(metric):
+        if config.relevance.cuts_lists and isinstance(metric, NDCG) and metric.short_list == "zero":
             found = f"{metric} gives 0 to lists shorter than K, and relevance cuts lists at unjudged rows"
             cure = "leave out short_list=zero, or unseen and unlabelled"
             yield Problem(of_relevance, found, "lists as they were shown", cure)

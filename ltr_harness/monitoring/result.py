@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import pandas as pd
+from pydantic import TypeAdapter
 
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.monitoring.config import MonitorConfig
@@ -544,8 +545,6 @@ def drawn(estimate: Estimate, *, alert: bool) -> blocks.Estimate:
 
 def json_schema() -> dict[str, Any]:
     """The schema of ``report.json``, read off these classes."""
-    from pydantic import TypeAdapter
-
     schema = _null_for_nan(TypeAdapter(MonitorResult).json_schema(mode="serialization"))
     schema["properties"] |= {"healthy": {"type": "boolean"}}
     schema["title"] = "ltr-harness monitor result"

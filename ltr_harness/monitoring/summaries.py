@@ -82,10 +82,8 @@ def online(
         base = float("nan") if before is None else mean_of_known(before)
         rows.append(Online(name, correlation, len(pairs), difference, before=base, now=mean_of_known(values)))
     corrected = bonferroni([row.difference.p if row.difference else np.nan for row in rows]) / spent
-    return tuple(
-        replace(row, p_corrected=min(p, 1.0) if row.difference else p)
-        for row, p in zip(rows, corrected.tolist(), strict=True)
-    )
+    p = np.minimum(corrected, 1.0).tolist()  # NaN where nothing was tested
+    return tuple(replace(row, p_corrected=own) for row, own in zip(rows, p, strict=True))
 
 
 def mean_of_known(values: Floats) -> float:
