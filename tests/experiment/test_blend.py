@@ -31,6 +31,7 @@ class Model(RandomModel):
     def score(self, features): return np.asarray(features, np.float64)[:, 1]
 
 class Mine(RandomRanker):
+    packages = ("pytest",)
     seed_matters = False
     def fit(self, training): return Model(seed=1)
     @classmethod
@@ -222,9 +223,8 @@ def test_a_run_is_whole_by_itself(result: ExperimentResult, folder: Path, tmp_pa
     np.testing.assert_array_equal(predicted(ltr, moved, tmp_path, "new.parquet"), expected)
     with pytest.raises(DataError, match="a blend of z-scores compares the rows of a query"):
         load_run(moved).score(test.features)
-    said = ltr("export", "requirements", moved)[1]
-    assert "lightgbm==" in said
-    assert "xgboost" in said
+    assert "lightgbm==" in ltr("export", "requirements", moved)[1]
+    assert "pytest==" in ltr("export", "requirements", found(result, "even")[0].path)[1]
     code, _, err = ltr("export", "model", moved, "--to", "json", "-o", tmp_path / "model.json")
     assert code == 2
     assert "a BlendModel has no trees; expected a model of LightGBM, XGBoost or CatBoost" in err
@@ -430,3 +430,40 @@ def test_a_part_without_scores_of_validation_rows_is_found_before_training(tmp_p
     blend = found(result, "blend")[0]
     (tmp_path / "live.npy").unlink()  # the blend has a copy
     np.testing.assert_array_equal(blend.model.score_split(test), blend.score_columns("score")["score"])
+
+
+def test_a_rule_that_stops_no_part_chooses_the_weights_and_is_kept(tmp_path: Path) -> None:
+    config = copy.deepcopy({**SMALL, "stopping": {"metric": "mrr@3"}})
+    config["models"] = {
+        "one": {"ranker": "feature", "feature": "match_1"},
+        "two": {"ranker": "feature", "feature": "match_2"},
+        "both": {"ranker": "blend", "of": ["one", "two"], "how": "z-scores"},
+    }
+    result = run_experiment(config, runs=tmp_path, workers=1)
+    (both,) = found(result, "both")
+    assert both.record.notes[0].startswith("weights chosen by mrr@3 on validation data")
+    assert both.record.stopping is not None
+    assert both.record.stopping.metric == "mrr@3"
+    assert reproduce(both.path).identical
+    config["stopping"] = None
+    (both,) = found(run_experiment(config, runs=tmp_path, workers=1), "both")
+    assert both.record.notes[0].startswith("weights chosen by ndcg@10 on validation data")
+    assert reproduce(both.path).identical
+
+
+def test_a_ranker_of_ones_own_is_given_other_models(tmp_path: Path) -> None:
+    stacked = """
+class Stacked(Mine):
+    of: tuple[str, ...]
+    def parts(self): return self.of
+    def fit(self, training):
+        scores = [part.model.score_split(training.valid) for part in training.parts.values()]
+        assert all(one.shape == (training.valid.n_rows,) for one in scores)
+        return Model(seed=len(scores), params={"of": list(training.parts)})
+"""
+    (tmp_path / "mine.py").write_text(OWN + stacked)
+    config = copy.deepcopy(SMALL)
+    config["models"]["stacked"] = {"ranker": f"{tmp_path}/mine.py:Stacked", "of": ["random", "xgb"]}
+    result = run_experiment(config, runs=tmp_path / "runs", workers=1)
+    assert [run.record.params for run in found(result, "stacked")] == 2 * [{"of": ["random", "xgb"]}]
+    assert [run.record.seed for run in found(result, "stacked")] == [1, 2]
