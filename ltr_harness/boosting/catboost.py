@@ -86,7 +86,7 @@ def stages(
     before: int = 0,
 ) -> Iterator[list[Measured]]:
     """Measurements of each `every`-th round and the last, to where the rule stops; the first rounds are left out."""
-    grades = list(model.classes_)
+    grades = grades_of(model)
     kind = {"prediction_type": "Probability"} if grades else {}  # of others raw
     staged = model.staged_predict(data, eval_period=every, thread_count=threads, **kind)
     for number, found in enumerate(staged, start=1):
@@ -97,6 +97,11 @@ def stages(
         yield [Measured(round_, "valid", name, value) for name, value in zip(bound.names, means, strict=True)]
         if stopper is not None and stopper.update(round_, means[0]):
             return
+
+
+def grades_of(model: Any) -> list[Any]:
+    """The grades of a model of classes; none where a row has one score, as in binary classification."""
+    return list(model.classes_) if isinstance(model.get_scale_and_bias()[1], list) else []
 
 
 def judgments_of(pool: Any) -> Judgments:

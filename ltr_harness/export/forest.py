@@ -362,9 +362,10 @@ def _xgboost_tree(tree: Mapping[str, Any], weight: float, base: np.float32) -> T
 
 
 def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
+    from ltr_harness.boosting.catboost import grades_of
     from ltr_harness.rankers.catboost import as_json
 
-    _refuse_classes(len(booster.classes_))
+    _refuse_classes(len(grades_of(booster)))
     content = as_json(booster)
     about = content["features_info"]
     numeric = about.get("float_features") or []

@@ -86,9 +86,9 @@ def _catboost(path: Path) -> Score:
 
     booster = catboost.CatBoost()
     booster.load_model(str(path))
-    coded, names, grades = (
-        booster.get_cat_feature_indices(), booster.feature_names_, list(booster.classes_),
-    )  # fmt: skip
+    coded, names = booster.get_cat_feature_indices(), booster.feature_names_
+    # a bias for each class; binary classification has one score
+    grades = list(booster.classes_) if isinstance(booster.get_scale_and_bias()[1], list) else []
 
     def score(matrix: NDArray[np.float32]) -> Any:
         table: Any = matrix

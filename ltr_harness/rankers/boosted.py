@@ -28,6 +28,7 @@ from ltr_harness.rankers.objectives import (
     MetricObjectiveConfig,
     Optimised,
     class_problems,
+    label_problems,
     n_classes,
     objective_cautions,
     objective_problems,
@@ -48,6 +49,8 @@ class BoostedRanker(Ranker):
     library: ClassVar[str]
     objectives: ClassVar[Collection[str]]
     """Those of the library that an experiment may name."""
+    later_fields: ClassVar[tuple[str, ...]] = ("relevant", "data_parallel")
+    """Fields that came after the first runs."""
 
     objective: str | MetricObjectiveConfig
     params: dict[str, Any] = Field(
@@ -68,6 +71,11 @@ class BoostedRanker(Ranker):
     monotone: dict[str, Literal[-1, 1]] = Field(
         default_factory=dict,
         description="Feature to 1 (more never lowers the score) or -1 (never raises it).",
+    )
+    relevant: int | None = Field(
+        None,
+        description="For objectives whose labels are relevant or not: the lowest label that counts as relevant in "
+        "training. Evaluation keeps the grades.",
     )
     drop_blank: bool = Field(
         False,
@@ -109,9 +117,8 @@ class BoostedRanker(Ranker):
 
     def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
         """The parameters handed to the library, as the record keeps them: with the metric that is optimised."""
-        if isinstance(self.objective, str):
-            return handed
-        return {**handed, **self.model_dump(mode="json", include={"objective"})}
+        ours = {"relevant": self.relevant is not None, "objective": not isinstance(self.objective, str)}
+        return {**handed, **self.model_dump(mode="json", include={name for name in ours if ours[name]})}
 
     def outcome(
         self,
@@ -155,6 +162,10 @@ class BoostedRanker(Ranker):
     def definition(self) -> dict[str, Any]:
         # a preset may change between versions of the harness; what it stood for is what moved the trees
         definition = {**super().definition(), "preset": None, "params": self.library_params()}
+        # runs from before there was the field are the same runs
+        definition = {
+            name: value for name, value in definition.items() if value or name not in self.later_fields
+        }
         code = {
             f"metric {metric.name}": metric.digest for metric in self.metrics() if metric.digest is not None
         }
@@ -183,6 +194,7 @@ class BoostedRanker(Ranker):
             best = train.groups.max(train.labels)
             train = train.take(np.flatnonzero(best > 0))
         self.check_codes(train)
+        train = self.with_targets(train)
         left_out = self._columns(train.feature_names, self.left_out(train.feature_names))
         if left_out.size:
             # A constant column is never split on, so the model keeps its width and scores the data as they are.
@@ -191,9 +203,17 @@ class BoostedRanker(Ranker):
             train = replace(train, features=features)
         return train
 
+    def with_targets(self, train: RankingDataset) -> RankingDataset:
+        """The rows with label 1 from the grade `relevant` on and 0 below, where it is given."""
+        if self.relevant is None:
+            return train
+        labels = (train.labels >= self.relevant).astype(np.float64)
+        return replace(train, judgments=replace(train.judgments, labels=labels))
+
     def selection(self) -> tuple[Any, ...]:
         """Key of `prepared` besides the data."""
-        return (self.drop_blank, self.features, self.exclude, self.categorical, self.position_bias)
+        fields = (self.drop_blank, self.features, self.exclude, self.categorical)
+        return (*fields, self.relevant, self.position_bias)
 
     def selection_notes(self, train: RankingDataset) -> list[str]:
         """Notes on the rows and columns that were learned from."""
@@ -277,7 +297,7 @@ class BoostedRanker(Ranker):
     def field_problems(self, facts: Facts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
         problems = self.objective_problems(facts)
-        wrong = self._wrong(not problems, facts)
+        wrong = [*label_problems(self.loss, self.relevant, facts), *self._wrong(not problems, facts)]
         if self.loss not in CLASSES:
             return [*problems, *wrong]
         asked = {name: bool(getattr(self, name, False)) for name in type(self).model_fields}
@@ -337,12 +357,6 @@ class DataParallelRanker(BoostedRanker):
         description="Train each model across this many workers of a Dask cluster, on a part of the training queries "
         "each; true: as many as the cluster has. For data that do not fit one machine.",
     )
-
-    def definition(self) -> dict[str, Any]:
-        definition = super().definition()
-        if self.data_parallel is False:  # runs from before there was the field are the same runs
-            del definition["data_parallel"]
-        return definition
 
     @classmethod
     def canonical_name(cls, parameter: str) -> str:

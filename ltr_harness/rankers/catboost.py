@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ltr_harness.boosting.catboost import stages
+from ltr_harness.boosting.catboost import grades_of, stages
 from ltr_harness.boosting.stopping import Stopper
 from ltr_harness.boosting.watching import Measured, expected_grade
 from ltr_harness.dataset import RankingDataset
@@ -33,6 +33,7 @@ from ltr_harness.rankers.objectives import (
     step_problems,
     translated,
     translation_problems,
+    tried_labels,
     value_problems,
 )
 from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
@@ -53,7 +54,7 @@ class CatBoostModel(adapters.TreeModel):
 
     @property
     def _is_of_classes(self) -> bool:
-        return bool(len(self.booster.classes_))
+        return bool(grades_of(self.booster))
 
     def _predicted(self, matrix: NDArray[np.float32], rounds: int) -> Any:
         kind = "Probability" if self._is_of_classes else "RawFormulaVal"
@@ -215,8 +216,8 @@ class CatBoostRanker(BoostedRanker):
 
     objective: str | MetricObjectiveConfig = Field(
         "YetiRank",
-        description="As CatBoost writes it: YetiRank:mode=MRR;top=10, LambdaMart:metric=NDCG, PairLogit, RMSE …; "
-        "{metric: ndcg@10}: its LambdaMart, where that has the metric.",
+        description="As CatBoost writes it: YetiRank:mode=MRR;top=10, LambdaMart:metric=NDCG, PairLogit, RMSE, "
+        "Logloss; {metric: ndcg@10}: its LambdaMart, where that has the metric.",
     )
 
     @property
@@ -232,7 +233,8 @@ class CatBoostRanker(BoostedRanker):
         return None if optimised is None else replace(optimised, depth=None)  # it has no truncation level
 
     def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
-        return handed  # the loss function has the metric
+        # of a metric, the loss function has it
+        return super().recorded(handed) if isinstance(self.objective, str) else handed
 
     def objective_problems(self, facts: Facts | None) -> list[Problem]:
         if isinstance(self.objective, str):
@@ -265,7 +267,7 @@ class CatBoostRanker(BoostedRanker):
             params.pop("monotone_constraints", None)
         rng = np.random.default_rng(0)
         pool = catboost.Pool(
-            rng.normal(size=(8, len(names))), label=[0, 1, 0, 1, 0, 1, 0, 1], group_id=[0] * 4 + [1] * 4
+            rng.normal(size=(8, len(names))), label=tried_labels(self.loss) * 4, group_id=[0] * 4 + [1] * 4
         )
         try:
             catboost.CatBoost({**self._complete(params, 0, 1), "iterations": 1}).fit(pool)
@@ -285,8 +287,9 @@ class CatBoostRanker(BoostedRanker):
         coded = self.categorical_columns(training.train)
         self.check_codes(training.train)
         with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=plain_message):
-            key = (self.categorical, self.weighs_rows)
-            pool = adapters.shared("catboost", training, key, lambda: self._pool(training.train, coded))
+            key = (self.categorical, self.relevant, self.weighs_rows)
+            rows = self.with_targets(training.train)
+            pool = adapters.shared("catboost", training, key, lambda: self._pool(rows, coded))
             booster = catboost.CatBoost({**handed, "iterations": rounds})
             before = None if self.init_model is None else read_booster(self.init_model_file())
             booster.fit(pool, init_model=before)
@@ -367,4 +370,5 @@ def _names() -> dict[str, str]:
     import inspect
 
     taken: Sequence[str] = list(inspect.signature(library().CatBoostRegressor.__init__).parameters)[1:]
-    return {name: _ALIASES.get(name, name) for name in taken}
+    of_logloss = ("auto_class_weights", "class_weights", "scale_pos_weight")
+    return {name: _ALIASES.get(name, name) for name in (*taken, *of_logloss)}

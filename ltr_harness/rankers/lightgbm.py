@@ -117,7 +117,7 @@ class LightGBMModel(adapters.TreeModel):
 
 
 class LightGBMRanker(DataParallelRanker):
-    """LightGBM's lambdarank or rank_xendcg, any metric, or, as a reference, a regression on the labels or McRank."""
+    """LightGBM's lambdarank or rank_xendcg, any metric, its pointwise objectives or McRank."""
 
     packages = ("lightgbm",)
     library = "lightgbm"
@@ -127,8 +127,8 @@ class LightGBMRanker(DataParallelRanker):
 
     objective: str | MetricObjectiveConfig = Field(
         "lambdarank",
-        description="lambdarank, rank_xendcg, regression or multiclass (McRank: the expected grade); "
-        "{metric: err@10, …}: any metric; primary: the one that decides.",
+        description="lambdarank or rank_xendcg; pointwise, such as regression or binary; multiclass (McRank: the "
+        "expected grade); {metric: err@10, …}: any metric; primary: the one that decides.",
     )
 
     def params_problems(self, params: dict[str, Any], facts: Facts | None) -> list[Problem]:

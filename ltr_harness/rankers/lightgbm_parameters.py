@@ -14,7 +14,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import Problem
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers.adapters import as_number, is_on
-from ltr_harness.rankers.objectives import CLASSES, METRIC
+from ltr_harness.rankers.objectives import METRIC, of_others, tried_labels
 from ltr_harness.rankers.ranker import Facts
 from ltr_harness.wording import count_of, plain_number
 
@@ -23,10 +23,28 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "lambdarank": {"lambdarank_truncation_level": 30, "lambdarank_norm": True, "sigmoid": 1.0},
     "rank_xendcg": {},
     "regression": {},
+    "regression_l1": {},
+    "huber": {"alpha": 0.9},
+    "fair": {"fair_c": 1.0},
+    "quantile": {"alpha": 0.9},
+    "mape": {},
+    "poisson": {"poisson_max_delta_step": 0.7},
+    "gamma": {},
+    "tweedie": {"tweedie_variance_power": 1.5},
+    "binary": {
+        "sigmoid": 1.0,
+        "is_unbalance": False,
+        "scale_pos_weight": 1.0,
+        "pos_bagging_fraction": 1.0,
+        "neg_bagging_fraction": 1.0,
+    },
+    "cross_entropy": {},
+    "cross_entropy_lambda": {},
     "multiclass": {"num_class": 2},  # as many as there are grades
 }
 TRUNCATION = "lambdarank_truncation_level"
 LAMBDA = ("lambdarank",)
+_RANKING = ("lambdarank", "rank_xendcg")
 _LOSSES = {**OBJECTIVES, METRIC: {}}
 
 
@@ -128,7 +146,7 @@ _GROWING_ONLY = """
 
 def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Parameters that a binned Dataset depends on, in a form that can be compared."""
-    growing = {*OBJECTIVES["lambdarank"], *_GROWING_ONLY.split()}
+    growing = {*of_others("", OBJECTIVES).split(), *_GROWING_ONLY.split()}
     given = canonical(handed).items()
     return tuple(sorted((name, repr(value)) for name, value in given if name not in growing))
 
@@ -149,9 +167,8 @@ def notes(params: Mapping[str, Any], threads: int) -> list[str]:
     return cautions
 
 
-_OTHER_LOSSES = """
-    alpha fair_c is_unbalance neg_bagging_fraction poisson_max_delta_step pos_bagging_fraction scale_pos_weight
-    tweedie_variance_power"""
+_BALANCED = ("neg_bagging_fraction", "pos_bagging_fraction")
+_FRACTIONS = ("bagging_fraction", *_BALANCED)
 _DART_ONLY = "drop_rate max_drop skip_drop uniform_drop xgboost_dart_mode"
 _CATEGORICAL_ONLY = "cat_l2 cat_smooth max_cat_threshold max_cat_to_onehot min_data_per_group"
 _QUANTIZED_ONLY = "num_grad_quant_bins quant_train_renew_leaf stochastic_rounding"
@@ -163,12 +180,13 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
     """Why a parameter would be ignored beside the others, or None."""
     boosting, with_it = given.get("boosting", "gbdt"), f"with the objective {objective}"
     goss = "goss" in (boosting, given.get("data_sample_strategy"))
-    fraction, frequency = as_number(given.get("bagging_fraction"), 1.0), given.get("bagging_freq")
+    frequency = as_number(given.get("bagging_freq"), 0)
+    balanced = any(as_number(given.get(name), 1.0) < 1 for name in _BALANCED)
     conditions = [  # parameters, whether they mean anything, and why not
-        (f"label_gain {' '.join(OBJECTIVES['lambdarank'])}", objective == "lambdarank", with_it),
-        ("reg_sqrt", objective == "regression", with_it),
-        ("boost_from_average", objective in ("regression", "multiclass"), with_it),
-        (_OTHER_LOSSES, False, with_it),
+        (of_others(objective, OBJECTIVES), False, with_it),
+        ("label_gain", objective == "lambdarank", with_it),
+        ("reg_sqrt", objective in ("regression", "regression_l1", "fair", "quantile", "mape"), with_it),
+        ("boost_from_average", objective not in (*_RANKING, METRIC), with_it),
         ("lambdarank_position_bias_regularization", "position" in given, "without position_bias: true"),
         (_DART_ONLY, boosting == "dart", "without boosting: dart"),
         ("other_rate top_rate", goss, "without data_sample_strategy: goss"),
@@ -178,8 +196,13 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
         (_MONOTONE_ONLY, "monotone_constraints" in given, "without monotone_constraints"),
         (_GPU_ONLY, given.get("device_type", "cpu") != "cpu", "on a CPU"),
         ("bagging_by_query", _bags(given), "without bagging_fraction below 1 and bagging_freq of at least 1"),
-        ("bagging_fraction", fraction == 1 or as_number(frequency, 0) > 0, "while bagging_freq is 0"),
-        ("bagging_freq", frequency == 0 or "bagging_fraction" in given, "without bagging_fraction"),
+        ("bagging_fraction", not balanced, f"beside {' and '.join(_BALANCED)}"),
+        (" ".join(_FRACTIONS), frequency > 0 or _fraction(given) == 1, "while bagging_freq is 0"),
+        (
+            "bagging_freq",
+            frequency == 0 or not given.keys().isdisjoint(_FRACTIONS),
+            "without bagging_fraction",
+        ),
     ]
     return next(
         (why for names, effective, why in conditions if name in names.split() and not effective), None
@@ -187,7 +210,11 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
 
 
 def _bags(given: Mapping[str, Any]) -> bool:
-    return as_number(given.get("bagging_fraction"), 1.0) < 1 and as_number(given.get("bagging_freq"), 0) > 0
+    return _fraction(given) < 1 and as_number(given.get("bagging_freq"), 0) > 0
+
+
+def _fraction(given: Mapping[str, Any]) -> float:
+    return min(as_number(given.get(name), 1.0) for name in _FRACTIONS)
 
 
 _LARGEST_QUERY = 10_000  # rows; a fixed limit of lambdarank
@@ -231,7 +258,7 @@ def problems(
 
 
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:
-    if objective not in ("regression", METRIC, *CLASSES) and facts.n_fractional:
+    if objective in _RANKING and facts.n_fractional:
         yield Problem(
             "objective",
             f"{objective} {'truncates' if objective == 'rank_xendcg' else 'refuses'} fractional labels; found "
@@ -297,7 +324,7 @@ def _refusal(objective: str, params: Mapping[str, Any], features: list[str]) -> 
     try:
         with _quiet():
             data = lightgbm.Dataset(
-                rows, label=[0, 1, 0, 1], group=[2, 2], feature_name=features, params=handed
+                rows, label=tried_labels(objective) * 2, group=[2, 2], feature_name=features, params=handed
             )
             lightgbm.Booster(handed, data)
     except (lightgbm.basic.LightGBMError, TypeError, ValueError) as problem:

@@ -5,7 +5,7 @@ not survive. What is known here was seen by training with and without each (test
 """
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Self
@@ -34,8 +34,45 @@ _ALIKE = (
     {"pairlogit", "pairwise", "rank:pairwise", "ranknet"},
     {"lambdamap", "map", "rank:map"},
     {"mcrank", "multi:softmax", "multi:softprob", "multiclass", "softmax"},
-    {"l2", "mse", "pointwise", "queryrmse", "reg:squarederror", "regression", "rmse"},
+    {
+        "l2",
+        "mse",
+        "pointwise",
+        "queryrmse",
+        "reg:linear",
+        "reg:squarederror",
+        "regression",
+        "regression_l2",
+        "rmse",
+    },
+    {"l1", "mae", "reg:absoluteerror", "regression_l1"},
+    {"binary", "binary:logistic", "logistic", "logloss"},
+    {"cross_entropy", "crossentropy", "reg:logistic", "xentropy"},
+    {"huber", "reg:pseudohubererror"},
+    {"quantile", "reg:quantileerror"},
+    *({name, f"reg:{name}", f"count:{name}"} for name in ("gamma", "poisson", "tweedie")),
 )
+
+_EVENTS = "its labels are times until an event"
+_ONE_EACH = "each grade's trees are trained alone, and its probabilities of the grades do not sum to 1"
+_SEVERAL = "it predicts several numbers for a row, and a ranker has one score"
+_REFUSED: Final = {
+    "multiclassova": _ONE_EACH,
+    "survival:aft": _EVENTS,
+    "survival:cox": _EVENTS,
+    "Cox": _EVENTS,
+    "SurvivalAft": _EVENTS,
+    "MultiClassOneVsAll": _ONE_EACH,
+    "MultiQuantile": _SEVERAL,
+    "MultiRMSE": _SEVERAL,
+    "MultiRMSEWithMissingValues": _SEVERAL,
+    "MultiLogloss": _SEVERAL,
+    "MultiCrossEntropy": _SEVERAL,
+    "RMSEWithUncertainty": _SEVERAL,
+    "StochasticFilter": "it cuts lists and does not order them",
+    "QueryCrossEntropy": "CatBoost trains it on a GPU alone",
+}
+"""Objectives of the libraries that no ranker can have, and why."""
 
 
 def objective_problems(objective: str, known: Collection[str]) -> list[Problem]:
@@ -47,6 +84,8 @@ def objective_problems(objective: str, known: Collection[str]) -> list[Problem]:
     """
     if objective in known:
         return []
+    if objective in _REFUSED:
+        return [Problem("objective", f"{objective} is not available: {_REFUSED[objective]}")]
     alike: set[str] = next((names for names in _ALIKE if objective.lower() in names), set())
     meant = next((one for one in known if one.lower() in alike), "")
     if not meant:
@@ -103,6 +142,13 @@ class MetricObjectiveConfig(MetricObjective):
         return []
 
 
+def of_others(objective: str, objectives: Mapping[str, Mapping[str, Any]]) -> str:
+    """Parameters of the losses of other objectives alone."""
+    return " ".join(
+        {name for loss in objectives.values() for name in loss} - {*objectives.get(objective, ())}
+    )
+
+
 CLASSES: Final = ("multiclass", "multi:softprob", "MultiClass")
 """Each library's name of the objective."""
 
@@ -157,6 +203,67 @@ def class_problems(objective: str, asked: Mapping[str, bool], facts: Facts | Non
         found = f"all training labels are {facts.max_label:g}: {objective} has nothing to tell apart"
         refused.append(Problem("objective", found, "at least two grades"))
     return refused
+
+
+BINARY: Final = (
+    "binary",
+    "rank:map",
+    "binary:logistic",
+    "binary:logitraw",
+    "binary:hinge",
+    "Logloss",
+    "Focal",
+)
+"""Objectives to which a row is relevant or not: `relevant` has the grade from which on it is."""
+
+# Objectives with the labels that they take, and whether those from a smallest to a largest are such.
+_LABELS: Final[tuple[tuple[str, str, Callable[[float, float], bool]], ...]] = (
+    (
+        "cross_entropy cross_entropy_lambda reg:logistic CrossEntropy",
+        "from 0 to 1, not all 0",
+        lambda low, high: low >= 0 < high <= 1,
+    ),
+    (
+        "poisson tweedie count:poisson reg:tweedie Poisson Tweedie",
+        "of at least 0, not all 0",
+        lambda low, high: low >= 0 < high,
+    ),
+    ("gamma reg:gamma RMSPE", "above 0", lambda low, _: low > 0),
+    ("reg:squaredlogerror", "above -1", lambda low, _: low > -1),
+)
+
+
+def tried_labels(objective: str) -> list[float]:
+    """Two labels that the objective takes, for questions to its library."""
+    above = any(objective in names.split() and not takes(0, 1) for names, _, takes in _LABELS)
+    return [1.0, 2.0] if above else [0.0, 1.0]
+
+
+def label_problems(objective: str, relevant: int | None, facts: Facts | None) -> Iterator[Problem]:
+    """Training labels that the objective does not take, and a `relevant` that is missing or tells no rows apart."""
+    labels = np.empty(0) if facts is None or facts.judgments is None else facts.judgments.labels
+    for names, words, takes in _LABELS:
+        if objective in names.split() and labels.size and not takes(labels.min(), labels.max()):
+            found = f"training labels are from {labels.min():g} to {labels.max():g}"
+            cure = "map them with data.grades, or use squared error"
+            yield Problem("objective", found, f"labels {words}, with {objective}", cure)
+    if objective not in BINARY:
+        if relevant is not None:
+            yield Problem("relevant", f"has no effect with the objective {objective}", cure="leave it out")
+    elif relevant is None:
+        expected = "the lowest label that counts as relevant in training, such as relevant: 1"
+        yield Problem("relevant", f"not given: {objective} has only relevant and not relevant", expected)
+    elif relevant < 1:
+        yield Problem("relevant", f"found {relevant}: every document would be relevant", "at least 1")
+    elif facts is not None and facts.max_label < relevant:
+        expected = f"at most {facts.max_label:g}, the largest label"
+        yield Problem("relevant", f"no training label reaches {relevant}", expected)
+    elif labels.size and labels.min() >= relevant:
+        yield Problem(
+            "relevant",
+            f"every training label reaches {relevant}",
+            f"more than {labels.min():g}, the smallest label",
+        )
 
 
 @dataclass(frozen=True)
@@ -237,11 +344,26 @@ CATBOOST: Final[dict[str, str]] = {
     "PairLogitPairwise": "max_pairs",
     "QuerySoftMax": "beta",
     "QueryRMSE": "",
+    "GroupQuantile": "alpha delta",
     "RMSE": "",
+    "MAE": "",
+    "MAPE": "",
+    "RMSPE": "",
+    "LogCosh": "",
+    "Huber": "delta",
+    "Lq": "q",
+    "Quantile": "alpha delta",
+    "LogLinQuantile": "alpha",
+    "Expectile": "alpha",
+    "Poisson": "",
+    "Tweedie": "variance_power",
+    "Logloss": "",
+    "Focal": "focal_alpha focal_gamma",
+    "CrossEntropy": "",
     "MultiClass": "",
 }
 """Each loss with the parameters that it reads."""
-CATBOOST_POINTWISE = ("RMSE", "MultiClass")
+CATBOOST_POINTWISE: Final = tuple(CATBOOST)[tuple(CATBOOST).index("RMSE") :]
 """Those that look at one row at a time."""
 
 LAMBDAMART = ("LambdaMart", METRIC)

@@ -10,6 +10,7 @@ docs/tuning.md the sources of spaces.
 
 from typing import Any, Final
 
+from ltr_harness.rankers import lightgbm_parameters, xgboost_parameters
 from ltr_harness.rankers.objectives import CATBOOST, LAMBDAMART, LAMBDAMART_RIDGE, METRIC
 
 Params = dict[str, Any]
@@ -88,11 +89,11 @@ def _each(bases: dict[str, Params], more: Params, small: Params | None = None) -
 
 
 PRESETS: Final[dict[tuple[str, str], dict[str, Params]]] = {
+    **{("lightgbm", objective): _LIGHTGBM for objective in (*lightgbm_parameters.OBJECTIVES, METRIC)},
     ("lightgbm", "lambdarank"): _each(_LIGHTGBM, _TOP_LIGHTGBM),
     ("lightgbm", "rank_xendcg"): _each(_LIGHTGBM, {}, {"learning_rate": 0.03}),
-    **{("lightgbm", objective): _LIGHTGBM for objective in ("regression", "multiclass", METRIC)},
-    **{("xgboost", f"rank:{kind}"): _each(_XGBOOST, _TOP_XGBOOST) for kind in ("ndcg", "pairwise", "map")},
-    **{("xgboost", objective): _XGBOOST for objective in ("reg:squarederror", "multi:softprob", METRIC)},
+    **{("xgboost", objective): _XGBOOST for objective in (*xgboost_parameters.OBJECTIVES, METRIC)},
+    **{("xgboost", objective): _each(_XGBOOST, _TOP_XGBOOST) for objective in xgboost_parameters.LAMBDA},
     ("xgboost", "rank_xendcg"): _each(_XGBOOST, {}, {"eta": 0.03, "min_child_weight": 0.1}),
     **{("catboost", objective): _CATBOOST for objective in CATBOOST},
     **{("catboost", loss): _each(_CATBOOST, {"l2_leaf_reg": LAMBDAMART_RIDGE}) for loss in LAMBDAMART},

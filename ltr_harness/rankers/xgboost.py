@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
@@ -86,7 +86,7 @@ class XGBoostModel(adapters.TreeModel):
 
 
 class XGBoostRanker(DataParallelRanker):
-    """XGBoost's rank:ndcg, rank:pairwise, or rank:map; rank_xendcg; any metric; as a reference regression or McRank."""
+    """XGBoost's rank:ndcg, rank:pairwise, or rank:map; rank_xendcg; any metric; its pointwise objectives or McRank."""
 
     packages = ("xgboost",)
     library = "xgboost"
@@ -96,14 +96,11 @@ class XGBoostRanker(DataParallelRanker):
 
     objective: str | MetricObjectiveConfig = Field(
         "rank:ndcg",
-        description="rank:ndcg, rank:pairwise, rank:map, rank_xendcg, reg:squarederror or multi:softprob (McRank: "
-        "the expected grade); {metric: err@10, …}: any metric; primary: the one that decides.",
+        description="rank:ndcg, rank:pairwise, rank:map or rank_xendcg; pointwise, such as reg:squarederror or "
+        "binary:logistic; multi:softprob (McRank: the expected grade); {metric: err@10, …}: any metric; primary: the "
+        "one that decides.",
     )
-    relevant: int | None = Field(
-        None,
-        description="For rank:map, whose labels are relevant or not: the lowest label that counts as relevant in "
-        "training. Evaluation keeps the grades.",
-    )
+    later_fields: ClassVar[tuple[str, ...]] = ("data_parallel",)  # `relevant` was always there
 
     def library_params(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         params = super().library_params(names)
@@ -117,7 +114,7 @@ class XGBoostRanker(DataParallelRanker):
             found = "cannot be combined with position_bias"
             listed.append(Problem("params.lambdarank_unbiased", found, "one of them"))
         besides = {"feature_types": True} if self.has_categories(facts) else {}
-        return listed + problems(self.loss, params, self.relevant, facts, besides)
+        return listed + problems(self.loss, params, facts, besides)
 
     def optimised(self) -> Optimised | None:
         if self.loss not in parameters.LAMBDA:
@@ -135,17 +132,7 @@ class XGBoostRanker(DataParallelRanker):
         return self.objective in parameters.POINTWISE
 
     def selection(self) -> tuple[Any, ...]:
-        return (*super().selection(), self.relevant, self.weighs_rows)
-
-    def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
-        return super().recorded(handed) | ({} if self.relevant is None else {"relevant": self.relevant})
-
-    def prepared(self, train: RankingDataset) -> RankingDataset:
-        split = super().prepared(train)
-        if self.relevant is None:
-            return split
-        labels = (split.labels >= self.relevant).astype(np.float64)
-        return replace(split, judgments=replace(split.judgments, labels=labels))
+        return (*super().selection(), self.weighs_rows)
 
     def _native(self) -> Any:
         import xgboost

@@ -10,7 +10,7 @@ import numpy as np
 from ltr_harness.errors import Problem
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers.adapters import as_number, is_on
-from ltr_harness.rankers.objectives import METRIC
+from ltr_harness.rankers.objectives import METRIC, of_others, tried_labels
 from ltr_harness.rankers.ranker import Facts
 from ltr_harness.wording import count_of
 
@@ -26,17 +26,29 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank:ndcg": {**_PAIRS, "ndcg_exp_gain": True},
     "rank:pairwise": _PAIRS,
     "rank:map": _PAIRS,
-    "rank_xendcg": {"base_score": 0.0},  # ours: see ltr_harness.boosting.xgboost_metrics
+    "rank_xendcg": {},  # ours: see ltr_harness.boosting.xgboost_metrics
     "reg:squarederror": {},
+    "reg:squaredlogerror": {},
+    "reg:absoluteerror": {},
+    "reg:pseudohubererror": {"huber_slope": 1.0},
+    "reg:quantileerror": {"quantile_alpha": 0.5},  # ours: XGBoost has no default
+    "reg:gamma": {},
+    "reg:tweedie": {"tweedie_variance_power": 1.5},
+    "reg:logistic": {"scale_pos_weight": 1.0},
+    "count:poisson": {},
+    "binary:logistic": {"scale_pos_weight": 1.0},
+    "binary:logitraw": {"scale_pos_weight": 1.0},
+    "binary:hinge": {},
     "multi:softprob": {"num_class": 2},  # as many as there are grades
 }
 PAIRS = "lambdarank_num_pair_per_sample"
 SQUARED_ERROR = "reg:squarederror"
 LAMBDA = ("rank:ndcg", "rank:pairwise", "rank:map")
 XENDCG = "rank_xendcg"
-POINTWISE = (SQUARED_ERROR, "multi:softprob")
-_LOSSES = {**OBJECTIVES, METRIC: {"base_score": 0.0}}
+POINTWISE = tuple(name for name in OBJECTIVES if not name.startswith("rank"))
 _OURS = (XENDCG, METRIC)
+# Parameters of every objective that have another default here.
+_DEFAULTS = {"count:poisson": {"max_delta_step": 0.7}, **{key: {"base_score": 0.0} for key in _OURS}}
 
 DEFAULT_MAX_BIN = 256
 
@@ -69,9 +81,7 @@ _ALIASES = {
 
 _DART_ONLY = "normalize_type one_drop rate_drop sample_type skip_drop"
 _CATEGORICAL_ONLY = "max_cat_threshold max_cat_to_onehot"
-_OTHER_LOSSES = """
-    aft_loss_distribution aft_loss_distribution_scale expectile_alpha huber_slope max_weight quantile_alpha
-    scale_pos_weight tweedie_variance_power"""
+_OTHER_LOSSES = "aft_loss_distribution aft_loss_distribution_scale expectile_alpha max_weight"
 
 _FURTHER = """
     alpha base_score booster colsample_bylevel colsample_bynode colsample_bytree device eta fail_on_invalid_gpu_id gamma
@@ -83,7 +93,7 @@ _FURTHER = """
 def canonical_names() -> dict[str, str]:
     """Every documented name, aliases included, to the name it stands for; the installed version takes more or fewer."""
     documented = f"{_DART_ONLY} {_CATEGORICAL_ONLY} {_OTHER_LOSSES} {_FURTHER}".split()
-    return {name: name for name in (*OWNED, *OBJECTIVES["rank:ndcg"], *documented)} | _ALIASES
+    return {name: name for name in (*of_others("", OBJECTIVES).split(), *OWNED, *documented)} | _ALIASES
 
 
 def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,7 +103,7 @@ def canonical(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
     """All parameters for XGBoost: the objective's own written out, yours, and the harness's."""
-    loss = dict(_LOSSES[objective])
+    loss = {**OBJECTIVES.get(objective, {}), **_DEFAULTS.get(objective, {})}
     if params.get("lambdarank_pair_method") == "mean":
         loss["lambdarank_num_pair_per_sample"] = 1  # XGBoost's default for this method
     handed = {
@@ -139,9 +149,8 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
     method, with_it = given.get("tree_method", "hist"), f"with the objective {objective}"
     unbiased, binned = is_on(given.get("lambdarank_unbiased")), method in ("hist", "auto", "approx")
     conditions = [  # parameters, whether they mean anything, and why not
-        ("ndcg_exp_gain", objective == "rank:ndcg", with_it),
-        (f"{' '.join(_PAIRS)} lambdarank_bias_norm", objective.startswith("rank:"), with_it),
-        (_OTHER_LOSSES, False, with_it),
+        (f"{of_others(objective, OBJECTIVES)} {_OTHER_LOSSES}", False, with_it),
+        ("lambdarank_bias_norm", objective in LAMBDA, with_it),
         ("lambdarank_bias_norm", unbiased, "without lambdarank_unbiased: true"),
         (_DART_ONLY, given.get("booster") == "dart", "without booster: dart"),
         (_CATEGORICAL_ONLY, "feature_types" in given, "without categorical features"),
@@ -162,7 +171,6 @@ _FRAME = {"booster", "device", "grow_policy", "tree_method"}
 def problems(
     objective: str,
     params: Mapping[str, Any],
-    relevant: int | None,
     facts: Facts | None,
     besides: Mapping[str, Any],
 ) -> list[Problem]:
@@ -202,7 +210,9 @@ def problems(
     if given.get("booster") == "gblinear":
         found = "gblinear has no trees, so no round can be kept"
         refused.append(Problem("params.booster", found, "gbtree, or dart with `rounds:`"))
-    refused += _threshold(objective, relevant, facts)
+    if "," in str(given.get("quantile_alpha")):
+        found = f"{given['quantile_alpha']} would give a row several scores"
+        refused.append(Problem("params.quantile_alpha", found, "one number"))
     if facts is not None:
         refused += _limits(objective, given, facts)
     return refused
@@ -220,7 +230,9 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> str 
     with warnings.catch_warnings(record=True) as caught, xgboost.config_context(verbosity=1):
         warnings.simplefilter("always")
         try:
-            data = xgboost.DMatrix(rows, label=[0, 1, 0, 1], group=[2, 2], feature_names=features, nthread=1)
+            data = xgboost.DMatrix(
+                rows, label=tried_labels(objective) * 2, group=[2, 2], feature_names=features, nthread=1
+            )
             xgboost.Booster(handed, [data]).update(data, 0)
         except (xgboost.core.XGBoostError, AttributeError, TypeError, ValueError) as problem:
             return plain_message(str(problem))
@@ -232,20 +244,6 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> str 
         if "are not used" in remark:
             unused += re.findall(r'"([^"]+)"', remark)
     return unused
-
-
-def _threshold(objective: str, relevant: int | None, facts: Facts | None) -> Iterator[Problem]:
-    if objective != "rank:map":
-        if relevant is not None:
-            yield Problem("relevant", f"has no effect with the objective {objective}", cure="leave it out")
-    elif relevant is None:
-        expected = "the lowest label that counts as relevant in training, such as relevant: 1"
-        yield Problem("relevant", "not given: rank:map has only relevant and not relevant", expected)
-    elif relevant < 1:
-        yield Problem("relevant", f"found {relevant}: every document would be relevant", "at least 1")
-    elif facts is not None and facts.max_label < relevant:
-        expected = f"at most {facts.max_label:g}, the largest label"
-        yield Problem("relevant", f"no training label reaches {relevant}", expected)
 
 
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:

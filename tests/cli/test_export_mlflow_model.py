@@ -95,6 +95,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "lightgbm-classes": {"ranker": "lightgbm", "objective": "multiclass", **TREES},
     "xgboost-classes": {"ranker": "xgboost", "objective": "multi:softprob", **TREES},
     "catboost-classes": {"ranker": "catboost", "objective": "MultiClass"},
+    "catboost-binary": {"ranker": "catboost", "objective": "Logloss", "relevant": 2},
     "linear": {"ranker": "linear", "weights": {"match": 0.7, "price": -0.1}, "standardise": True},
     "feature": {"ranker": "feature", "feature": "price", "ascending": True},
     "random": {"ranker": "random"},

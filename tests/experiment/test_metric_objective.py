@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,35 @@ def test_models_of_classes_run_here_in_workers_and_again(small: dict[str, Any], 
     }
     for run in here.runs:
         assert run.record.params["num_class"] == 5
+        assert reproduce(run.path).identical
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("one_core")
+def test_binary_models_are_searched_and_run_again_from_the_record(
+    small: dict[str, Any], tmp_path: Path
+) -> None:
+    pytest.importorskip("optuna", reason="needs the extra `tune`")
+    small["seeds"] = [1]
+    small["models"] = {
+        "lgbm": {"ranker": "lightgbm", "objective": "binary", "relevant": 2, "preset": "small"},
+        "xgb": {"ranker": "xgboost", "objective": "binary:logistic", "relevant": 2, "preset": "small"},
+    }
+    with contextlib.suppress(ImportError):
+        import catboost  # noqa: F401
+
+        small["models"]["cat"] = {
+            "ranker": "catboost",
+            "objective": "Logloss",
+            "relevant": 2,
+            "preset": "small",
+        }
+    small["tune"] = {"models": {"lgbm": "built-in", "xgb": {"relevant": [1, 3]}}, "trials": 2}
+    result = run_experiment(small, runs=tmp_path)
+    assert not result.failures, [run.record.error for run in result.failures]
+    for run in result.runs:
+        assert run.record.params["relevant"] in ((1, 3) if run.record.model == "xgb" else (2,))
+        assert run.record.metrics["ndcg@10"].mean > 0.5  # of the grades
         assert reproduce(run.path).identical
 
 

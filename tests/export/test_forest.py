@@ -25,6 +25,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("lightgbm", {"boosting": "dart", "drop_rate": 0.5}),
     ("lightgbm", {"boosting": "rf", "bagging_fraction": 0.5, "bagging_freq": 1}),
     ("lightgbm", {"objective": "regression"}),
+    ("lightgbm", {"objective": "tweedie"}),
     ("lightgbm", {"min_data_in_leaf": 500}),  # no split at all
     ("lightgbm", {"categorical": [2], "min_data_per_group": 1, "cat_l2": 0, "num_leaves": 60}),
     ("xgboost", {}),
@@ -35,6 +36,12 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("xgboost", {"objective": "binary:logistic", "base_score": 0.2}),
     ("xgboost", {"objective": "binary:logitraw", "base_score": 0.2}),
     ("xgboost", {"objective": "count:poisson", "base_score": 1.7}),
+    ("xgboost", {"objective": "count:poisson"}),
+    ("xgboost", {"objective": "reg:tweedie"}),
+    ("xgboost", {"objective": "reg:squaredlogerror"}),
+    ("xgboost", {"objective": "reg:absoluteerror"}),
+    ("xgboost", {"objective": "reg:pseudohubererror"}),
+    ("xgboost", {"objective": "reg:quantileerror", "quantile_alpha": 0.7}),
     ("xgboost", {"num_parallel_tree": 2}),
     ("xgboost", {"categorical": [2], "max_depth": 8}),
     ("xgboost", {"categorical": [2], "max_depth": 8, "max_cat_to_onehot": 1}),
@@ -44,6 +51,7 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("catboost", {"grow_policy": "Depthwise"}),
     ("catboost", {"grow_policy": "Lossguide", "nan_mode": "Max"}),
     ("catboost", {"loss_function": "RMSE"}),
+    ("catboost", {"loss_function": "MAE"}),
 ]
 
 

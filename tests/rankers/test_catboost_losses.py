@@ -15,6 +15,18 @@ from ltr_harness.rankers.objectives import CATBOOST
 pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
 
 SMALL = {"depth": 3, "learning_rate": 0.2}
+# a parameter, or other labels: see test_pointwise.py
+ASKS_FOR_MORE = {
+    "StochasticRank",
+    "RMSPE",
+    "Huber",
+    "Lq",
+    "Expectile",
+    "Tweedie",
+    "Logloss",
+    "Focal",
+    "CrossEntropy",
+}
 
 
 def scores(train: Any, objective: Any, rounds: int = 4) -> Any:
@@ -29,7 +41,7 @@ def problem(objective: Any, facts: Any = None) -> str:
 @pytest.mark.parametrize(
     "objective",
     [
-        *(name for name in CATBOOST if name != "StochasticRank"),
+        *(name for name in CATBOOST if name not in ASKS_FOR_MORE),
         "YetiRank:mode=MRR;top=10",
         "YetiRank:mode=NDCG;dcg_type=Exp",
         "LambdaMart:metric=NDCG;top=10;type=Exp;sigma=2;norm=false",
@@ -55,6 +67,15 @@ def test_its_own_strings_reach_it(objective: str, train: Any) -> None:
         ("LambdaMart:metric=NDCG", "LambdaMart:metric=NDCG;top=3"),
         ("LambdaMart:metric=NDCG", "LambdaMart:metric=NDCG;sigma=2"),
         ("StochasticRank:metric=NDCG", "StochasticRank:metric=NDCG;mu=1"),
+        ("Huber:delta=1", "Huber:delta=0.2"),
+        ("Lq:q=2", "Lq:q=3"),
+        ("Quantile", "Quantile:alpha=0.7"),
+        ("Quantile", "Quantile:delta=0.01"),
+        ("GroupQuantile", "GroupQuantile:alpha=0.7"),
+        ("GroupQuantile", "GroupQuantile:delta=0.01"),
+        ("LogLinQuantile", "LogLinQuantile:alpha=0.7"),
+        ("Expectile:alpha=0.5", "Expectile:alpha=0.7"),
+        ("Tweedie:variance_power=1.5", "Tweedie:variance_power=1.2"),
     ],
 )
 def test_parameters_that_are_let_through_change_the_model(plain: str, changed: str, train: Any) -> None:

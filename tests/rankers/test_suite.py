@@ -134,6 +134,16 @@ class TestSklearnOfLightGBM(_Sklearn):
     }
 
 
+class TestLightGBMBinary(RankerSuite):
+    ranker = "lightgbm"
+    fields: ClassVar[dict[str, Any]] = {"objective": "binary", "relevant": 1, "params": SAMPLED}
+
+
+class TestXGBoostLogistic(RankerSuite):
+    ranker = "xgboost"
+    fields: ClassVar[dict[str, Any]] = {"objective": "binary:logistic", "relevant": 1, "params": XGB}
+
+
 class _CatBoost(RankerSuite):
     ranker = "catboost"
 
@@ -144,6 +154,10 @@ class _CatBoost(RankerSuite):
 
 class TestYetiRank(_CatBoost):
     fields: ClassVar[dict[str, Any]] = {"objective": "YetiRank", "params": {"depth": 3}}
+
+
+class TestLogloss(_CatBoost):
+    fields: ClassVar[dict[str, Any]] = {"objective": "Logloss", "relevant": 1, "params": {"depth": 3}}
 
 
 class TestQueryRMSE(_CatBoost):
