@@ -178,7 +178,7 @@ class Parity(Part, use_attribute_docstrings=True):
     )
     max_share: float = Field(default=0.01, ge=0, lt=1)
     """More of the rows with another score are an alert."""
-    trust: bool = Field(default=False, description="Execute code that the run names: a ranker from a file.")
+    trust: bool = Field(default=False, description="Execute code of the run: a ranker from a file, a pickle.")
 
 
 AlertKind = Literal["change", "slice", "label_rate", "input", "contract", "arm", "parity"]

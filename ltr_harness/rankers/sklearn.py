@@ -77,13 +77,9 @@ class SklearnRanker(ranker.Ranker):
         optional_module("sklearn", "ranker sklearn needs the package scikit-learn", "sklearn")
         from sklearn.pipeline import make_pipeline
 
-        classes = all_of((partial(_class, name) for name in self._names), RankerError)
-        try:
-            steps = [kind() for kind in classes]
-        except Exception as problem:
-            found = f"cannot be made without arguments: {type(problem).__name__}: {problem}"
-            raise RankerError.at("estimator", found) from problem
-        RankerError.refuse(_step_problems(steps))
+        *first, last = self._names
+        calls = [*(partial(_step, name, "transform") for name in first), partial(_step, last, "predict")]
+        steps = all_of(calls, RankerError)
         made = steps[0] if isinstance(self.estimator, str) else make_pipeline(*steps)
         RankerError.refuse(self._unknown(made))
         return made
@@ -217,41 +213,42 @@ class SklearnModel(ranker.FittedModel):
 
         require_trust("its model is a pickle, and reading one executes code that it holds")
         path = ranker.model_file(folder, cls.FILE)
-        with (
-            failures_of(f"{path}: cannot be read", Exception, say=_versions, kind=DataError),
-            path.open("rb") as file,
-            warnings.catch_warnings(),
-        ):
+        cure = "`ltr-harness export requirements` lists what it was trained with"
+        reading = failures_of(
+            f"{path}: cannot be read", Exception, say=lambda text: f"{_cured(text)}; {cure}", kind=DataError
+        )
+        with reading, path.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("error", InconsistentVersionWarning)
             names, how, n_features = pickle.load(file)
-            for name in names:
-                _class(name)  # of an own file, the pickle has nothing but the name of its module
+            for name in filter(is_own_file, names):
+                load_own_file(name)  # the pickle has nothing but the name of its module
             return cls(estimator=pickle.load(file), names=names, how=how, n_features=n_features)
 
 
-def _class(name: str) -> type:
-    """The class of that name; of installed packages no more than its own module is imported."""
+def _step(name: str, method: str) -> Any:
+    """An object of the class of that name, which has a method; of installed packages its own module is imported."""
     module, _, attribute = name.rpartition(".")
     if is_own_file(name):
-        found = load_own_file(name, RankerError)
+        kind = load_own_file(name, RankerError)
     elif distribution_of(module) is None:
         expected = "a class such as sklearn.linear_model.Ridge, or of your own ./mine.py:Mine"
         raise RankerError.at("estimator", f"{name!r} is of no installed package", expected)
     else:
-        found = attribute_of(partial(import_module, module), attribute, module, RankerError)
-    if not isinstance(found, type):
+        kind = attribute_of(partial(import_module, module), attribute, module, RankerError)
+    if not isinstance(kind, type):
         raise RankerError.at("estimator", f"{name} is not a class", "a class with fit and predict")
-    return found
-
-
-def _step_problems(steps: list[Any]) -> Iterator[Problem]:
-    """Objects that are no transformers or, in the last place, no estimators."""
-    for step in steps:
-        last = step is steps[-1]
-        wanted = ("get_params", "set_params", "__sklearn_tags__", "fit", "predict" if last else "transform")
-        if lacking := [name for name in wanted if not hasattr(step, name)]:
-            expected = "a classifier or a regressor" if last else "a transformer before the last step"
-            yield Problem("estimator", f"{type(step).__name__} has no {', '.join(lacking)}", expected)
+    try:
+        made = kind()
+    except Exception as problem:
+        found = f"{name} cannot be made without arguments: {type(problem).__name__}: {problem}"
+        raise RankerError.at("estimator", found) from problem
+    wanted = ("get_params", "set_params", "__sklearn_tags__", "fit", method)
+    if lacking := [one for one in wanted if not hasattr(made, one)]:
+        expected = (
+            "a classifier or a regressor" if method == "predict" else "a transformer before the last step"
+        )
+        raise RankerError.at("estimator", f"{kind.__name__} has no {', '.join(lacking)}", expected)
+    return made
 
 
 def _steps(estimator: Any) -> list[tuple[str, Any]]:
@@ -289,10 +286,6 @@ def _cured(message: str) -> str:
     first = (message.strip() or "no reason given").splitlines()[0]
     cure = "; make sklearn.impute.SimpleImputer the first step of `estimator:`"
     return f"{first.rstrip('.')}{cure}" if "contains NaN" in first else first
-
-
-def _versions(message: str) -> str:
-    return f"{_cured(message)}; `ltr-harness export requirements` lists what it was trained with"
 
 
 @contextmanager

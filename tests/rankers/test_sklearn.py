@@ -268,7 +268,8 @@ def test_the_code_is_part_of_the_identity(own: Path) -> None:
          "classifier or a regressor"),
         ({"estimator": ("sklearn.linear_model.Ridge", LOGISTIC)}, "estimator: Ridge has no transform; expected a "
          "transformer before the last step"),
-        ({"estimator": "sklearn.model_selection.GridSearchCV"}, "estimator: cannot be made without arguments: TypeEr"),
+        ({"estimator": "sklearn.model_selection.GridSearchCV"}, "estimator: sklearn.model_selection.GridSearchCV "
+         "cannot be made without arguments: TypeError"),
         ({"estimator": LOGISTIC, "params": {"c": 1}}, "params.c: LogisticRegression has no parameter 'c'; did you mean "
          "'C'? (known: C, "),
         ({"estimator": ("sklearn.impute.SimpleImputer", LOGISTIC), "params": {"C": 1}}, "params.C: LogisticRegression "
@@ -276,7 +277,7 @@ def test_the_code_is_part_of_the_identity(own: Path) -> None:
         ({"estimator": ("sklearn.impute.Simple", "sklearn.svm.SVCC")}, "sklearn.svm: has no 'SVCC'; did you mean"),
         ({"estimator": "OWN:Nothing"}, "mine.py: has no 'Nothing'; known: "),
         ({"estimator": "OWN:value"}, "mine.py:value is not a class; expected a class with fit and predict"),
-        ({"estimator": "OWN:Needs"}, "estimator: cannot be made without arguments: TypeError: Needs.__init__()"),
+        ({"estimator": "OWN:Needs"}, "mine.py:Needs cannot be made without arguments: TypeError: Needs.__"),
         ({"estimator": "OWN:Tags"}, "estimator: Tags has no get_params, set_params, __sklearn_tags__; expected a"),
         ({"estimator": "GONE:Mean"}, "gone.py: no such file; expected a Python file that defines 'Mean'"),
     ],
