@@ -101,10 +101,8 @@ class Rankings:
         scaled = [metric.on_scale(grade) for metric in metrics]
         if scaled == list(metrics) or self.max_grade is not None:
             return scaled, []
-        return scaled, [
-            f"max_grade is {plain_number(grade)}, the largest label of {self.judgments_file}; --max-grade says which "
-            "scale the labels are on"
-        ]
+        found = f"max_grade is {plain_number(grade)}, the largest label of {self.judgments_file}"
+        return scaled, [f"{found}; --max-grade says which scale the labels are on"]
 
     def entrant(self, scored: Scored, evaluation: Evaluation) -> Entrant:
         """An evaluated ranking as comparisons take it."""

@@ -92,8 +92,7 @@ def json_schema() -> Schema:
         "then": {"required": ["name", "data", "models"]},
         "$defs": definitions,
     }
-    without_titles: Schema = _without_titles(schema)
-    return without_titles
+    return dict(_without_titles(schema))
 
 
 def _or_null(section: Schema) -> Schema:

@@ -251,10 +251,8 @@ def _hanging_together(variance: WindowVariance, correlation: float) -> WindowVar
     """The variance between units with the correlation r of neighbours: around their own mean they vary less."""
     n = variance.n
     alike = (n * share_of_variance(np.full(n, 1 / n), correlation) - 1) / max(n - 1, 1)
-    worth = (1 - correlation**2) / (1 + correlation**2)  # of degrees of freedom
-    return WindowVariance(
-        variance.variance / (1 - alike), variance.mean_square / (1 - alike), variance.freedom * worth, n
-    )
+    freedom = variance.freedom * ((1 - correlation**2) / (1 + correlation**2))
+    return WindowVariance(variance.variance / (1 - alike), variance.mean_square / (1 - alike), freedom, n)
 
 
 def units_of(now: Ints | None, before: Ints | None, config: MonitorConfig) -> list[Units]:

@@ -100,13 +100,10 @@ def _said(section: Mapping[str, Any], given: Any) -> dict[str, Any]:
 
 
 _ESTIMATE = ("relevance", "propensity", "estimate")
+_TABLES = ("relevance", "event_log"), _ESTIMATE, _ESTIMATE[1:]
 _PATHS = (
     *(("log",), ("baseline",), ("history",), ("drift", "model"), ("parity", "model")),
-    *(
-        (*table, key)
-        for table in (("relevance", "event_log"), _ESTIMATE, _ESTIMATE[1:])
-        for key in ("path", "baseline_path")
-    ),
+    *((*table, key) for table in _TABLES for key in ("path", "baseline_path")),
 )
 """Where files are named."""
 

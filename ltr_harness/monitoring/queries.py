@@ -83,8 +83,7 @@ def column_of(table: pd.DataFrame, name: str) -> Any:
 
 def primary_of(table: pd.DataFrame) -> Floats:
     """(n,) the values of the metric that alerts."""
-    values: Floats = table[next(name for name in table.columns if name.startswith("metric:"))].to_numpy()
-    return values
+    return np.asarray(table[next(name for name in table.columns if name.startswith("metric:"))].to_numpy())
 
 
 def grades_by_rank(table: pd.DataFrame, rows: Ints | None = None) -> NDArray[np.float32]:
@@ -103,8 +102,7 @@ def queries_of(table: pd.DataFrame, rows: NDArray[Any]) -> pd.DataFrame:
 def places_of(ids: "pd.Series[Any]", among: "pd.Series[Any]") -> Ints:
     """(n,) where each id stands among others; -1 where it does not; `ids` (n,), `among` (m,)."""
     at = pc.index_in(_arrow(ids), value_set=_arrow(among))
-    places: Ints = at.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return places
+    return np.asarray(at.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
 
 def with_value(table: pd.DataFrame) -> pd.DataFrame:
