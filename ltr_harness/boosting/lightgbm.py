@@ -18,15 +18,8 @@ from typing import Any
 import lightgbm
 from lightgbm.callback import EarlyStopException
 
-from ltr_harness.boosting import stopping
-from ltr_harness.boosting.lightgbm_metrics import (
-    EvalMetric,
-    Feval,
-    ReportedName,
-    judgments_of,
-    packed_dataset,
-    rows,
-)
+from ltr_harness.boosting import lightgbm_metrics, stopping
+from ltr_harness.boosting.lightgbm_metrics import EvalMetric, Feval, ReportedName, rows
 from ltr_harness.boosting.lightgbm_metrics import objective as objective
 from ltr_harness.boosting.watching import OfSets, Watching, distinct_metrics
 from ltr_harness.catalog import did_you_mean
@@ -312,8 +305,8 @@ class Watch(Watching, AfterRound):
 
     _kind = lightgbm.Dataset
     _kind_name = "a lightgbm.Dataset"
-    _packed = staticmethod(packed_dataset)
-    _judged = staticmethod(judgments_of)
+    _packed = staticmethod(lightgbm_metrics.packed_dataset)
+    _judged = staticmethod(lightgbm_metrics.judgments_of)
 
     def __call__(self, env: Any) -> None:
         if env.iteration == env.begin_iteration or not self._bindings:

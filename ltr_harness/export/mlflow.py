@@ -347,11 +347,14 @@ def _log(
     # Records keep durations; the time at which one was written is the end.
     ended = int((run.path / "record.json").stat().st_mtime * 1000)
     began = ended - int(sum(record.seconds.values()) * 1000)
+    # over how many queries each mean is, and what the reader must know
+    means = [f"- {name}: {one.mean_text} over {one.counted}" for name, one in record.metrics.items()]
+    note = "\n".join([*means, *(f"- {note}" for note in record.notes)])[:5000]
     tags = {
         **identity,
         "ltr_harness.identity": record.identity,
         "ltr_harness.version": record.environment.get("ltr-harness", "unknown"),
-        "mlflow.note.content": _note(record),
+        "mlflow.note.content": f"failed: {record.error}" if record.error is not None else note,
         **({} if parent is None else {"mlflow.parentRunId": parent}),
     }
     name = f"{record.model}, {record.fold}, seed {record.seed}"
@@ -414,11 +417,3 @@ def _metrics(run: Run, time: int) -> list[Metric]:
             )
         ]
     return points
-
-
-def _note(record: Record) -> str:
-    """What MLflow shows beside the numbers: over how many queries each mean is, and what the reader must know."""
-    if record.error is not None:
-        return f"failed: {record.error}"
-    means = [f"- {name}: {one.mean_text} over {one.counted}" for name, one in record.metrics.items()]
-    return "\n".join([*means, *(f"- {note}" for note in record.notes)])[:5000]

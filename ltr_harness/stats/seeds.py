@@ -127,7 +127,7 @@ def method_difference(
 
     By the method of moments, with Satterthwaite's degrees of freedom and one change: two or three seeds against
     something much better known leave intervals that cover 87 % instead of 95 %, so such a side's share counts more
-    (`_weight`). None where nothing is known about seeds.
+    (`_freedom`). None where nothing is known about seeds.
 
     Example:
         Means of two seeds 0.4 and 0.6 against a fixed 0.3 on three queries alike: all variance is of the seeds.
@@ -185,11 +185,8 @@ def _freedom(queries: float, of_queries: int, terms: Sequence[tuple[float, int]]
         rest = queries + sum(one for one, _ in others)  # total - term may round to 0
         spread = queries**2 / of_queries + sum(one**2 / own for one, own in others)
         of_rest = rest**2 / spread if spread > 0 else np.inf
-        inverse += min(_weight(freedom, of_rest) * (term / total) ** 2, 1.0) / freedom
+        better_known = max(1 - freedom / of_rest, 0.0)
+        # more than Satterthwaite's 1 where seeds are few and the rest is better known, simulated (docs/promises.md)
+        weight = 1 + 8 / freedom**4 * better_known**4
+        inverse += min(weight * (term / total) ** 2, 1.0) / freedom
     return 1 / min(inverse, 1 / min(own for _, own in terms))
-
-
-def _weight(freedom: int, of_rest: float) -> float:
-    """By how much a side with few seeds counts more than in Satterthwaite's formula, simulated (docs/promises.md)."""
-    better_known = max(1 - freedom / of_rest, 0.0)
-    return 1 + 8 / freedom**4 * better_known**4

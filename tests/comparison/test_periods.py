@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from ltr_harness.comparison import Comparison, compare
+from ltr_harness.comparison.periods import alike, autocorrelation, blocks, how_many
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.neighbours import alike, autocorrelation, blocks, how_many
 
 
 def of_days(span: int, alike: float, unit: str, seed: int = 3, models: int = 1) -> Comparison:

@@ -7,17 +7,7 @@ import numpy as np
 from ltr_harness.comparison.over_time import FOLD, InTime, sign, signs_notes
 from ltr_harness.comparison.pairs import SMALLEST
 from ltr_harness.report import charts, formats
-from ltr_harness.report.blocks import (
-    Block,
-    Chart,
-    Column,
-    Estimate,
-    Format,
-    Heading,
-    Paragraph,
-    Table,
-    axis_of,
-)
+from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table, axis_of
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import near_models
 from ltr_harness.time_folds import period_in
@@ -106,7 +96,7 @@ def _chart(
     about = [*charts.tooltip("model", "period", "queries"), *charts.tooltip(value=form, low=form, high=form)]
     line, rule = {"type": "line", "strokeWidth": 1.6}, {"type": "rule", "strokeDash": [2, 3]}
     dot = {"type": "point", "filled": True, "size": 16}
-    kind: Format = "difference" if differences else "metric"
+    write = formats.difference if differences else formats.metric
     band = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "opacity": charts.fade(0.16, 0.03)}
     begins = charts.layer(rule, x={**charts.TIME_AXIS, "field": "fold"})
     layers = [
@@ -125,7 +115,7 @@ def _chart(
     words = []
     for name, own in points.items():
         both = [pick(own, key=lambda row: row["value"]) for pick in (min, max)]
-        ends = (f"{formats.value_text(row['value'], kind)} in {row['period']}" for row in both)
+        ends = (f"{write(row['value'])} in {row['period']}" for row in both)
         above = f"above 0 in {sum(row['value'] > 0 for row in own):,} of {len(own):,}, " * differences
         words.append(f"{name}: {above}from {' to '.join(ends)}.")
     return Chart(
