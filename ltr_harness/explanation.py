@@ -70,18 +70,10 @@ def explain_query(
         steps = (*steps[:2], f"a list of {size} documents, shorter than {metric.k}, counts 0")
     if math.isnan(value):
         steps = ("undefined: no document of the query is relevant in the sense of this metric",)
-    return Explanation(
-        metric,
-        value,
-        columns,
-        tuple(rows),
-        n_listed - n_shown,
-        steps,
-        tuple(np.sort(judgments.labels)[::-1][: metric.k].tolist()),
-        tuple(_presets(metric, value, query)),
-        _interval(metric, query),
-        *_missed(metric, judgments, ranking),
-    )
+    ideal = tuple(np.sort(judgments.labels)[::-1][: metric.k].tolist())
+    others = tuple(_presets(metric, value, query)), _interval(metric, query)
+    listed = columns, tuple(rows), n_listed - n_shown, steps, ideal
+    return Explanation(metric, value, *listed, *others, *_missed(metric, judgments, ranking))
 
 
 def explain_mean(

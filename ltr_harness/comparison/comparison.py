@@ -311,23 +311,15 @@ class Comparison:
 
     def _cells(self, model: str) -> list[str]:
         summary, pair = self.summary(model), self._pairs.get((model, self.primary))
-        cells = [
-            model,
-            f"{summary.mean:.4f}",
-            f"{summary.ci_low:.4f} … {summary.ci_high:.4f}",
-            f"{summary.sd:.4f}",
-            f"{summary.n:,}",
-        ]
+        ends = f"{summary.ci_low:.4f} … {summary.ci_high:.4f}"
+        cells = [model, f"{summary.mean:.4f}", ends, f"{summary.sd:.4f}", f"{summary.n:,}"]
         if pair is None:
             return [*cells, "", "", "", "", "baseline"]
-        return [
-            *cells,
-            f"{pair.difference:+.4f}",
+        ends, tally = (
             f"{pair.ci_low:+.4f} … {pair.ci_high:+.4f}",
-            p_text(pair.p_corrected),
             f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
-            pair.verdict,
-        ]
+        )
+        return [*cells, f"{pair.difference:+.4f}", ends, p_text(pair.p_corrected), tally, pair.verdict]
 
     def _metric(self, metric: str | None) -> str:
         name = self.primary if metric is None else str(metric)

@@ -122,21 +122,12 @@ def across_data_sets(
     rows = []
     for model in models:
         means = tuple(one.summary(model).mean for one in each)
-        own = average.get(model)
+        own, parts = average.get(model), by_set.get(model, ())
         direction = 0.0 if own is None else np.sign(own.difference)
-        rows.append(
-            AcrossModel(
-                model=model,
-                means=means,
-                mean=float(np.dot(w, means)),
-                first_rank=ranks[model][0],
-                last_rank=ranks[model][1],
-                average=own,
-                by_data_set=by_set.get(model, ()),
-                same_sign=sum(bool(np.sign(part.difference) == direction) for part in by_set.get(model, ())),
-            )
-        )
+        same = sum(bool(np.sign(part.difference) == direction) for part in parts)
+        rows.append(AcrossModel(model, means, float(np.dot(w, means)), *ranks[model], own, parts, same))
     sign = -1 if higher else 1
+    notes = (f"{name}: {note}" for name, one in comparisons.items() for note in one.notes)
     rows.sort(key=lambda one: sign * (one.average.difference if one.average is not None else 0.0))
     return AcrossDataSets(
         metric=first.primary,
@@ -146,11 +137,7 @@ def across_data_sets(
         n_queries=tuple(one.n_queries for one in each),
         models=tuple(rows),
         method=f"{first.method.test_text} within data sets, {first.method.percent} % intervals",
-        notes=(
-            *_cautions(each, average),
-            *caution,
-            *(f"{name}: {note}" for name, one in comparisons.items() for note in one.notes),
-        ),
+        notes=(*_cautions(each, average), *caution, *notes),
     )
 
 

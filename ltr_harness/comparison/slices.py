@@ -78,19 +78,10 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
             base_means[at], means[at] = base[known].mean(), column[known].mean()
     higher = [comparison.higher_is_better[metric]] * len(places)
     found = differences_of(means, tested, higher, method)
-    return tuple(
-        SliceResult(
-            attribute=part.attribute,
-            label=part.label,
-            model=model,
-            n=int(n[at]),
-            baseline_mean=float(base_means[at]),
-            model_mean=float(base_means[at]) + one.difference,
-            difference=one.difference,
-            ci_low=one.ci_low,
-            ci_high=one.ci_high,
-            p=one.p_corrected,
-            verdict=one.verdict,
+    results = []
+    for (model, part, _), one, size, mean in zip(places, found, n.tolist(), base_means.tolist(), strict=True):
+        what = (part.attribute, part.label, model, size, mean, mean + one.difference)
+        results.append(
+            SliceResult(*what, one.difference, one.ci_low, one.ci_high, one.p_corrected, one.verdict)
         )
-        for at, ((model, part, _), one) in enumerate(zip(places, found, strict=True))
-    )
+    return tuple(results)

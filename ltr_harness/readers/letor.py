@@ -432,20 +432,9 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     block_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     bad = np.empty((SHOWN, 3), dtype=np.int64)
-    found, hard = kernels.parse(
-        chunk.data,
-        with_qid,
-        first_index,
-        into.features,
-        into.labels,
-        into.lines,
-        block_rows,
-        block_spans,
-        document_spans,
-        bad,
-        into.weights,
-        _BEYOND[options.beyond_float32],
-    )
+    written = (*into[:3], block_rows, block_spans, document_spans, bad, into.weights)
+    beyond = _BEYOND[options.beyond_float32]
+    found, hard = kernels.parse(chunk.data, with_qid, first_index, *written, beyond)
     counts = _Counts(*found)
     last = first_index + into.features.shape[1] - 1
     problems = [

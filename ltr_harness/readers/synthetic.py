@@ -42,18 +42,12 @@ _LEAK, _CLICKS, _MARKETS, _COPIES = 10, 20, 30, 40
 class Clicks(BaseModel):
     """Clicks instead of judgments, as a log has them: what was shown low was hardly seen."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    position_bias: Share = Field(
-        default=0.8,
-        description="A row at position p is seen with probability 1 - b + b / p; 0: all rows are seen.",
-    )
-    noise: float = Field(
-        default=0.05,
-        ge=0.0,
-        le=0.5,
-        description="Chance that a seen document of grade 0 is clicked, and that one of the highest grade is not.",
-    )
+    position_bias: Share = 0.8
+    """A row at position p is seen with probability 1 - b + b / p; 0: all rows are seen."""
+    noise: float = Field(default=0.05, ge=0.0, le=0.5)
+    """Chance that a seen document of grade 0 is clicked, and that one of the highest grade is not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +135,7 @@ class QueryCounts(BaseModel):
     test: int = Field(default=300, ge=1, le=1_000_000, description="Queries to report on.")
 
 
-class Synthetic(Reader):
+class Synthetic(Reader, use_attribute_docstrings=True):
     """Graded labels 0 to 4 for queries of very different lengths, with a planted truth.
 
     What is in it, as in real search logs: features that matter (``match_1`` …, some of them counts with many
@@ -172,9 +166,8 @@ class Synthetic(Reader):
         "is noise.",
     )
     min_rows: int = Field(default=5, ge=1, description="Rows of the shortest queries.")
-    max_rows: int = Field(
-        default=200, ge=1, le=10_000, description="Rows of the longest queries; most are much shorter."
-    )
+    max_rows: int = Field(default=200, ge=1, le=10_000)
+    """Rows of the longest queries; most are much shorter."""
     noise: float = Field(
         default=0.5,
         ge=0.0,
@@ -182,20 +175,12 @@ class Synthetic(Reader):
         description="Standard deviation of what the labels owe to nothing that a model can see; the utility "
         "that a model can see has standard deviation 1.",
     )
-    tied: Share = Field(
-        default=0.02,
-        description="Share of rows that have the features of the row before them.",
-    )
-    clicks: Clicks | None = Field(
-        default=None,
-        description="Train and valid have clicks (0 or 1) and positions instead of grades; test keeps its grades.",
-    )
-    drift: float = Field(
-        default=0.0,
-        ge=-10.0,
-        le=10.0,
-        description="Features that matter are shifted by so many standard deviations in test, by half in valid.",
-    )
+    tied: Share = 0.02
+    """Share of rows that have the features of the row before them."""
+    clicks: Clicks | None = None
+    """Train and valid have clicks (0 or 1) and positions instead of grades; test keeps its grades."""
+    drift: float = Field(default=0.0, ge=-10.0, le=10.0)
+    """Features that matter are shifted by so many standard deviations in test, by half in valid."""
     markets: int = Field(
         default=0,
         ge=0,
@@ -203,14 +188,10 @@ class Synthetic(Reader):
         description="Adds the attribute `market` with so many values, each market half as large as the one before "
         "and with noisier labels.",
     )
-    leak: Share = Field(
-        default=0.0,
-        description="The last feature becomes `leak_1`, a mixture of the grade (1.0: nothing else) and noise.",
-    )
-    duplicates: Share = Field(
-        default=0.0,
-        description="Share of the queries of valid and test that are queries of train under another id.",
-    )
+    leak: Share = 0.0
+    """The last feature becomes `leak_1`, a mixture of the grade (1.0: nothing else) and noise."""
+    duplicates: Share = 0.0
+    """Share of the queries of valid and test that are queries of train under another id."""
     seed: int = Field(default=1, ge=0, description="Makes another set of the same kind.")
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ Records and `report.json` are read, no table of queries; what cannot be read is 
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -188,16 +188,12 @@ def _means(records: Sequence[Record], n_folds: int) -> dict[str, float]:
         n = 0 if summary is None else summary.n_queries - summary.n_undefined
         if record.status == "complete" and mean is not None and math.isfinite(mean) and n > 0:
             values.setdefault(record.model, {}).setdefault(record.fold, []).append((mean, n))
-    return {
-        model: float(
-            np.average(
-                [np.mean([mean for mean, _ in seeds]) for seeds in folds.values()],
-                weights=[seeds[0][1] for seeds in folds.values()],
-            )
-        )
-        for model, folds in values.items()
-        if len(folds) == n_folds
-    }
+
+    def average(folds: Collection[list[tuple[float, int]]]) -> float:
+        means = [np.mean([mean for mean, _ in seeds]) for seeds in folds]
+        return float(np.average(means, weights=[seeds[0][1] for seeds in folds]))
+
+    return {model: average(folds.values()) for model, folds in values.items() if len(folds) == n_folds}
 
 
 class _Report(BaseModel):

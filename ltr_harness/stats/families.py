@@ -276,19 +276,14 @@ def _with_seeds(trained: Outcome, seeds: Sequence[MethodDifference | None], meth
     """What holds for other queries and other trainings, and for the trained models too; Bonferroni's over trainings."""
     family = 1 if method.correction == "none" else len(seeds)
     level = method.alpha / family
-    nan = float("nan")
-    rows = [
-        (nan,) * 5
-        if one is None
-        else (
-            one.p(),
-            nan if method.margin is None else one.p_equivalence(method.margin),
-            *one.interval(1 - level),
-            one.detectable(level),
-        )
-        for one in seeds
-    ]
-    p, sides, low, high, detectable = np.array(rows).T
+
+    def facts(one: MethodDifference | None) -> tuple[float, ...]:
+        if one is None:
+            return (np.nan,) * 5
+        sides = np.nan if method.margin is None else one.p_equivalence(method.margin)
+        return one.p(), sides, *one.interval(1 - level), one.detectable(level)
+
+    p, sides, low, high, detectable = np.array([facts(one) for one in seeds]).T
     corrected, equivalence = np.minimum(family * p, 1.0), np.minimum(2 * family * sides, 1.0)
     both = Outcome(p, corrected, equivalence, low, high, detectable)
     return Outcome(*map(np.fmax, trained, both))._replace(low=np.fmin(trained.low, low))

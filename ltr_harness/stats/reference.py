@@ -232,19 +232,8 @@ def _part(
         spread = squares.sum(axis=0)
         curved = np.sqrt((cubes**2).sum(axis=0)) > _CURVED * spread**1.5
     counts = part.counts
-    facts = np.stack(
-        [
-            n,
-            (w * squares).sum(axis=0),
-            (w * counts**2).sum(axis=0),
-            (counts * squares).sum(axis=0),
-            (counts**3).sum(axis=0),
-            small,
-            np.full(m, factor),
-            wide,
-        ],
-        axis=1,
-    )
+    sums_of = (one.sum(axis=0) for one in (w * squares, w * counts**2, counts * squares, counts**3))
+    facts = np.stack([n, *sums_of, small, np.full(m, factor), wide], axis=1)
     at = np.full((m, 4), -1, dtype=np.int64)
     at[:, 0] = np.arange(m)
     flipped = [sums]

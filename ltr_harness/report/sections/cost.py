@@ -187,6 +187,7 @@ def _serving_table(data: ReportData, times: Mapping[str, Sequence[Serving]]) -> 
 
 def _front_table(data: ReportData, points: Sequence[FirstRounds]) -> Table:
     pareto = "On the front, no other cut of any model is as cheap and as good."
+    front_badge, behind = Badge("front", "good"), Badge("dominated", "muted")
     return Table.of(
         "pareto_front",
         f"Each model's first rounds alone: microseconds per query of {TYPICAL} documents (p50), one thread.",
@@ -196,9 +197,7 @@ def _front_table(data: ReportData, points: Sequence[FirstRounds]) -> Table:
             Column("Rounds", "count"): lambda cut: cut.rounds,
             Column(data.primary, "metric"): lambda cut: cut.mean,
             Column("p50, µs", "seconds"): lambda cut: cut.p50,
-            Column("Pareto", hint=pareto): lambda cut: (
-                Badge("front", "good") if cut.on_front else Badge("dominated", "muted")
-            ),
+            Column("Pareto", hint=pareto): lambda cut: front_badge if cut.on_front else behind,
         },
     )
 
