@@ -282,6 +282,9 @@ class FoldReader:
         return aligned
 
     def _check(self, part: RankingDataset) -> None:
+        weights = part.judgments.query_weights
+        if weights is not None and not weights.any():
+            raise DataError.at(part.source, "all weights are 0", "at least one above 0 in each part")
         highest = self._data.max_grade
         pool = part.judgments.pool
         if highest is not None and pool.labels.max() > highest:

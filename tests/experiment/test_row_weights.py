@@ -10,7 +10,7 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.config import load_data
-from ltr_harness.errors import ConfigError
+from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.rankers.cluster import _columns
 
@@ -88,6 +88,18 @@ def test_a_run_grows_the_trees_of_lightgbm_with_these_weights(data: dict[str, An
         for text in (booster.model_to_string(), model.read_text())
     ]
     assert trees[0] == trees[1]
+
+
+def test_a_part_without_weight_is_refused(data: dict[str, Any], tmp_path: Path) -> None:
+    frame = pd.read_parquet(tmp_path / "rows.parquet")
+    frame.assign(w=(frame.query_id < 110).astype(int)).to_parquet(tmp_path / "rows.parquet")
+    split = {"train": "rows.parquet", "test": {"holdout": 0.05, "by_time": "day"}}
+    section = {key: value for key, value in data.items() if key not in ("folds", "files")}
+    reader = FoldReader(load_data({**section, "weight": "w", "splits": split}))
+    with pytest.raises(
+        DataError, match=r"\(held out\): all weights are 0; expected at least one above 0 in each"
+    ):
+        reader.read("all")
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def fitted(kind: Any, objective: Any, train: RankingDataset, **fields: Any) -> A
     return ranker.fit(Training(train=train, seed=5, rounds=ROUNDS))
 
 
-@pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg", "regression", "multiclass"])
+@pytest.mark.parametrize("objective", ["lambdarank", "rank_xendcg", "regression", "multiclass", "poisson"])
 def test_lightgbm_weighs_rows(objective: str, rows: RankingDataset) -> None:
     model = fitted(LightGBMRanker, objective, rows)
     data = lightgbm.Dataset(
@@ -76,7 +76,7 @@ def dumped(booster: Any) -> list[str]:
     return list(booster.get_dump(with_stats=True, dump_format="json"))
 
 
-@pytest.mark.parametrize("objective", ["reg:squarederror", "multi:softprob"])
+@pytest.mark.parametrize("objective", ["reg:squarederror", "multi:softprob", "count:poisson"])
 def test_xgboost_weighs_rows_where_it_looks_at_one_at_a_time(objective: str, rows: RankingDataset) -> None:
     model = fitted(XGBoostRanker, objective, rows)
     assert dumped(model.booster) == dumped(xgboost_alone(objective, rows, weight=rows.weights_of_rows()))
@@ -117,7 +117,7 @@ def test_others_take_the_mean_and_say_so(kind: Any, objective: Any, name: str, r
     assert not any(SAID in note for note in queries.notes)
 
 
-@pytest.mark.parametrize("objective", ["RMSE", "MultiClass"])
+@pytest.mark.parametrize("objective", ["RMSE", "MultiClass", "Poisson"])
 def test_catboost_weighs_rows_where_it_looks_at_one_at_a_time(objective: str, rows: RankingDataset) -> None:
     catboost = pytest.importorskip("catboost")
     params = {"depth": 3, "learning_rate": 0.2}
