@@ -81,26 +81,12 @@ def changed_files(files: Mapping[str, str]) -> list[str]:
 
 
 def identity_of(
-    job: Job,
-    model: ModelConfig,
-    fold: Fold,
-    seed: int | None,
-    *,
-    valid: bool = True,
-    error: str = "",
-    parts: Mapping[str, str] | None = None,  # of what it is made of, the identities
+    job: Job, model: ModelConfig, fold: Fold, seed: int | None, *, valid: bool = True, **facts: Any
 ) -> str:
-    """What decides every tree of a model."""
+    """What decides every tree of a model; besides its definition, those `facts` that are not empty."""
     ranker, stopping = model.ranker, job.stopping
-    facts = ranker_definition(model)
-    if error:
-        facts["tuning"] = error
-    if parts:
-        facts["parts"] = dict(parts)
-    if ranker.needs_valid:
-        facts["decisive"] = metric_definition(job.decisive)
     return training_identity(
-        ranker=facts,
+        ranker=ranker_definition(model) | {name: fact for name, fact in facts.items() if fact},
         seed=seed,
         rounds=model.rounds,
         stopping=None
@@ -365,8 +351,10 @@ def _task(
     config = chosen(job.experiment.models[model], choice)
     matters = config.ranker.seed_matters or any(part.seed_matters for part in parts.values())
     tuning, error = (None, choice) if isinstance(choice, str) else (choice, "")
-    identities = {name: part.identity for name, part in parts.items()}
-    identity = identity_of(job, config, fold, seed if matters else None, error=error, parts=identities)
+    facts: dict[str, Any] = {"tuning": error, "parts": {name: part.identity for name, part in parts.items()}}
+    if config.ranker.needs_valid:
+        facts["decisive"] = metric_definition(job.decisive)
+    identity = identity_of(job, config, fold, seed if matters else None, **facts)
     evaluation = evaluation_identity_of(job, identity, fold)
     folder = job.folder / folder_name(model, fold.name, seed, identity)
     state = "train" if job.force else _state(folder, identity, evaluation, tuning)

@@ -75,17 +75,17 @@ def reproduce(
     used = threads or record.threads
     training = Training(train=fold.train, valid=fold.valid, seed=record.seed, threads=used, metrics=metrics)
     with tempfile.TemporaryDirectory() as folder:
-        parts, changed = {}, []
-        for place, (name, part) in enumerate(record.parts.items()):
-            trained, also = _trained(run, name, part, training, fold)
+        parts: dict[str, Part] = {}
+        changed = []
+        records: dict[str, PartRecord | Record] = {**record.parts, record.model: record}
+        for place, (name, one) in enumerate(records.items()):
+            fitted, also = _trained(run, name, one, replace(training, parts=parts), fold)
             own = Path(folder, str(place))
             own.mkdir()
-            parts[name] = Part(part.ranker, trained, own / trained.save(own))
+            file = own / fitted.save(own)
+            parts[name] = Part(one.ranker, fitted, file)
             changed += also
-        fitted, also = _trained(run, record.model, record, replace(training, parts=parts), fold)
-        changed += also
-        name = fitted.save(Path(folder))
-        model = {name: file_digest(Path(folder) / name)}
+        model = {file.name: file_digest(file)}
     scores = fitted.score_split(fold.test)
     evaluation = evaluate_bound(bind(metrics, fold.test.judgments), scores)
     before = run.score_columns("score")["score"]

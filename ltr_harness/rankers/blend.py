@@ -131,10 +131,10 @@ class BlendModel(FittedModel):
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
         if self.how != "scores":
-            found = (
-                f"a blend of {self.how} compares the rows of a query, and there are features without queries"
+            raise DataError(
+                f"a blend of {self.how} compares the rows of a query, and there are features without queries; "
+                "score a dataset, which has them, or use `how: scores`"
             )
-            raise DataError(Problem("", found, cure="score a dataset, which has them, or use `how: scores`"))
         scores = {name: part.model.score(features) for name, part in self.parts.items()}
         return weighted(comparable(scores, "scores"), self.weights)
 
