@@ -314,12 +314,9 @@ def spelt_out(tree: Node) -> tuple[Node, list[Problem]]:
 
 def origins(tree: Node) -> dict[str, str]:
     """Point to the model it was made of."""
-    swept = {}
-    for name, node in (tree.mapping.get("models") or tree).mapping.items():
-        of = node.at(("point", "of"))
-        if of is not None and isinstance(of.value, str):
-            swept[name] = of.value
-    return swept
+    models = (tree.mapping.get("models") or tree).mapping
+    made_of = ((name, node.at(("point", "of"))) for name, node in models.items())
+    return {name: of.value for name, of in made_of if of is not None and isinstance(of.value, str)}
 
 
 def _axes(
