@@ -22,14 +22,11 @@ from ltr_harness.wording import count_of, plain_number
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "lambdarank": {"lambdarank_truncation_level": 30, "lambdarank_norm": True, "sigmoid": 1.0},
     "rank_xendcg": {},
-    "regression": {},
-    "regression_l1": {},
+    **{name: {} for name in ("regression", "regression_l1", "mape", "gamma")},
     "huber": {"alpha": 0.9},
     "fair": {"fair_c": 1.0},
     "quantile": {"alpha": 0.9},
-    "mape": {},
     "poisson": {"poisson_max_delta_step": 0.7},
-    "gamma": {},
     "tweedie": {"tweedie_variance_power": 1.5},
     "binary": {
         "sigmoid": 1.0,

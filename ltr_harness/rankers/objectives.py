@@ -53,25 +53,16 @@ _ALIKE = (
     *({name, f"reg:{name}", f"count:{name}"} for name in ("gamma", "poisson", "tweedie")),
 )
 
-_EVENTS = "its labels are times until an event"
-_ONE_EACH = "each grade's trees are trained alone, and its probabilities of the grades do not sum to 1"
-_SEVERAL = "it predicts several numbers for a row, and a ranker has one score"
-_REFUSED: Final = {
-    "multiclassova": _ONE_EACH,
-    "survival:aft": _EVENTS,
-    "survival:cox": _EVENTS,
-    "Cox": _EVENTS,
-    "SurvivalAft": _EVENTS,
-    "MultiClassOneVsAll": _ONE_EACH,
-    "MultiQuantile": _SEVERAL,
-    "MultiRMSE": _SEVERAL,
-    "MultiRMSEWithMissingValues": _SEVERAL,
-    "MultiLogloss": _SEVERAL,
-    "MultiCrossEntropy": _SEVERAL,
-    "RMSEWithUncertainty": _SEVERAL,
-    "StochasticFilter": "it cuts lists and does not order them",
-    "QueryCrossEntropy": "CatBoost trains it on a GPU alone",
+_WHY_NOT = {
+    "its labels are times until an event": "survival:aft survival:cox Cox SurvivalAft",
+    "each grade's trees are trained alone, and its probabilities of the grades do not sum to 1": """
+        multiclassova MultiClassOneVsAll""",
+    "it predicts several numbers for a row, and a ranker has one score": """
+        MultiQuantile MultiRMSE MultiRMSEWithMissingValues MultiLogloss MultiCrossEntropy RMSEWithUncertainty""",
+    "it cuts lists and does not order them": "StochasticFilter",
+    "CatBoost trains it on a GPU alone": "QueryCrossEntropy",
 }
+_REFUSED: Final = {name: why for why, names in _WHY_NOT.items() for name in names.split()}
 """Objectives of the libraries that no ranker can have, and why."""
 
 
@@ -259,11 +250,8 @@ def label_problems(objective: str, relevant: int | None, facts: Facts | None) ->
         expected = f"at most {facts.max_label:g}, the largest label"
         yield Problem("relevant", f"no training label reaches {relevant}", expected)
     elif labels.size and labels.min() >= relevant:
-        yield Problem(
-            "relevant",
-            f"every training label reaches {relevant}",
-            f"more than {labels.min():g}, the smallest label",
-        )
+        expected = f"more than {labels.min():g}, the smallest label"
+        yield Problem("relevant", f"every training label reaches {relevant}", expected)
 
 
 @dataclass(frozen=True)
@@ -345,22 +333,16 @@ CATBOOST: Final[dict[str, str]] = {
     "QuerySoftMax": "beta",
     "QueryRMSE": "",
     "GroupQuantile": "alpha delta",
-    "RMSE": "",
-    "MAE": "",
-    "MAPE": "",
-    "RMSPE": "",
-    "LogCosh": "",
+    **dict.fromkeys(
+        ["RMSE", "MAE", "MAPE", "RMSPE", "LogCosh", "Poisson", "Logloss", "CrossEntropy", "MultiClass"], ""
+    ),
     "Huber": "delta",
     "Lq": "q",
     "Quantile": "alpha delta",
     "LogLinQuantile": "alpha",
     "Expectile": "alpha",
-    "Poisson": "",
     "Tweedie": "variance_power",
-    "Logloss": "",
     "Focal": "focal_alpha focal_gamma",
-    "CrossEntropy": "",
-    "MultiClass": "",
 }
 """Each loss with the parameters that it reads."""
 CATBOOST_POINTWISE: Final = tuple(CATBOOST)[tuple(CATBOOST).index("RMSE") :]

@@ -27,18 +27,12 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "rank:pairwise": _PAIRS,
     "rank:map": _PAIRS,
     "rank_xendcg": {},  # ours: see ltr_harness.boosting.xgboost_metrics
-    "reg:squarederror": {},
-    "reg:squaredlogerror": {},
-    "reg:absoluteerror": {},
+    **{f"reg:{error}error": {} for error in ("squared", "squaredlog", "absolute")},
     "reg:pseudohubererror": {"huber_slope": 1.0},
     "reg:quantileerror": {"quantile_alpha": 0.5},  # ours: XGBoost has no default
-    "reg:gamma": {},
     "reg:tweedie": {"tweedie_variance_power": 1.5},
-    "reg:logistic": {"scale_pos_weight": 1.0},
-    "count:poisson": {},
-    "binary:logistic": {"scale_pos_weight": 1.0},
-    "binary:logitraw": {"scale_pos_weight": 1.0},
-    "binary:hinge": {},
+    **{name: {} for name in ("reg:gamma", "count:poisson", "binary:hinge")},
+    **{name: {"scale_pos_weight": 1.0} for name in ("reg:logistic", "binary:logistic", "binary:logitraw")},
     "multi:softprob": {"num_class": 2},  # as many as there are grades
 }
 PAIRS = "lambdarank_num_pair_per_sample"

@@ -181,6 +181,33 @@ def test_metrics_and_ones_own_are_optimised_across_workers(
         assert better(f"{name} shelf", "ndcg@10")
 
 
+def test_pointwise_objectives_across_workers_learn_what_one_machine_learns(
+    cluster: Cluster, across: dict[str, Any], tmp_path: Path
+) -> None:
+    objectives = {
+        "lightgbm": ("binary", "quantile"),
+        "xgboost": ("binary:logistic", "count:poisson", "reg:absoluteerror"),
+    }
+    across["models"] = {"random": {"ranker": "random"}} | {
+        f"{objective} {parts}": {
+            "ranker": ranker,
+            "objective": objective,
+            "data_parallel": parts,
+            **({"relevant": 2} if objective.startswith("binary") else {}),
+        }
+        for ranker, named in objectives.items()
+        for objective in named
+        for parts in (2, False)
+    }
+    del across["compare"]
+    runs = runs_of(across, tmp_path / "runs", cluster)
+    assert [run.record.error for run in runs if run.record.error] == []
+    means = {run.record.model: run.record.metrics["ndcg@10"].mean for run in runs}
+    for objective in (one for named in objectives.values() for one in named):
+        assert means[f"{objective} 2"] > means["random"] + 0.1
+        assert means[f"{objective} 2"] == pytest.approx(means[f"{objective} False"], abs=0.05)
+
+
 SLOW = """
 import time
 

@@ -206,15 +206,15 @@ class TestRelevant:
             model = made(library, objective, relevant=3).fit(
                 Training(train=train, valid=valid, rounds=4, metrics=(NDCG(k=10),))
             )
+            # another grade is another target, also where the library's data are shared
+            other = made(library, objective, relevant=2).fit(Training(train=train, valid=valid, rounds=4))
+            assert not np.array_equal(model.score(train.features), other.score(train.features))
             assert model.params["relevant"] == 3
             expected = bind([NDCG(k=10)], valid.judgments).means(model.score(valid.features))[0]
             assert model.history[-1].value == pytest.approx(expected, abs=1e-12)
             binary = replace(train, judgments=replace(train.judgments, labels=(train.labels >= 3) * 1.0))
             same = made(library, objective, relevant=1).fit(Training(train=binary, rounds=4))
             np.testing.assert_array_equal(model.score(train.features), same.score(train.features))
-            # another grade is another target, also right after this one
-            other = made(library, objective, relevant=2).fit(Training(train=train, valid=valid, rounds=4))
-            assert not np.array_equal(model.score(train.features), other.score(train.features))
 
     @pytest.mark.parametrize(
         ("library", "objective"), [case for case in ALL if is_binary(str(case.values[1]))]
