@@ -74,7 +74,7 @@ class SklearnRanker(ranker.Ranker):
     def _made(self) -> Any:
         """The estimator with its parameters, untrained; a RankerError has everything that is wrong with it."""
         require_trust("training an estimator executes code that the record names")
-        optional_module("sklearn", "ranker sklearn needs the package scikit-learn", "sklearn")
+        _require_library()
         from sklearn.pipeline import make_pipeline
 
         *first, last = self._names
@@ -209,6 +209,7 @@ class SklearnModel(ranker.FittedModel):
 
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> Self:
+        _require_library()
         from sklearn.exceptions import InconsistentVersionWarning
 
         require_trust("its model is a pickle, and reading one executes code that it holds")
@@ -223,6 +224,10 @@ class SklearnModel(ranker.FittedModel):
             for name in filter(is_own_file, names):
                 load_own_file(name)  # the pickle has nothing but the name of its module
             return cls(estimator=pickle.load(file), names=names, how=how, n_features=n_features)
+
+
+def _require_library() -> None:
+    optional_module("sklearn", "ranker sklearn needs the package scikit-learn", "sklearn")
 
 
 def _step(name: str, method: str) -> Any:

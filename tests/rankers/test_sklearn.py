@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ from sklearn.svm import LinearSVC
 
 from ltr_harness.config import load_experiment
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import ConfigError, DataError, RankerError, TrainingError
+from ltr_harness.errors import ConfigError, DataError, MissingExtraError, RankerError, TrainingError
 from ltr_harness.groups import Judgments
 from ltr_harness.rankers import Facts, Training
 from ltr_harness.rankers.sklearn import SklearnRanker
@@ -153,6 +154,32 @@ def test_openmp_keeps_to_its_threads_and_they_move_no_score() -> None:
     suite.test_another_number_of_threads_matters_only_where_it_says_so()
 
 
+def test_each_kind_of_threads_is_limited(own: Path) -> None:
+    """BLAS has one, whose number would change sums; OpenMP and joblib have those of the training."""
+    own.write_text(
+        OWN.replace(
+            "self.mean_ = np.average(y)",
+            "self.limits_ = limits(); self.n_jobs_ = self.n_jobs; self.mean_ = 0",
+        ).replace(
+            "def __init__(self, power=1.0): ",
+            "def __init__(self, power=1.0, n_jobs=None): self.n_jobs = n_jobs; ",
+        )
+        + "from joblib import effective_n_jobs\n"
+        "from threadpoolctl import threadpool_info\n"
+        "def limits():\n"
+        "    pools = sorted({(one['user_api'], one['num_threads']) for one in threadpool_info()})\n"
+        "    return [*pools, ('joblib', effective_n_jobs(None))]\n"
+    )
+    ranker = SklearnRanker(estimator=f"{own}:Mean")
+    made = ranker.fit(Training(train=ranking_data(1), threads=3)).estimator
+    assert made.limits_ == [("blas", 1), ("openmp", 3), ("joblib", 3)]
+    assert (made.n_jobs_, made.n_jobs) == (3, 1)
+    given = ranker.model_copy(update={"params": {"n_jobs": 2}})
+    made = given.fit(Training(train=ranking_data(1), threads=3)).estimator
+    assert (made.n_jobs_, made.n_jobs) == (2, 2)
+    assert (ranker.threads_matter, given.threads_matter) == (True, False)
+
+
 def test_threads_count_where_another_library_divides_its_sums_by_them() -> None:
     lightgbm = SklearnRanker(estimator=("sklearn.impute.SimpleImputer", "lightgbm.LGBMClassifier"))
     assert lightgbm.threads_matter
@@ -187,6 +214,17 @@ def test_what_is_no_stored_model_is_an_error(content: bytes, tmp_path: Path) -> 
     (tmp_path / "model.pickle").write_bytes(content)
     with pytest.raises(DataError, match=r"model\.pickle: cannot be read"):
         SklearnRanker.load(tmp_path)
+
+
+def test_without_the_package_the_line_to_install_it_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    for needs in (SklearnRanker(estimator=LOGISTIC).check, lambda: SklearnRanker.load(tmp_path)):
+        with pytest.raises(
+            MissingExtraError, match="ranker sklearn needs the package scikit-learn; pip install"
+        ):
+            needs()
 
 
 # --- an own file ---
