@@ -596,6 +596,11 @@ class Judgments:
         """int64 (n_queries,): documents with a label above 0, missed ones included."""
         return self.pool.groups.sum(self.pool.narrow_labels > 0, np.int64)
 
+    @property
+    def without_relevant(self) -> NDArray[np.bool_]:
+        """bool (n_queries,), the queries without a relevant document; none where labels are values and no grades."""
+        return np.asarray((self.n_relevant == 0) & (self.lowest == 0))
+
     @cached_property
     def lowest(self) -> float:
         """The smallest label, of missed documents too, 0 where none is below: else labels are values and no grades."""

@@ -58,7 +58,7 @@ def _decides(metric: Metric) -> Metric:
 
 
 def _fixed_k(metric: Metric) -> Metric:
-    if metric.k is None:
+    if metric.k is None and not metric.by_size:  # a probability has no K
         example = metric.with_cutoff(10) if metric.takes_cutoff else "ndcg@10"
         raise ValueError(f"a metric at a fixed K, such as {example}")
     return metric

@@ -21,12 +21,13 @@ from ltr_harness.experiment.folds import Fold, reading_of
 from ltr_harness.experiment.job import Job, Task, ranker_definition, stopping_facts
 from ltr_harness.files import unfinished
 from ltr_harness.metrics import Metric, bind
+from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel, Part, Training, Workers
 from ltr_harness.runs.folder import LOG, finish, replace_files
 from ltr_harness.runs.identity import environment, installed_requirements
 from ltr_harness.runs.insight import of_training
-from ltr_harness.runs.record import Latency, MetricSummary, OwnMetric, PartRecord, Record, Trial
+from ltr_harness.runs.record import TEMPERATURE, Latency, MetricSummary, OwnMetric, PartRecord, Record, Trial
 from ltr_harness.runs.run import HISTORY, IMPORTANCE, MISSED, PER_QUERY, TEST_SCORES, Run, load_run
 from ltr_harness.splits import folds
 from ltr_harness.time_folds import DAY
@@ -42,7 +43,7 @@ def per_query_columns(
     columns = {
         "query_id": test.groups.ids,
         "rows": test.groups.sizes,
-        "n_relevant": test.judgments.n_relevant,
+        **({"n_relevant": test.judgments.n_relevant} if test.judgments.lowest == 0 else {}),
     }
     # What reports slice by. A name that is taken gets the data's own mark instead of replacing what stands there.
     attributes = dict(test.query_attributes)
@@ -220,15 +221,46 @@ def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
 
 
 def _evaluated(
-    fitted: FittedModel, job: Job, fold: Fold, seconds: dict[str, float]
+    fitted: FittedModel,
+    job: Job,
+    fold: Fold,
+    seconds: dict[str, float],
+    known: Mapping[str, float] = {},
 ) -> tuple[NDArray[np.float64], Evaluation]:
     """The test rows' scores (n_rows,) and what they are worth; `seconds` gets what both took."""
+    metrics = tempered(job.metrics, fitted, fold.valid, known)
     started = time.perf_counter()
     scores = fitted.score_split(fold.test)
     scored = time.perf_counter()
-    evaluation = evaluate_bound(bind(job.metrics, fold.test.judgments), scores)
+    evaluation = evaluate_bound(bind(metrics, fold.test.judgments), scores)
     seconds |= {"score": scored - started, "evaluate": time.perf_counter() - scored}
     return scores, evaluation
+
+
+def tempered(
+    metrics: Sequence[Metric], fitted: FittedModel, valid: RankingDataset | None, known: Mapping[str, float]
+) -> list[Metric]:
+    """The metrics, those of probabilities with the temperature that is known, or else fits the validation data best."""
+    made: list[Metric] = []
+    scores: NDArray[np.float64] | None = None
+    for one in metrics:
+        if not isinstance(one, ProbabilityMetric) or one.temperature is not None:
+            made.append(one)
+        elif str(one) in known:
+            made.append(one.fitted(known[str(one)]))
+        elif valid is None:
+            made.append(one)
+        else:
+            scores = fitted.score_split(valid) if scores is None else scores
+            made.append(one.fitted(one.best_temperature(valid.judgments, scores)))
+    return made
+
+
+def _learned(learned: Mapping[str, Any], evaluation: Evaluation | None) -> dict[str, Any]:
+    """With the temperatures that the test queries were evaluated by."""
+    metrics = [] if evaluation is None else [evaluation[name].metric for name in evaluation.metrics]
+    fitted = {str(one): one.t for one in metrics if isinstance(one, ProbabilityMetric) and one.is_fitted}
+    return {**learned, TEMPERATURE: fitted} if fitted else dict(learned)
 
 
 def _written(
@@ -265,7 +297,7 @@ def _written(
         "rounds_trained": fitted.rounds_trained,
         "notes": [*fold.splits.get("test", fold.train).notes, *fitted.notes],
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
-        "learned": dict(fitted.learned),
+        "learned": _learned(fitted.learned, evaluation),
         "seconds": seconds,
         "latency": []
         if evaluation is None
@@ -285,8 +317,8 @@ def _latency(
     """Of the stored model; one seed's stands for all, whose models are about as large."""
     if task.seed != job.experiment.seeds[0] or not isinstance(fitted, TreeModel):
         return []
-    mean = evaluation[str(job.primary)].mean
-    return of_training(fitted, fitted.load(folder, 1), fold.test, job.primary, mean, seconds)
+    primary = evaluation[str(job.primary)]
+    return of_training(fitted, fitted.load(folder, 1), fold.test, primary.metric, primary.mean, seconds)
 
 
 def _score_again(task: Task, job: Job, fold: Fold) -> Run:
@@ -294,11 +326,13 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
     run = load_run(task.folder)
     fitted = run.loaded_by(type(job.config_of(task).ranker))
     seconds = dict(run.record.seconds)
-    scores, evaluation = _evaluated(fitted, job, fold, seconds)
+    known = run.record.learned.get(TEMPERATURE, {})
+    scores, evaluation = _evaluated(fitted, job, fold, seconds, known)
     record = run.record.model_copy(
         update={
             **_evaluation_facts(task, job, fold),
             "metrics": _summaries(evaluation),
+            "learned": _learned(run.record.learned, evaluation),
             "seconds": seconds,
             "files": {name: digest for name, digest in run.record.files.items() if name != MISSED},
             "latency": _latency(fitted, task.folder, task, job, fold, evaluation, seconds["fit"]),

@@ -311,7 +311,7 @@ class FoldReader:
             truth_fingerprint=fingerprint_truth(part.judgments),
             n_queries=part.n_queries,
             n_rows=part.n_rows,
-            n_without_relevant=int(np.count_nonzero(part.judgments.n_relevant == 0)),
+            n_without_relevant=int(np.count_nonzero(part.judgments.without_relevant)),
             n_features=part.n_features,
             candidates=candidate_recall(part),
             agreement=agreement(part),

@@ -16,6 +16,7 @@ from ltr_harness.config import DataConfig
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
+from ltr_harness.experiment.execute import tempered
 from ltr_harness.experiment.folds import Fold, FoldReader, data_of
 from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric, bind, parse_metric
@@ -87,7 +88,8 @@ def reproduce(
             changed += also
         model = {file.name: file_digest(file)}
     scores = fitted.score_split(fold.test)
-    evaluation = evaluate_bound(bind(metrics, fold.test.judgments), scores)
+    as_before = tempered(metrics, fitted, fold.valid, {})
+    evaluation = evaluate_bound(bind(as_before, fold.test.judgments), scores)
     before = run.score_columns("score")["score"]
     same_rows = before.size == scores.size
     # equal infinities are no difference; a score that was and one that was not a number would be

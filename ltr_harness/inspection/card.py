@@ -328,7 +328,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     several = groups.max(labels) > groups.min(labels)
     rises = np.diff(labels, prepend=labels[0]) > 0
     rises[groups.boundaries[:-1][groups.with_rows]] = False
-    barren = dataset.judgments.n_relevant == 0
+    barren = dataset.judgments.without_relevant
     values, counts = np.unique(labels, return_counts=True)
     content = Content.of(dataset.features)
     query = np.repeat(np.arange(groups.n_queries), groups.sizes)

@@ -1,5 +1,6 @@
 from ltr_harness.metrics.alpha_ndcg import AlphaNDCG as AlphaNDCG
 from ltr_harness.metrics.bpref import BPref as BPref
+from ltr_harness.metrics.brier import Brier as Brier
 from ltr_harness.metrics.cg import CG as CG
 from ltr_harness.metrics.core.binding import Binding as Binding
 from ltr_harness.metrics.core.binding import TieAudit as TieAudit
@@ -15,6 +16,7 @@ from ltr_harness.metrics.f1 import F1 as F1
 from ltr_harness.metrics.gauc import GAUC as GAUC
 from ltr_harness.metrics.judged import Judged as Judged
 from ltr_harness.metrics.kendall_tau_distance import KendallTauDistance as KendallTauDistance
+from ltr_harness.metrics.log_loss import LogLoss as LogLoss
 from ltr_harness.metrics.map import MAP as MAP
 from ltr_harness.metrics.mean_label import MeanLabel as MeanLabel
 from ltr_harness.metrics.mrr import MRR as MRR

@@ -5,6 +5,7 @@ from ltr_harness.catalog import Catalog
 METRICS = {
     "alpha_ndcg": "ltr_harness.metrics.alpha_ndcg:AlphaNDCG",
     "bpref": "ltr_harness.metrics.bpref:BPref",
+    "brier": "ltr_harness.metrics.brier:Brier",
     "cg": "ltr_harness.metrics.cg:CG",
     "dcg": "ltr_harness.metrics.dcg:DCG",
     "err": "ltr_harness.metrics.err:ERR",
@@ -13,6 +14,7 @@ METRICS = {
     "gauc": "ltr_harness.metrics.gauc:GAUC",
     "judged": "ltr_harness.metrics.judged:Judged",
     "kendall_tau_distance": "ltr_harness.metrics.kendall_tau_distance:KendallTauDistance",
+    "log_loss": "ltr_harness.metrics.log_loss:LogLoss",
     "map": "ltr_harness.metrics.map:MAP",
     "mean_label": "ltr_harness.metrics.mean_label:MeanLabel",
     "mrr": "ltr_harness.metrics.mrr:MRR",
@@ -44,6 +46,7 @@ ALIASES = {
     "hit": "success",
     "hit_rate": "success",
     "hitrate": "success",
+    "logloss": "log_loss",
     "mean_average_precision": "map",
     "mean_reciprocal_rank": "mrr",
     "normalized_discounted_cumulative_gain": "ndcg",

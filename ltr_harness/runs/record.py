@@ -32,8 +32,17 @@ Biases = (
 )
 
 
+TEMPERATURE: Final = "temperature"
+"""What `learned` has the temperatures under, by the metric's name."""
+
+
 def _with_biases(learned: dict[str, Any]) -> dict[str, Any]:
-    """What a model of the user's own learned may be anything; position biases are shown."""
+    """What a model of the user's own learned may be anything; position biases are shown, temperatures used again."""
+    temperatures = learned.get(TEMPERATURE, {})
+    if not isinstance(temperatures, dict) or not all(
+        isinstance(one, float) and 0 < one < float("inf") for one in temperatures.values()
+    ):
+        raise ValueError(f"{TEMPERATURE} is not a number above 0 for each metric")
     try:
         TypeAdapter(Biases).validate_python(learned.get("position_bias", {}))
     except ValidationError:

@@ -127,11 +127,11 @@ def test_which_metrics_take_any_label() -> None:
     taking = {name for name in METRICS if catalog.load(name).any_label}
     assert taking == {
         *("gauc", "kendall_tau_distance", "mean_label", "spearman", "tau_ap"),
-        *("judged", "n_relevant"),
+        *("brier", "judged", "log_loss", "n_relevant"),
     }
     labels, scores, sizes = returns()
     for name in taking:
-        text = "gauc(relevant=0.05)" if name == "gauc" else name
+        text = f"{name}(relevant=0.05)" if name in ("brier", "gauc", "log_loss") else name
         assert np.isfinite(evaluate(labels, scores, [text], group_sizes=sizes)[text].mean)
     for name in METRICS.keys() - taking:
         text = {"rbp": "rbp(p=0.8)", "rbp_residual": "rbp_residual(p=0.8)"}.get(name, name)

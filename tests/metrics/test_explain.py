@@ -66,7 +66,7 @@ SUBTOPICS = np.array(LABELS)[:, np.newaxis] * [[1, 0], [0, 1], [1, 1], [1, 0], [
 
 
 def test_every_metric_can_be_explained() -> None:
-    assert {parse_metric(name).name for name in NAMES} | {"rbp_residual"} == set(METRICS)
+    assert {parse_metric(name).name for name in NAMES} | {"rbp_residual", "brier", "log_loss"} == set(METRICS)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -194,8 +194,11 @@ def test_every_name_reads_back_as_an_equal_metric(metric: Metric) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ndgc@10", r"unknown metric 'ndgc'; did you mean 'ndcg'\? \(known: alpha_ndcg, bpref, cg, dcg, err"),
-        ("nonsense", r"unknown metric 'nonsense'; known: alpha_ndcg, bpref, cg, dcg"),
+        (
+            "ndgc@10",
+            r"unknown metric 'ndgc'; did you mean 'ndcg'\? \(known: alpha_ndcg, bpref, brier, cg, dcg, err",
+        ),
+        ("nonsense", r"unknown metric 'nonsense'; known: alpha_ndcg, bpref, brier, cg, dcg"),
         (
             "ndcg(gian=exp)@10",
             r"ndcg has no parameter 'gian'; did you mean 'gain'\? \(known: discount, empty",

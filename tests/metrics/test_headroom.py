@@ -25,6 +25,7 @@ SHOWN = [
 ]  # fmt: skip
 NOT_SHOWN = [
     *("kendall_tau_distance", "spearman", "gauc", "tau_ap", "alpha_ndcg@5", "err_ia(max_grade=4)@5", "judged@3"),
+    *("log_loss", "brier"),
     *("n_relevant", "rbp_residual(p=0.8)@10", "ndcg(gain=0_5_1_1)", "ndcg(discount=0.5_1)@2"),
 ]  # fmt: skip
 

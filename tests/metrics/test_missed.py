@@ -48,7 +48,7 @@ METRICS = [
     ),
     *("err(max_grade=4)@10", "nerr(max_grade=4)@10", "pfound(max_grade=4)@10", "success@5", "judged@10"),
     *("precision@5", "precision(denominator=min_kn)@5", "recall@10", "f1@10", "n_relevant"),
-    *("mean_label@5", "mean_label(minus=bottom)@3"),
+    *("log_loss", "brier", "mean_label@5", "mean_label(minus=bottom)@3"),
     *("kendall_tau_distance", "spearman", "gauc", "tau_ap", "alpha_ndcg@5", "err_ia(max_grade=4)@5"),
 ]
 TIES = ["expected", "stable", "worst", "best", "id"]

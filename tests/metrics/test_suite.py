@@ -167,6 +167,20 @@ class TestMeanLabelSpread(MetricSuite):
     top_only = False
 
 
+class TestLogLoss(MetricSuite):
+    metric = "log_loss"
+    only_order_matters = False
+    ideal_is_best = False
+    ties_matter = False
+
+
+class TestBrier(MetricSuite):
+    metric = "brier(temperature=0.5)"
+    only_order_matters = False
+    ideal_is_best = False
+    ties_matter = False
+
+
 class TestSpearmanOfReturns(MetricSuite):
     metric = "spearman"
     grades = (0, -0.03, 0.01, 0.25, -0.5)

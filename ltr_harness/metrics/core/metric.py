@@ -82,6 +82,8 @@ class Metric:
     """Compares complete orders, so documents that were not retrieved count as tied at the end."""
     by_subtopic: ClassVar[bool] = False
     """Looks at the grades by subtopic instead of the labels."""
+    by_size: ClassVar[bool] = False
+    """Goes by the size of scores, and not by their order alone."""
     any_label: ClassVar[bool] = False
     """Takes labels below 0 too, such as returns; of other metrics they are refused."""
     origin: ClassVar[str | None] = None

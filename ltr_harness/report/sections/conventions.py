@@ -83,7 +83,8 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
 def means(data: ReportData, model: str, metric: str) -> Convention | None:
     """The closed forms; None where the metric has no such rule or the share is unknown."""
     own = data.own_metrics.get(metric)
-    rule = None if own is None else own.empty
+    of_values = own is not None and own.any_label and data.n_empty is None
+    rule = None if own is None or of_values else own.empty
     summary = data.summary(model, metric)
     total = summary.n + summary.n_undefined
     if rule is None or total == 0 or not data.higher_is_better(metric):

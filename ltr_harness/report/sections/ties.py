@@ -57,6 +57,8 @@ def audits(data: ReportData) -> dict[str, TieAudit]:
         return {}
     try:
         metric = parse_metric(data.primary)
+        if metric.by_size:
+            return {}
         rankings = (data.rows.scores(model) for model in data.models)
         return dict(zip(data.models, tie_audits(metric, data.rows.judgments, rankings), strict=True))
     except MetricError:  # a metric from outside, or one without a worst and a best order

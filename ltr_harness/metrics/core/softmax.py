@@ -1,0 +1,125 @@
+"""Probabilities inside a query: the softmax of scores / T against the winners, and the T that fits best."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.errors import MetricError
+from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Prepared, Values
+from ltr_harness.metrics.core.ranking import Ranking
+
+LEAST = float(np.finfo(np.float64).eps)
+"""Probability that smaller ones count as, as scikit-learn has it."""
+
+_FLATTEST, _STEEPEST = 1e-3, 1e4
+"""Bounds of 1/T, for scores that are at most 1 apart within a query."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbabilityMetric(BinaryMetric):
+    """Base of the scores of probabilities.
+
+    Attributes:
+        temperature: T; None takes the one fitted on validation data, and 1 where none was.
+    """
+
+    temperature: float | None = None
+
+    higher_is_better: ClassVar[bool] = False
+    takes_cutoff: ClassVar[bool] = False
+    any_label: ClassVar[bool] = True
+    by_size: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.temperature is not None and not self.temperature > 0:
+            raise MetricError(f"{self.name}: temperature={self.temperature}; expected a number above 0")
+
+    def fitted(self, temperature: float) -> Self:
+        """The same metric, by the same name, with a T from validation data."""
+        metric = replace(self)
+        object.__setattr__(metric, "_fitted", temperature)
+        return metric
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether T is from validation data."""
+        return hasattr(self, "_fitted")
+
+    @property
+    def t(self) -> float:
+        """T as it is used."""
+        known: float = getattr(self, "_fitted", 1.0)
+        return known if self.temperature is None else self.temperature
+
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
+        is_winner, n_winners = self.relevant_rows(judgments)
+        share = is_winner / np.repeat(np.maximum(n_winners, 1), judgments.groups.sizes)
+
+        def values(ranking: Ranking) -> Values:
+            listed = QueryGroups(ranking.offsets, judgments.groups.ids)
+            log_p = log_softmax(ranking.scores[ranking.rows], listed, self.t)
+            won = share[ranking.rows]
+            out = self.loss(log_p, won, listed)
+            # a document without a rank has the probability 0
+            absent = n_winners - listed.sum(won > 0, np.int64)
+            out += absent / np.maximum(n_winners, 1) * self.lost(np.maximum(n_winners, 1))
+            return self.apply_empty(out[np.newaxis, :], n_winners == 0)
+
+        return values
+
+    def loss(
+        self, log_p: NDArray[np.float64], won: NDArray[np.float64], listed: QueryGroups
+    ) -> NDArray[np.float64]:
+        """(n_queries,) loss of the listed rows, from log probabilities and shares of the win (n_listed,)."""
+        raise NotImplementedError
+
+    def lost(self, n_winners: NDArray[np.int64]) -> NDArray[np.float64] | float:
+        """(n_queries,) loss of a win by a document without a rank, as a share of one."""
+        raise NotImplementedError
+
+    def best_temperature(self, judgments: Judgments, scores: NDArray[np.float64]) -> float:
+        """The T with the least log loss of these candidates; scores (n_rows,).
+
+        The loss is convex in 1/T. It is looked for where the widest list's probabilities are all but equal and where
+        they are all but 0 and 1; T is 1 where no query with a winner among its rows has different scores.
+        """
+        won = (judgments.labels >= self.relevant).astype(np.float64)
+        groups = judgments.groups
+        n_won = groups.sum(won)
+        low, high = groups.min(scores), groups.max(scores)
+        with np.errstate(over="ignore", invalid="ignore"):
+            use = (n_won > 0) & np.isfinite(high - low)
+        some, rows = groups.take(np.flatnonzero(use))
+        if not rows.size or not (scale := float((high - low)[use].max())) > 0:
+            return 1.0
+        z = (scores[rows] - np.repeat(high[use], some.sizes)) / scale
+        won = won[rows] / np.repeat(n_won[use], some.sizes)
+        weights = None if judgments.query_weights is None else judgments.query_weights[use]
+
+        def slope(steepness: float) -> float:
+            p = np.exp(log_softmax(z, some, 1.0 / steepness))
+            return float(np.average(some.sum((p - won) * z), weights=weights))
+
+        low_end, high_end = _FLATTEST, _STEEPEST
+        for _ in range(60):  # halves of 16 powers of e, down to the last bit
+            middle = math.sqrt(low_end * high_end)
+            low_end, high_end = (middle, high_end) if slope(middle) < 0 else (low_end, middle)
+        return scale / math.sqrt(low_end * high_end)
+
+
+def log_softmax(scores: NDArray[np.float64], groups: QueryGroups, t: float) -> NDArray[np.float64]:
+    """(n_rows,) log of each row's probability in its query, for scores (n_rows,) of any size.
+
+    Example:
+        >>> np.exp(log_softmax(np.array([1e300, -1e300, 5.0]), QueryGroups.from_sizes([2, 1]), 1.0)).tolist()
+        [1.0, 0.0, 1.0]
+    """
+    top = np.repeat(groups.max(scores), groups.sizes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        z = np.where(scores == top, 0.0, (scores - top) / t)
+    return np.asarray(z - np.repeat(np.log(np.maximum(groups.sum(np.exp(z)), 1.0)), groups.sizes))
