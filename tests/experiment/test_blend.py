@@ -467,3 +467,24 @@ class Stacked(Mine):
     result = run_experiment(config, runs=tmp_path / "runs", workers=1)
     assert [run.record.params for run in found(result, "stacked")] == 2 * [{"of": ["random", "xgb"]}]
     assert [run.record.seed for run in found(result, "stacked")] == [1, 2]
+
+
+def test_a_pickle_among_the_parts_is_read_only_if_it_is_trusted(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="needs scikit-learn")
+    config = copy.deepcopy({**SMALL, "seeds": [1]})
+    config["models"] = {
+        "xgb": config["models"]["xgb"],
+        "ridge": {"ranker": "sklearn", "estimator": "sklearn.linear_model.Ridge"},
+        "blend": {"ranker": "blend", "of": ["xgb", "ridge"], "how": "z-scores"},
+    }
+    (run,) = found(run_experiment(config, runs=tmp_path, workers=1), "blend")
+    with pytest.raises(
+        UsageError, match="its model is a pickle, and reading one executes code that it holds"
+    ):
+        _ = run.model
+    with pytest.raises(UsageError, match="training an estimator executes code that the record names"):
+        reproduce(run.path)
+    trusted = load_run(run.path, trust=True)
+    np.testing.assert_array_equal(trusted.score_split(split_of(run)), run.score_columns("score")["score"])
+    assert reproduce(run.path, trust=True).identical
+    assert any(name.startswith("scikit-learn") for name in run.record.packages)
