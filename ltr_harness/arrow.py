@@ -257,11 +257,9 @@ def _refuse_scales(asked: Sequence[str], evaluated: Sequence[str]) -> None:
 
 
 def _refuse_apart(column: Any, part: pa.RecordBatch) -> None:
-    runs = int(np.count_nonzero(~_same_as_before(column)))
-    if runs > part.num_rows:
-        found = f"{runs:,} runs of rows of {part.num_rows:,} queries: rows of a query stand apart"
+    if np.count_nonzero(~_same_as_before(column)) > part.num_rows:
         cure = "sort by the query: within partitions that hold whole queries, that suffices"
-        raise DataError(Problem("", found, "each query's rows together", cure))
+        raise DataError(Problem("", "rows of a query stand apart", "each query's rows together", cure))
 
 
 def _of(evaluation: Evaluation, ids: Any) -> pa.RecordBatch:
