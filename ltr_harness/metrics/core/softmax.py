@@ -108,7 +108,7 @@ class ProbabilityMetric(BinaryMetric):
         low_end, high_end = _FLATTEST, _STEEPEST
         for _ in range(60):  # halves of 16 powers of e, down to the last bit
             middle = math.sqrt(low_end * high_end)
-            low_end, high_end = (middle, high_end) if slope(middle) < 0 else (low_end, middle)
+            low_end, high_end = (middle, high_end) if slope(middle) <= 0 else (low_end, middle)
         return scale / math.sqrt(low_end * high_end)
 
 
