@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,8 +16,9 @@ from ltr_harness.config.rules import probes, with_built_in
 from ltr_harness.config.search import Range
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiment.folds import FoldReader
+from ltr_harness.groups import Judgments
 from ltr_harness.rankers import Facts
-from ltr_harness.rankers.objectives import METRIC
+from ltr_harness.rankers.objectives import BINARY, METRIC
 from ltr_harness.rankers.presets import SPACES
 
 TUNED: dict[str, Any] = {
@@ -124,16 +126,27 @@ def test_validation_data_or_inner_folds(tuned: dict[str, Any]) -> None:
 # --- built-in spaces ---
 
 
+# CatBoost's losses that have no default of a parameter
+WHOLE = [
+    "StochasticRank:metric=NDCG",
+    "Huber:delta=1",
+    "Lq:q=3",
+    "Expectile:alpha=0.3",
+    "Tweedie:variance_power=1.5",
+    "Focal:focal_alpha=0.3;focal_gamma=2",
+]
+
+
 @pytest.mark.parametrize(("library", "objective"), SPACES, ids=lambda text: text)
 def test_built_in_spaces_are_sound_in_every_corner(
     library: str, objective: str, tuned: dict[str, Any]
 ) -> None:
     if library == "catboost":
         pytest.importorskip("catboost")
-    written = {METRIC: {"metric": "ndcg@10"}, "StochasticRank": "StochasticRank:metric=NDCG"}
-    model = {"ranker": library, "objective": written.get(objective, objective)}
-    if objective == "rank:map":
-        model["relevant"] = 1  # type: ignore[assignment]
+    written = {METRIC: {"metric": "ndcg@10"}, **{text.partition(":")[0]: text for text in WHOLE}}
+    model: dict[str, Any] = {"ranker": library, "objective": written.get(objective, objective)}
+    if objective in BINARY:
+        model["relevant"] = 1
     tuned["data"]["n_queries"]["train"] = 100
     tuned["models"] = {"m": model}
     tuned["tune"]["models"] = {"m": "built-in"}
@@ -143,6 +156,10 @@ def test_built_in_spaces_are_sound_in_every_corner(
     assert set(space) == set(SPACES[library, objective])
     assert all(isinstance(values, Range | tuple) for values in space.values())
     train = FoldReader(experiment.data).read("all").train
+    if objective in ("gamma", "reg:gamma", "RMSPE"):  # labels above 0, and below from 0 to 1
+        train = replace(train, judgments=Judgments(train.labels + 1, train.groups))
+    elif objective.lower().startswith(("cross", "reg:logistic")):
+        train = replace(train, judgments=Judgments(train.labels / train.labels.max(), train.groups))
     for probe in probes(space):
         ranker = model_at(experiment.models["m"], probe).ranker
         assert ranker.check(Facts.of(train, stopping=True)) == []
