@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ltr_harness.comparison import Comparison as Comparison
     from ltr_harness.comparison import compare as compare
     from ltr_harness.comparison.evaluated_runs import evaluate_runs as evaluate_runs
+    from ltr_harness.comparison.offline_online import agreement as agreement
     from ltr_harness.evaluation import Evaluation as Evaluation
     from ltr_harness.evaluation import evaluate as evaluate
     from ltr_harness.experiment import ExperimentResult as ExperimentResult
@@ -22,6 +23,7 @@ _LAZY = {
     "Evaluation": "ltr_harness.evaluation",
     "ExperimentResult": "ltr_harness.experiment",
     "Run": "ltr_harness.runs",
+    "agreement": "ltr_harness.comparison.offline_online",
     "compare": "ltr_harness.comparison",
     "evaluate": "ltr_harness.evaluation",
     "evaluate_runs": "ltr_harness.comparison.evaluated_runs",

@@ -25,6 +25,7 @@ COMMANDS = {
         "evaluate": "Metrics for scores from any source, TREC runs included.",
         "compare": "Compare runs, score files or TREC runs; gates for CI.",
         "power": "How many queries, users and seeds find a difference.",
+        "agreement": "Do offline metrics predict what A/B tests measured?",
         "explain": "The arithmetic of one query, document by document.",
     },
     "Models": {

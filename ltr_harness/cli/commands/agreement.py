@@ -1,0 +1,65 @@
+"""`ltr-harness agreement`: does offline predict online?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ltr_harness.cli import options
+from ltr_harness.cli.metric_names import split
+from ltr_harness.cli.output import say_page
+
+
+@options.examples("""
+  ltr-harness agreement experiments.csv
+  ltr-harness agreement experiments.csv -m ndcg@10,mrr@3 -o does_offline_predict
+  ltr-harness agreement experiments.csv --tested-if "ndcg@10 > 0.002"    # or "ndcg@10 > 2 se"
+  ltr-harness agreement experiments.parquet --measure purchases --json
+
+\b
+FILE has a row for each experiment (CSV, Parquet, Arrow or JSON lines):
+  experiment,online,online_se,ndcg@10,ndcg@10_se,mrr@3,mrr@3_se
+  new features,0.012,0.004,0.006,0.002,0.011,0.003
+In place of typed numbers it may name folders, from FILE's own on:
+  experiment,baseline,candidate,monitor,arm
+  new features,runs/jan/old-s1,runs/jan/new-s1,monitor/jan,new
+Differences above 0 are improvements. Exit 2: fewer than 8 experiments, or a value that cannot be used.
+Agreement of assessors is in `data describe`.
+""")
+@click.command("agreement")
+@click.argument("file", type=options.PATH)
+@options.metrics
+@click.option("--measure", help="Of the arms in monitor's results.  [default: the first]")
+@click.option(
+    "--tested-if",
+    metavar="RULE",
+    help="By which experiments were tested online, such as 'ndcg@10 > 0.002'; numbers of that metric are corrected.",
+)
+@options.method("confidence")
+@options.output("Write a page there.")
+@options.as_json
+def command(
+    file: Path,
+    metrics: tuple[str, ...],
+    measure: str | None,
+    tested_if: str | None,
+    output: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Do offline metrics predict what A/B tests measured?
+
+    FILE holds past experiments: offline differences of one or more metrics and the online difference, all with standard
+    errors.
+    """
+    from ltr_harness.comparison.offline_online import agreement
+    from ltr_harness.report.offline_online import agreement_page
+
+    confidence = options.taken_method(given).confidence
+    found = agreement(
+        file, metrics=split(metrics), measure=measure, tested_if=tested_if, confidence=confidence
+    )
+    say_page(agreement_page(found), as_json, output, ("html", "md", "json", "svg"))
+    return 0

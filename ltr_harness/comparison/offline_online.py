@@ -1,0 +1,498 @@
+"""Does offline predict online? Past A/B tests, with the offline difference of each metric and the online one.
+
+About the metrics of experiments; agreement of assessors about documents is in `inspection.agreement`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.errors import DataError, Problem, UsageError, all_of
+from ltr_harness.logs.columns import category_of, numbers_of, texts_of
+from ltr_harness.logs.log import Log, open_log
+from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.errors_in_variables import (
+    FEWEST,
+    Interval,
+    TrueEffects,
+    correlation_difference,
+    variation_p,
+)
+from ltr_harness.stats.moments import Floats
+from ltr_harness.stored import read_stored
+from ltr_harness.wording import count_of, shortened
+
+NAME, ONLINE, SUFFIX = "experiment", "online", "_se"
+BASELINE, CANDIDATE, MONITOR, ARM = "baseline", "candidate", "monitor", "arm"
+PROBABILITY = 0.9
+_MOST = 2000  # experiments
+_OPEN = 0.8  # of its whole scale, from which on an interval says nothing
+_TOO_ALIKE = 1e-4  # chance of so little variation
+_RULE = re.compile(r"\s*(?P<metric>.+?)\s*>\s*(?P<number>[-+.\deE]+)(?P<se>\s*se)?\s*")
+
+
+@dataclass(frozen=True)
+class At:
+    """What an offline difference means: the expected true online effect, and the probability that it is above 0."""
+
+    offline: float
+    online: Interval  # expected at this true offline effect
+    positive: Interval  # given this measured difference
+
+
+@dataclass(frozen=True)
+class MetricOnline:
+    """How well a metric's offline differences predict the online ones; None where the data leave it open."""
+
+    metric: str
+    correlation: Interval | None  # of true effects
+    naive: float  # of the measured differences
+    slope: Interval | None
+    same_signs: Interval | None
+    difference: float  # for which `positive` is: the root of the mean square of the measured ones
+    positive: Interval | None  # probability of an online effect above 0, given that difference
+    needed: Interval | None  # the offline difference from which on that probability is .9
+    error: float  # median standard error, with which those differences are measured
+    corrected: bool  # for the rule by which experiments were tested
+    offline: tuple[float, ...]
+    offline_se: tuple[float, ...]
+    curve: tuple[At, ...]
+
+
+@dataclass(frozen=True)
+class MetricPair:
+    """How much closer the first metric follows the online effect: the difference of the correlations."""
+
+    first: str
+    second: str
+    difference: Interval
+
+
+@dataclass(frozen=True)
+class OnlineAgreement:
+    """All metrics, the highest correlation first; `str` is the verdict."""
+
+    experiments: tuple[str, ...]
+    online: tuple[float, ...]
+    online_se: tuple[float, ...]
+    confidence: float
+    metrics: tuple[MetricOnline, ...]
+    pairs: tuple[MetricPair, ...]  # with simultaneous intervals
+    verdict: str
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+def agreement(
+    experiments: Any,
+    *,
+    metrics: Sequence[str] = (),
+    measure: str | None = None,
+    tested_if: str | None = None,
+    confidence: float = 0.95,
+) -> OnlineAgreement:
+    """Does a metric's offline difference predict the online difference? Past experiments, each measured both times.
+
+    The true effects of experiments, offline and online, are drawn from a population; both are measured with known
+    errors (see `stats.errors_in_variables`). Differences above 0 are improvements on both sides.
+
+    Args:
+        experiments: a table (pandas, Polars, Arrow, or its file) with a row for each experiment: ``experiment`` (its
+            name), ``online`` and ``online_se`` (difference and standard error), and for each metric two more such as
+            ``ndcg@10`` and ``ndcg@10_se``. In their place ``baseline`` and ``candidate`` may hold run folders, and
+            ``monitor`` (with ``arm``) the folder of ``monitor -o``.
+        metrics: those to judge; without them all that the table has, or all that the runs share.
+        measure: of the arms in ``monitor``; without it their first.
+        tested_if: the rule by which experiments were chosen for a test, such as ``ndcg@10 > 0.002`` or
+            ``ndcg@10 > 2 se``; the numbers of that metric are then about all ideas, tested or not.
+        confidence: of every interval.
+
+    Raises:
+        DataError: fewer than 8 experiments, or a column or value that cannot be used.
+
+    Example:
+        >>> import pandas as pd
+        >>> past = pd.DataFrame({"experiment": list("abcdefghij"), "online": [1, 3, -1, 2, 0, 4, -2, 2, 5, -1]})
+        >>> past["map"] = [0.01, 0.02, 0.0, 0.02, -0.01, 0.03, -0.02, 0.01, 0.04, 0.0]
+        >>> found = agreement(past.assign(online_se=0.8, map_se=0.005))
+        >>> print(found.metrics[0].correlation.low > 0.5, found.metrics[0].needed.value < 0.02)
+        True True
+
+    Source: W. A. Fuller, "Measurement error models" (1987); A. Peysakhovich, D. Eckles, "Learning causal effects from
+    many randomized experiments" (2018).
+    """
+    if not 0.5 <= confidence < 1:
+        raise UsageError(f"confidence {confidence:g}; expected a number from 0.5 to below 1, such as 0.95")
+    where = Path(experiments).expanduser() if isinstance(experiments, str | Path) else None
+    log = open_log(
+        where or experiments, None if where else "experiments", [NAME, BASELINE, CANDIDATE, MONITOR, ARM]
+    )
+    past = _Past.of(log, where.parent if where else Path(), metrics, measure)
+    rule = None if tested_if is None else _Rule.of(tested_if, past)
+    found = {
+        metric: TrueEffects.of(
+            *columns, *past.online, rule.above if rule is not None and rule.metric == metric else None
+        )
+        for metric, columns in past.metrics.items()
+    }
+    DataError.refuse(
+        Problem(
+            f"{past.place}: {metric}",
+            f"lies so close to one line with {ONLINE} that no interval can be computed",
+            "standard errors of 5 % and more of how differences vary",
+        )
+        for metric, effects in found.items()
+        if not effects.reliable
+    )
+    return _judged(past, found, rule, confidence)
+
+
+def _judged(
+    past: "_Past", found: Mapping[str, TrueEffects], rule: "_Rule | None", confidence: float
+) -> OnlineAgreement:
+    center = {name: effects.interval(effects.correlation).value for name, effects in found.items()}
+    order = sorted(found, key=lambda name: -center[name])
+    couples = list(combinations(order, 2))
+    level = 1 - (1 - confidence) / max(1, len(couples))
+    pairs = tuple(
+        MetricPair(one, other, correlation_difference(found[one], found[other], level))
+        for one, other in couples
+    )
+    judged = tuple(
+        _metric(name, past, found[name], confidence, rule is not None and rule.metric == name)
+        for name in order
+    )
+    return OnlineAgreement(
+        experiments=past.names,
+        online=tuple(past.online[0].tolist()),
+        online_se=tuple(past.online[1].tolist()),
+        confidence=confidence,
+        metrics=judged,
+        pairs=pairs,
+        verdict=_verdict(judged, pairs),
+        notes=tuple(_notes(past, judged, rule)),
+    )
+
+
+def _metric(
+    name: str, past: "_Past", effects: TrueEffects, confidence: float, corrected: bool
+) -> MetricOnline:
+    (offline, errors), (online, _) = past.metrics[name], past.online
+    typical, error = float(np.sqrt(np.mean(offline**2))), float(np.median(errors))
+
+    def told(ends: Interval, scale: float) -> Interval | None:
+        return ends if ends.high - ends.low < _OPEN * scale else None
+
+    def of(values: Floats) -> Interval:
+        return effects.interval(values, confidence)
+
+    correlation, positive = told(of(effects.correlation), 2), told(of(effects.positive(typical, error)), 1)
+    low, high = min(0.0, float(offline.min())), max(0.0, float(offline.max()))
+    return MetricOnline(
+        metric=name,
+        correlation=correlation,
+        naive=float(np.corrcoef(offline, online)[0, 1]) if online.std() > 0 else float("nan"),
+        slope=of(effects.slope) if correlation else None,
+        same_signs=told(effects.same_signs(confidence), 1) if correlation else None,
+        difference=typical,
+        positive=positive,
+        needed=of(effects.needed(PROBABILITY, error)) if correlation and positive else None,
+        error=error,
+        corrected=corrected,
+        offline=tuple(offline.tolist()),
+        offline_se=tuple(errors.tolist()),
+        curve=tuple(
+            At(at, of(effects.online_at(at)), of(effects.positive(at, error)))
+            for at in np.linspace(low, high, 25).tolist()
+        ),
+    )
+
+
+def _verdict(judged: Sequence[MetricOnline], pairs: Sequence[MetricPair]) -> str:
+    """What the intervals show, and no more."""
+    shown = [one for one in judged if one.correlation is not None and one.correlation.low > 0]
+    if not shown:
+        known = [one for one in judged if one.correlation is not None]
+        most = f": {_named(known[0])} has the highest" if known else ""
+        return f"No metric is shown to predict the online difference{most}."
+    worse = [pair.second for pair in pairs if pair.first == shown[0].metric and pair.difference.low > 0]
+    text = f"{', '.join(map(_named, shown))} {'predicts' if len(shown) == 1 else 'predict'} the online difference."
+    if worse:
+        text += f" {shown[0].metric} predicts it better than {', '.join(worse)}."
+    rest = [one.metric for one in judged[1:] if one.metric not in worse]
+    if rest:
+        text += f" Whether {shown[0].metric} predicts it better than {', '.join(rest)} is open."
+    return text
+
+
+def _named(one: MetricOnline) -> str:
+    return f"{one.metric} (correlation of true effects {one.correlation})"
+
+
+def _notes(past: "_Past", judged: Sequence[MetricOnline], rule: "_Rule | None") -> list[str]:
+    notes = list(past.notes)
+    for one in judged:
+        if one.correlation is None:
+            notes.append(
+                f"{one.metric}: {count_of(len(past.names), 'experiment')} with these standard errors leave the "
+                "correlation of true effects open; no number is given that depends on it"
+            )
+        if rule is None and min(one.offline) > 0:
+            notes.append(
+                f"{one.metric}: every experiment was better offline. If winners alone were tested, the numbers are of "
+                f"winners; --tested-if '{one.metric} > 0' corrects for that rule"
+            )
+    if rule is not None:
+        others = [one.metric for one in judged if not one.corrected]
+        notes.append(
+            f"{rule.metric}: corrected for tests of experiments with {rule.text} alone. Where the true correlation is "
+            "near 1, too many intervals of the probability of a gain miss it"
+        )
+        if others:
+            notes.append(
+                f"{', '.join(others)}: not corrected for that rule; the numbers are of tested experiments"
+            )
+    else:
+        notes.append("The numbers are of ideas like those that were tested.")
+    return notes
+
+
+@dataclass(frozen=True, eq=False)
+class _Past:
+    """Past experiments as numbers, (n,) each."""
+
+    place: str
+    names: tuple[str, ...]
+    online: tuple[Floats, Floats]  # differences and their standard errors
+    metrics: dict[str, tuple[Floats, Floats]]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, log: Log, folder: Path, wanted: Sequence[str], measure: str | None) -> "_Past":
+        stored = CANDIDATE in log.columns
+        reserved = {NAME, ONLINE, ONLINE + SUFFIX, BASELINE, CANDIDATE, MONITOR, ARM}
+        typed = [name for name in log.columns if name not in reserved and not name.endswith(SUFFIX)]
+        paired = [name for name in typed if name + SUFFIX in log.columns]
+        orphans = [
+            name
+            for name in log.columns
+            if name.endswith(SUFFIX) and name not in reserved and name[:-3] not in typed
+        ]
+        DataError.refuse(
+            Problem(f"{log.name}: {name}", f"has no column {name[:-3]!r}", "", did_you_mean(name[:-3], typed))
+            for name in orphans
+        )
+        chosen = [] if stored else list(wanted) or paired
+        sources = (
+            [BASELINE, CANDIDATE] if stored else [part for one in chosen for part in (one, one + SUFFIX)]
+        )
+        live = MONITOR in log.columns
+        results = [MONITOR, *([ARM] if ARM in log.columns else [])] if live else [ONLINE, ONLINE + SUFFIX]
+        if not stored and not chosen:
+            raise DataError.at(
+                log.name,
+                "has no metric",
+                "two columns for each, such as ndcg@10 and ndcg@10_se, or run folders in "
+                f"{BASELINE} and {CANDIDATE}",
+            )
+        (table,) = log.batches([NAME, *results, *sources], None, in_memory=1 << 60, rows=1 << 60)
+        names = tuple(texts_of(category_of(table[NAME], NAME)).tolist())
+        _refuse_rows(log.name, names)
+
+        def text(column: str, row: int) -> str:
+            return str(table[column][row].as_py() or "")
+
+        def numbers(column: str) -> Floats:
+            try:
+                return numbers_of(table[column], column)
+            except DataError:
+                raise DataError.at(f"{log.name}: column {column!r}", "holds text", "numbers alone") from None
+
+        rows = range(len(names))
+        if live:
+            arms = [text(ARM, row) if ARM in results else "" for row in rows]
+            read = all_of(
+                [
+                    partial(_of_monitor, folder / text(MONITOR, row), arms[row], measure, names[row])
+                    for row in rows
+                ]
+            )
+            online = (np.array([one[0] for one in read]), np.array([one[1] for one in read]))
+        else:
+            online = (numbers(ONLINE), numbers(ONLINE + SUFFIX))
+        metrics = {one: (numbers(one), numbers(one + SUFFIX)) for one in chosen}
+        if stored:
+            calls = [
+                partial(
+                    _of_runs, folder / text(BASELINE, row), folder / text(CANDIDATE, row), wanted, names[row]
+                )
+                for row in rows
+            ]
+            metrics = _shared(all_of(calls, UsageError), names)
+        past = cls(log.name, names, online, metrics, ())
+        past.refuse_values()
+        return past
+
+    def refuse_values(self) -> None:
+        problems = []
+        for column, (values, errors) in {ONLINE: self.online, **self.metrics}.items():
+            for name, one, good, expected in (
+                (column, values, np.isfinite(values) & (np.abs(values) < 1e100), "a number"),
+                (column + SUFFIX, errors, (errors > 1e-100) & (errors < 1e100), "a standard error above 0"),
+            ):
+                for row in np.flatnonzero(~good)[:5]:
+                    found = "no value" if np.isnan(one[row]) else f"{one[row]:g}"
+                    problems.append(
+                        Problem(f"{self.place}: experiment {self.names[row]}, {name}", found, expected)
+                    )
+            if problems:
+                continue
+            if np.ptp(values) == 0:
+                found, expected = f"all differences are {values[0]:g}", "differences that vary"
+                problems.append(Problem(f"{self.place}: {column}", found, expected))
+            elif variation_p(values, errors) < _TOO_ALIKE:
+                found, expected = (
+                    f"its differences vary less than {column}{SUFFIX} allows",
+                    "their standard errors",
+                )
+                problems.append(Problem(f"{self.place}: {column}", found, expected))
+        DataError.refuse(problems)
+
+
+def _refuse_rows(place: str, names: Sequence[str]) -> None:
+    n, twice = len(names), sorted({name for name in names if names.count(name) > 1})[:5]
+    if "(missing)" in names:
+        raise DataError.at(f"{place}: {NAME}", "is empty in some rows", "a name for each experiment")
+    if twice:
+        raise DataError.at(
+            f"{place}: {NAME}", f"has {shortened(twice, 5)} twice", "one row for each experiment"
+        )
+    if n > _MOST:
+        raise DataError.at(place, f"has {n:,} experiments", f"at most {_MOST:,}")
+    if n < FEWEST:
+        raise DataError.at(
+            place,
+            f"has {count_of(n, 'experiment')}",
+            f"at least {FEWEST}",
+            "with 20, a true correlation of 0.8 is typically told to within 0.45 to 1, with 50 to within 0.55 to 0.95",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rule:
+    """By which experiments were chosen for a test."""
+
+    text: str
+    metric: str
+    above: Floats  # (n,) the offline difference that each had to exceed
+
+    @classmethod
+    def of(cls, text: str, past: _Past) -> "_Rule":
+        parts = _RULE.fullmatch(text)
+        try:
+            number = float(parts["number"]) if parts else np.nan
+        except ValueError:
+            number = np.nan
+        if parts is None or not np.isfinite(number):
+            raise UsageError(f"--tested-if {text!r}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
+        metric = parts["metric"]
+        if metric not in past.metrics:
+            raise UsageError(
+                f"--tested-if {text!r}: no metric {metric!r}; {did_you_mean(metric, past.metrics)}"
+            )
+        values, errors = past.metrics[metric]
+        above = number * errors if parts["se"] else np.full(values.size, number)
+        failing = [name for name, failed in zip(past.names, values <= above, strict=True) if failed]
+        if failing:
+            found = (
+                f"{count_of(len(failing), 'experiment')} would not have been tested: {shortened(failing, 5)}"
+            )
+            raise DataError.at(f"--tested-if {text!r}", found, "a rule that all of them meet")
+        return cls(text, metric, above)
+
+
+def _of_runs(
+    baseline: Path, candidate: Path, wanted: Sequence[str], name: str
+) -> dict[str, tuple[float, float]]:
+    """Difference and standard error of each metric, above 0 where the candidate is better."""
+    from ltr_harness.comparison import compare
+
+    found = compare(
+        {"baseline": baseline, "candidate": candidate}, metrics=list(wanted) or None, ledger=False
+    )
+    differences = {}
+    for metric in found.metrics:
+        sign = 1 if found.higher_is_better[metric] else -1
+        sample = Contributions.of(found.query_differences("candidate", metric)[:, None], found.units)
+        differences[metric] = (sign * float(sample.mean[0]), float(sample.error[0]))
+    return differences
+
+
+def _shared(
+    rows: Sequence[Mapping[str, tuple[float, float]]], names: Sequence[str]
+) -> dict[str, tuple[Floats, Floats]]:
+    """Metrics as columns; those that every experiment has."""
+    shared = [metric for metric in rows[0] if all(metric in row for row in rows)]
+    if not shared:
+        other = next(name for name, row in zip(names, rows, strict=True) if not set(row) & set(rows[0]))
+        raise DataError.at(
+            f"experiments {names[0]} and {other}", "have no metric at one K in common", "one", "-m names it"
+        )
+    return {
+        metric: (np.array([row[metric][0] for row in rows]), np.array([row[metric][1] for row in rows]))
+        for metric in shared
+    }
+
+
+class _Difference(BaseModel):
+    value: float
+    error: float | None
+
+
+class _ArmDifference(BaseModel):
+    arm: str
+    measure: str
+    difference: _Difference
+
+
+class _Arms(BaseModel):
+    differences: list[_ArmDifference]
+
+
+class _Monitored(BaseModel):
+    """What is read of monitor's ``report.json``."""
+
+    arms: _Arms | None = None
+
+
+def _of_monitor(folder: Path, arm: str, measure: str | None, name: str) -> tuple[float, float]:
+    """Difference and standard error of a measure of an arm."""
+    place = f"experiment {name}: {folder}"
+    try:
+        arms = read_stored(_Monitored, folder, "report.json").arms
+    except (OSError, ValueError) as problem:
+        raise DataError.at(place, f"is not a stored result of monitor: {problem}") from None
+    if arms is None or not arms.differences:
+        raise DataError.at(place, "has no arms", "a result of monitor with arms: in its configuration")
+    wanted = measure or arms.differences[0].measure
+    found = [one for one in arms.differences if one.measure == wanted and arm in ("", one.arm)]
+    if len(found) != 1:
+        measures = dict.fromkeys(one.measure for one in arms.differences)
+        several = shortened(list(dict.fromkeys(one.arm for one in arms.differences)), 5)
+        raise DataError.at(
+            place,
+            f"has {count_of(len(found), 'difference')} of {wanted!r} for arm {arm or 'any'}",
+            "one",
+            f"its measures are {shortened(list(measures), 8)}, its arms {several}; column {ARM!r} names one",
+        )
+    return found[0].difference.value, found[0].difference.error or float("nan")

@@ -1,0 +1,290 @@
+"""True effects behind two measured ones: of past experiments offline and online, each with its standard error.
+
+The pair of true effects of an experiment is drawn from a population with some means, standard deviations and
+correlation; what was measured adds independent errors of known size. Measured pairs have a bivariate t distribution
+with the covariance of both together, and 4 to infinitely many degrees of freedom, so that heavy tails of effects or
+errors weigh less. Of these six parameters the posterior distribution is computed. The prior is the one whose intervals
+for a correlation cover as they should without errors (uniform in Fisher's z, the logarithms of the standard deviations
+and the means), of pairs that are measured with median errors.
+
+The covariance may exceed that of a correlation of 1, as an estimated variance may be below 0: it is cut where a
+correlation is read. Else no interval could hold a correlation of 1.
+
+Sources: Fuller, "Measurement error models" (1987); Berger & Sun, "Objective priors for the bivariate normal model"
+(2008); Cappé et al., "Adaptive importance sampling" (2008); Zou, "Toward using confidence intervals to compare
+correlations" (2007); Rubin, "The Bayesian bootstrap" (1981).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import chdtr, ndtr, ndtri, owens_t, stdtr, stdtrit
+
+from ltr_harness.stats.moments import Floats
+
+FEWEST = 8
+"""Experiments below which nothing is said."""
+
+_ROUNDS, _TRIAL_POINTS, _POINTS = 12, 1000, 4000
+_PROPOSAL = 5  # degrees of freedom of the proposal, whose tails are heavier than the posterior's
+_LIGHTEST = 1e6  # degrees of freedom that are as good as infinitely many
+_DRAWS = 400
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate (the posterior median) and the ends of its interval; infinite where no number bounds it."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        ends = [f"{end:.4f}" if np.isfinite(end) else "none" for end in (self.low, self.high)]
+        return f"{self.value:.4f} [{', '.join(ends)}]"
+
+
+@dataclass(frozen=True, eq=False)
+class TrueEffects:
+    """The posterior as weighted points (m,); methods compute a number at each of them, for `interval`."""
+
+    mean: Floats  # of the true offline effects
+    online_mean: Floats
+    variance: Floats
+    online_variance: Floats
+    covariance: Floats
+    weight: Floats  # sums to 1
+    log_likelihood: Floats  # (m, n) of each experiment
+    log_rest: Floats  # log of the prior over the proposal
+
+    @classmethod
+    def of(
+        cls, offline: Floats, error: Floats, online: Floats, online_error: Floats, above: Floats | None = None
+    ) -> "TrueEffects":
+        """From (n,) measured differences and their standard errors; `above`: those offline beyond which it was tested.
+
+        Example:
+            >>> x = np.arange(-6.0, 7.0)
+            >>> found = TrueEffects.of(x, np.ones(13), x / 2 + np.cos(x), np.full(13, 0.7))
+            >>> print(found.interval(found.slope))
+            0.5218 [0.3765, 0.6651]
+        """
+        unit = float(np.sqrt(offline.var() + np.median(error) ** 2))
+        online_unit = float(np.sqrt(online.var() + np.median(online_error) ** 2))
+        pairs = _Pairs(
+            offline / unit,
+            error / unit,
+            online / online_unit,
+            online_error / online_unit,
+            None if above is None else above / unit,
+        )
+        centre, spread = pairs.start()
+        near = 0  # rounds from whose proposal the posterior was reached
+        for number in range(_ROUNDS):
+            last = near == 2 or number == _ROUNDS - 1
+            z = stdtrit(_PROPOSAL, _sequence(_POINTS if last else _TRIAL_POINTS, centre.size))
+            theta = centre + z @ spread.T
+            each, prior = pairs.log_density(theta)
+            rest = prior + (_PROPOSAL + 1) / 2 * np.log1p(z**2 / _PROPOSAL).sum(axis=1)
+            log_weight = each.sum(axis=1) + rest
+            weight = _normalised(log_weight)
+            if last:
+                break
+            near += 1
+            while 1 / (weight**2).sum() < _TRIAL_POINTS / 10:  # far from the posterior: a step towards it
+                log_weight, near = log_weight / 2, 0
+                weight = _normalised(log_weight)
+            centre = weight @ theta
+            off = theta - centre
+            covariance = (off * weight[:, None]).T @ off
+            spread = np.linalg.cholesky(covariance + np.diag(0.05 * np.diagonal(covariance) + 1e-12)).astype(
+                np.float64
+            )
+        mean, online_mean, variance, online_variance, shared, *_ = pairs.parameters(theta)
+        return cls(
+            mean=mean * unit,
+            online_mean=online_mean * online_unit,
+            variance=variance * unit**2,
+            online_variance=online_variance * online_unit**2,
+            covariance=shared * unit * online_unit,
+            weight=weight,
+            log_likelihood=each,
+            log_rest=rest,
+        )
+
+    @property
+    def reliable(self) -> bool:
+        """Whether enough points share the weight; not so where data are impossible under the model."""
+        return bool(1 / (self.weight**2).sum() > 40)
+
+    @property
+    def correlation(self) -> Floats:
+        return np.clip(self.covariance / np.sqrt(self.variance * self.online_variance), -1.0, 1.0)
+
+    @property
+    def slope(self) -> Floats:
+        """Of the true online effect over the true offline effect."""
+        return self.covariance / self.variance
+
+    def online_at(self, offline: float) -> Floats:
+        """Expected online effect at a true offline effect."""
+        return self.online_mean + self.slope * (offline - self.mean)
+
+    def positive(self, offline: float, error: float) -> Floats:
+        """Probability of an online effect above 0, given an offline difference measured with this error."""
+        slope, spread = self._given(error)
+        return np.asarray(ndtr((self.online_mean + slope * (offline - self.mean)) / spread))
+
+    def needed(self, probability: float, error: float) -> Floats:
+        """The offline difference measured with this error from which on `positive` is so much; infinite if none is."""
+        slope, spread = self._given(error)
+        with np.errstate(divide="ignore", over="ignore"):
+            found = self.mean + (float(ndtri(probability)) * spread - self.online_mean) / slope
+        return np.where(slope > 0, found, np.inf)
+
+    def _given(self, error: float) -> tuple[Floats, Floats]:
+        """Slope and standard deviation of the online effect, given an offline difference measured with this error."""
+        slope = self.covariance / (self.variance + error**2)
+        left = self.online_variance - slope * self.covariance
+        return slope, np.sqrt(np.maximum(left, 1e-9 * self.online_variance))
+
+    def same_signs(self, confidence: float = 0.95) -> Interval:
+        """Share of experiments whose true effects agree in sign.
+
+        Where 1 is in the correlation's interval, effects may be one line: then no more disagree than the means ask for.
+        """
+        h, k = self.mean / np.sqrt(self.variance), self.online_mean / np.sqrt(self.online_variance)
+        r = np.clip(self.correlation, -1 + 1e-9, 1 - 1e-9)
+        root = np.sqrt(1 - r**2)
+        parts = owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)  # Owen (1956)
+        found = self.interval(1 - 2 * parts - (h * k < 0), confidence)
+        r_ends = self.interval(self.correlation, confidence)
+        low, high = found.low, found.high
+        if r_ends.high == 1:
+            high = max(high, 1 - _nearest_0(self.interval(ndtr(h) - ndtr(k), confidence)))
+        if r_ends.low == -1:
+            low = min(low, _nearest_0(self.interval(ndtr(h) - ndtr(-k), confidence)))
+        return Interval(found.value, low, high)
+
+    def interval(self, values: Floats, confidence: float = 0.95) -> Interval:
+        """The median and an interval with equal tails, of a number at each point."""
+        order = np.argsort(values)
+        before = np.cumsum(self.weight[order]) - self.weight[order] / 2
+        tail = (1 - confidence) / 2
+        at = np.minimum(np.searchsorted(before, [0.5, tail, 1 - tail]), values.size - 1)
+        value, low, high = (float(end) for end in values[order[at]])
+        return Interval(value, low, high)
+
+    def resampled(self, draws: int = _DRAWS) -> Floats:
+        """(draws,) mean correlations with the experiments weighted at random, alike for all metrics."""
+        n = self.log_likelihood.shape[1]
+        weights = np.random.default_rng(0).dirichlet(np.ones(n), draws) * n
+        return self.correlation @ _normalised(self.log_likelihood @ weights.T + self.log_rest[:, None])
+
+
+def correlation_difference(one: TrueEffects, other: TrueEffects, confidence: float = 0.95) -> Interval:
+    """How much higher the first metric's correlation is, on the same experiments.
+
+    The ends are those of both correlations together (Zou 2007); how far the two estimates err alike is found by
+    resampling the experiments in pairs.
+    """
+    a, b = (effects.interval(effects.correlation, confidence) for effects in (one, other))
+    draws = [effects.resampled() for effects in (one, other)]
+    first, second = (drawn - drawn.mean() for drawn in draws)
+    alike = max(
+        0.0, float(first @ second) / max(1e-300, float(first @ first) * float(second @ second)) ** 0.5
+    )
+
+    def reach(this: float, that: float) -> float:
+        return float(np.sqrt(max(0.0, this**2 + that**2 - 2 * alike * this * that)))
+
+    apart = a.value - b.value
+    return Interval(
+        apart,
+        apart - reach(a.value - a.low, b.high - b.value),
+        apart + reach(a.high - a.value, b.value - b.low),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Measured pairs in their own units, (n,) each."""
+
+    x: Floats
+    s: Floats
+    y: Floats
+    t: Floats
+    above: Floats | None
+
+    def start(self) -> tuple[Floats, Floats]:
+        """Where the first proposal is, and the root of its covariance."""
+        log_sds = [
+            0.5 * np.log(max(values.var() - np.mean(errors**2), 0.1 * values.var() + 1e-6))
+            for values, errors in ((self.x, self.s), (self.y, self.t))
+        ]
+        wide = 1.5 / self.x.size**0.5
+        centre = np.array(
+            [self.x.mean() - 0.5 * (self.above is not None), self.y.mean(), *log_sds, 0.0, -1.0]
+        )
+        return centre, np.diag([wide, wide, 0.7, 0.7, 1.2, 1.5])
+
+    def parameters(self, theta: Floats) -> tuple[Floats, ...]:
+        """Means, variances, covariance, degrees of freedom, and the largest covariance that all pairs allow."""
+        mean, online_mean, log_sd, online_log_sd, z, w = theta.T
+        variance, online_variance = np.exp(2 * log_sd), np.exp(2 * online_log_sd)
+        products = (variance[:, None] + self.s**2) * (online_variance[:, None] + self.t**2)
+        # a correlation of 1, and nearly all that errors can add to it: of exact lines all would be endlessly likely
+        most = 0.01 * np.sqrt(variance * online_variance) + 0.99 * np.sqrt(products.min(axis=1))
+        freedom = np.minimum(4 * (1 + np.exp(-w)), _LIGHTEST)
+        return mean, online_mean, variance, online_variance, np.tanh(z) * most, freedom, most
+
+    def log_density(self, theta: Floats) -> tuple[Floats, Floats]:
+        """(m, n) log likelihood of each pair, and (m,) log prior, at points (m, 6)."""
+        mean, online_mean, variance, online_variance, shared, freedom, most = self.parameters(theta)
+        v, w = variance[:, None] + self.s**2, online_variance[:, None] + self.t**2
+        c, df = shared[:, None], freedom[:, None]
+        dx, dy = self.x - mean[:, None], self.y - online_mean[:, None]
+        determinant = np.maximum(v * w - c**2, 1e-12 * v * w)
+        distance = (w * dx**2 - 2 * c * dx * dy + v * dy**2) / determinant
+        each = (
+            np.log(df / (df - 2)) - 0.5 * np.log(determinant) - (df / 2 + 1) * np.log1p(distance / (df - 2))
+        )
+        typical = np.median(self.s) ** 2 + variance
+        online_typical = np.median(self.t) ** 2 + online_variance
+        squared = np.minimum(shared**2 / (typical * online_typical), 1 - 1e-9)
+        prior = np.log(variance * online_variance * most) - 1.5 * np.log(typical * online_typical)
+        prior -= np.log1p(-squared) + 2 * np.log(np.cosh(np.clip(theta[:, 4], -300, 300)))
+        prior -= np.abs(theta[:, 5]) + 2 * np.log1p(
+            np.exp(-np.abs(theta[:, 5]))
+        )  # 1 / freedom: uniform to 1/4
+        if self.above is not None:
+            deviate = (mean[:, None] - self.above) / np.sqrt(v * (df - 2) / df)
+            each -= np.log(np.maximum(stdtr(df, deviate), 1e-300))
+            prior -= 0.5 * mean**2 / typical  # how far below the threshold ideas may lie, no tested one says
+        return each, prior
+
+
+def _sequence(n: int, dimensions: int) -> Floats:
+    """(n, dimensions) even points between 0 and 1: the additive sequence of the generalised golden ratio."""
+    ratio = 2.0
+    for _ in range(60):
+        ratio = (1 + ratio) ** (1 / (dimensions + 1))
+    points: Floats = (0.5 + np.arange(1, n + 1)[:, None] * ratio ** -np.arange(1.0, dimensions + 1)) % 1
+    return np.clip(points, 1e-9, 1 - 1e-9)
+
+
+def _normalised(logs: Floats) -> Floats:
+    """Weights that sum to 1 over the first axis, from their logarithms."""
+    weights = np.exp(logs - logs.max(axis=0))
+    return np.asarray(weights / weights.sum(axis=0))
+
+
+def variation_p(values: Floats, errors: Floats) -> float:
+    """Chance that (n,) differences vary as little as these where only errors vary: Cochran's Q."""
+    weights = 1 / errors**2
+    mean = float(weights @ values) / float(weights.sum())
+    return float(chdtr(values.size - 1, float(weights @ (values - mean) ** 2)))
+
+
+def _nearest_0(ends: Interval) -> float:
+    return max(0.0, ends.low, -ends.high)

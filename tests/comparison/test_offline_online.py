@@ -1,0 +1,160 @@
+"""`agreement`: does offline predict online? Worlds whose truth is known, refusals, the command and its page."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ltr_harness import agreement
+from ltr_harness.errors import DataError, UsageError
+from ltr_harness.stats.errors_in_variables import TrueEffects, correlation_difference
+
+
+def world(n: int = 40, seed: int = 3) -> pd.DataFrame:
+    """Purchases follow wants; clicks follow something else as well."""
+    rng = np.random.default_rng(seed)
+    want, click = rng.normal(0.1, 1, n), rng.normal(0.2, 1, n)
+    columns = {
+        "online": (0.01 * want, 0.004),
+        "ndcg@10": (0.006 * (0.3 * want + 0.95 * click), 0.0015),
+        "mrr@3": (0.009 * (0.95 * want + 0.3 * click), 0.003),
+    }
+    table: dict[str, object] = {"experiment": [f"e{number}" for number in range(n)]}
+    for name, (effect, error) in columns.items():
+        table[name] = effect + error * rng.normal(size=n)
+        table[f"{name}_se"] = error
+    return pd.DataFrame(table)
+
+
+def test_the_metric_that_predicts_is_named_and_the_other_is_not() -> None:
+    found = agreement(world())
+    best, other = found.metrics
+    assert (best.metric, other.metric) == ("mrr@3", "ndcg@10")
+    assert best.correlation is not None
+    assert best.correlation.low <= 0.95 <= best.correlation.high
+    assert best.naive < best.correlation.value  # errors pull it towards 0
+    assert best.needed is not None
+    assert best.needed.low < best.needed.value < best.needed.high
+    assert found.pairs[0].difference.low > 0
+    assert found.verdict.endswith("mrr@3 predicts it better than ndcg@10.")
+    assert "ndcg@10 (" not in found.verdict  # its interval holds 0
+
+
+def test_a_scale_changes_the_slope_and_nothing_else() -> None:
+    past = world()
+    scaled = past.assign(**{"mrr@3": 1000 * past["mrr@3"], "mrr@3_se": 1000 * past["mrr@3_se"]})
+    one, other = (agreement(table, metrics=["mrr@3"]).metrics[0] for table in (past, scaled))
+    assert one.correlation is not None
+    assert other.correlation is not None
+    assert one.slope is not None
+    assert other.slope is not None
+    assert other.correlation.value == pytest.approx(one.correlation.value)
+    assert 1000 * other.slope.value == pytest.approx(one.slope.value)
+
+
+def test_few_noisy_experiments_leave_it_open() -> None:
+    past = world(9)
+    noise, other = np.random.default_rng(2).normal(size=(2, 9))
+    past = past.assign(online=past.online + 0.05 * noise, online_se=0.05)
+    past = past.assign(**{"mrr@3": past["mrr@3"] + 0.05 * other, "mrr@3_se": 0.05})
+    found = agreement(past, metrics=["mrr@3"])
+    (only,) = found.metrics
+    assert (only.correlation, only.slope, only.same_signs, only.needed) == (None, None, None, None)
+    assert found.verdict == "No metric is shown to predict the online difference."
+    assert "leave the correlation of true effects open" in found.notes[0]
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.8, 1.0])
+def test_without_errors_the_correlation_is_that_of_the_measured(rho: float) -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=(2, 60))
+    x, y, small = a, rho * a + (1 - rho**2) ** 0.5 * b + 0.1 * rng.normal(size=60), np.full(60, 0.1)
+    effects = TrueEffects.of(x, small, y, small)
+    found = effects.interval(effects.correlation)
+    assert found.value == pytest.approx(np.corrcoef(x, y)[0, 1], abs=0.05)
+    signs = effects.same_signs()
+    assert signs.low <= 1 - np.arccos(rho) / np.pi <= signs.high  # of means that are 0
+
+
+def test_pairs_of_one_metric_do_not_differ() -> None:
+    past = world()
+    columns = [past[name].to_numpy() for name in ("mrr@3", "mrr@3_se", "online", "online_se")]
+    effects = TrueEffects.of(*columns)
+    assert correlation_difference(effects, effects).high == pytest.approx(0, abs=0.1)
+
+
+def test_winners_alone_are_said_and_corrected() -> None:
+    past = world(200)
+    winners = past[past["mrr@3"] > 0.006]
+    plain = agreement(winners, metrics=["mrr@3"])
+    assert "--tested-if 'mrr@3 > 0'" in plain.notes[0]
+    corrected = agreement(winners, metrics=["mrr@3"], tested_if="mrr@3 > 0.006")
+    assert corrected.metrics[0].corrected
+    before, after = (found.metrics[0].same_signs for found in (plain, corrected))
+    assert before is not None
+    assert after is not None
+    assert after.low < before.low  # losers, too, are ideas
+    with pytest.raises(DataError, match="would not have been tested"):
+        agreement(past, tested_if="mrr@3 > 0.006")
+    with pytest.raises(UsageError, match=r"expected such as 'ndcg@10 > 0.002'"):
+        agreement(past, tested_if="mrr@3 above 0")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda past: past.head(7), "has 7 experiments; expected at least 8; with 20,"),
+        (lambda past: past.assign(online_se=0.0), "experiment e0, online_se: 0; expected a standard error above 0"),
+        (lambda past: past.assign(online=np.nan), "experiment e0, online: no value; expected a number"),
+        (lambda past: past.assign(experiment="a"), "has a twice; expected one row for each experiment"),
+        (lambda past: past.assign(online=0.5), "all differences are 0.5; expected differences that vary"),
+        (lambda past: past.assign(online="much"), "column 'online': holds text; expected numbers alone"),
+        (lambda past: past.drop(columns="online"), "has no column 'online'"),
+        (lambda past: past.rename(columns={"mrr@3_se": "mrr@5_se"}), "has no column 'mrr@5'; did you mean 'mrr@3'?"),
+        (lambda past: past[["experiment", "online", "online_se"]], "has no metric; expected two columns for each"),
+        (lambda past: past.assign(online_se=9.0), "online: its differences vary less than online_se allows"),
+        (lambda past: past.assign(online=past["mrr@3"], online_se=1e-5, **{"mrr@3_se": 1e-5}), "close to one line"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused(change, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        agreement(change(world(20)))
+    assert message in str(caught.value)
+
+
+def test_the_command_prints_writes_and_gives_json(ltr, tmp_path: Path) -> None:
+    file = tmp_path / "experiments.csv"
+    world().to_csv(file, index=False)
+    out = ltr("agreement", file, "-o", tmp_path / "page")[1]
+    assert "mrr@3 predicts the online difference better than ndcg@10." in out
+    page = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+    assert "Does offline predict online?" in page
+    found = json.loads(ltr("agreement", file, "--json")[1])
+    assert found["metrics"][0]["correlation"]["low"] > 0.5
+    assert found["metrics"][1]["needed"]["high"] is None  # no number bounds it
+    assert json.loads((tmp_path / "page" / "report.json").read_text(encoding="utf-8")) == found
+
+
+def test_numbers_are_read_from_folders(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    rows = []
+    for number in range(9):
+        effect = 0.05 * rng.normal()
+        for name, shift in (("old", 0.0), ("new", effect)):
+            values = rng.normal(0.5 + shift, 0.1, 60).clip(0, 1)
+            folder = tmp_path / f"{name}{number}.csv"
+            pd.DataFrame({"query_id": range(60), "ndcg@10": values}).to_csv(folder, index=False)
+        difference = {"value": effect + 0.02 * rng.normal(), "error": 0.02}
+        arms = [{"arm": "new", "measure": "orders", "difference": difference}]
+        (tmp_path / f"m{number}").mkdir()
+        (tmp_path / f"m{number}" / "report.json").write_text(json.dumps({"arms": {"differences": arms}}))
+        rows.append((f"e{number}", f"old{number}.csv", f"new{number}.csv", f"m{number}"))
+    table = tmp_path / "past.csv"
+    pd.DataFrame(rows, columns=["experiment", "baseline", "candidate", "monitor"]).to_csv(table, index=False)
+    (found,) = agreement(table).metrics
+    assert found.correlation is not None
+    assert found.correlation.low > 0.3
+    with pytest.raises(DataError, match="has 0 differences of 'clicks'"):
+        agreement(table, measure="clicks")
