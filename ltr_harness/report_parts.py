@@ -16,6 +16,7 @@ SECTIONS = {
     "pairs": "ltr_harness.report.sections.paired:pairs",
     "cutoffs": "ltr_harness.report.sections.metrics:cutoffs",
     "precision_recall": "ltr_harness.report.sections.precision_recall:section",
+    "calibration": "ltr_harness.report.sections.calibration:section",
     "distribution": "ltr_harness.report.sections.distribution:section",
     "over_time": "ltr_harness.report.sections.over_time:section",
     "slices": "ltr_harness.report.sections.slices:section",

@@ -14,6 +14,7 @@ from ltr_harness.comparison.over_time import FoldSigns, InTime
 from ltr_harness.comparison.pairs import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.report.data import ReportData
+from ltr_harness.report.sections.calibration import Bin, calibration
 from ltr_harness.report.sections.conventions import Convention, means, other_tools
 from ltr_harness.report.sections.cost import Cost, FirstRounds, Serving, cost, front, serving
 from ltr_harness.report.sections.features import Importance, importance
@@ -95,6 +96,9 @@ class Document(BaseModel):
     over_time: list[InTime] = Field(description="One model in a period or a fold in time.")
     slices: list[SliceResult] = Field(description="One model against the baseline on a part of the queries.")
     changed_queries: list[ChangedQuery] = Field(description="The largest gains and losses per query.")
+    calibration: list[Bin] = Field(
+        description="Rows in bins by predicted probability, and the share that won; each model's first seed."
+    )
     conventions: list[Convention] = Field(
         description="Means by the rule for queries without relevant documents."
     )
@@ -139,6 +143,7 @@ def document(data: ReportData) -> dict[str, Any]:
         over_time=list(comparison.in_time),
         slices=list(data.slices),
         changed_queries=[one for model in data.rivals for kind in changes(data, model) for one in kind],
+        calibration=calibration(data),
         conventions=[
             known
             for model in data.models

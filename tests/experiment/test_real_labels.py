@@ -83,6 +83,15 @@ def test_races(tmp_path: Path) -> None:
     assert len(before) == 2
     assert all("temperature" not in record.learned for record in before.values())
     run_experiment(config(True, metrics=metrics), runs=tmp_path)  # scores again, with new metrics
+    report = next(tmp_path.rglob("report.json"))
+    bins = json.loads(report.read_text())["calibration"]
+    assert {one["model"] for one in bins} == set(MODELS)
+    assert sum(one["n_rows"] * (one["model"] == "first") for one in bins) == made(2, 120, True).n_rows
+    assert all(one["low"] < one["observed"] < one["high"] for one in bins)
+    assert (
+        "of 10 predictions outside their interval; T from validation data"
+        in report.with_name("report.md").read_text()
+    )
     valid, test = made(1, 90, True), made(2, 120, True)
     for run in find_runs(tmp_path / "made"):
         record = run.record

@@ -1,0 +1,150 @@
+"""Do documents win as often as their probabilities say?"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from ltr_harness.groups import QueryGroups
+from ltr_harness.metrics.core.softmax import ProbabilityMetric, log_softmax
+from ltr_harness.report import charts
+from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
+from ltr_harness.report.data import ReportData, computed_once
+from ltr_harness.runs.record import TEMPERATURE
+
+N_BINS = 10
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Test rows of one model with about equal probabilities; the interval is that of observed - predicted, moved."""
+
+    model: str
+    n_rows: int
+    predicted: float
+    observed: float
+    low: float
+    high: float
+
+    @property
+    def off(self) -> bool:
+        """Whether the prediction is outside the interval."""
+        return not (math.isnan(self.low) or self.low <= self.predicted <= self.high)
+
+
+@computed_once
+def calibration(data: ReportData) -> list[Bin]:
+    """Each model's first seed; nothing where no metric of probabilities is reported."""
+    asked = (metric for metric in data.own_metrics.values() if isinstance(metric, ProbabilityMetric))
+    metric, rows = next(asked, None), data.rows
+    if metric is None or rows is None:
+        return []
+    judgments = rows.judgments
+    groups = judgments.groups
+    is_winner, n_winners = metric.relevant_rows(judgments.pool)
+    won = is_winner[judgments.in_pool] / np.repeat(np.maximum(n_winners, 1), groups.sizes)
+    use = np.repeat(n_winners > 0, groups.sizes)
+    if not use.any():
+        return []
+    found = []
+    for model in data.models:
+        runs = rows.runs[model][0]
+        fitted = [run.record.learned.get(TEMPERATURE, {}).get(str(metric), metric.t) for run in runs]
+        t = np.repeat(np.repeat(fitted, [len(run.per_query) for run in runs]), groups.sizes)
+        p = np.exp(log_softmax(rows.scores(model) / t, groups, 1.0))
+        inner = np.unique(np.quantile(p[use], np.linspace(0, 1, N_BINS + 1)[1:-1]))
+        which = np.where(use, np.searchsorted(inner, p, side="right"), -1)
+        found += [
+            binned(model, p, won, which == at, groups, data.comparison.confidence)
+            for at in np.unique(which[use]).tolist()
+        ]
+    return found
+
+
+def binned(
+    model: str,
+    p: NDArray[np.float64],  # (n_rows,)
+    won: NDArray[np.float64],  # (n_rows,)
+    inside: NDArray[np.bool_],  # (n_rows,)
+    groups: QueryGroups,
+    confidence: float,
+) -> Bin:
+    """The rows inside, with an interval over queries: a ratio of sums of the queries, by Student's t."""
+    counts, gaps = groups.sum(inside, np.int64), groups.sum((won - p) * inside)
+    total, n = int(counts.sum()), int(np.count_nonzero(counts))
+    gap = float(gaps.sum() / total)
+    left = gaps - gap * counts
+    error = math.sqrt(n / (n - 1) * float(left @ left)) / total if n > 1 else math.nan
+    reach = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
+    observed = float(won[inside].mean())
+    return Bin(model, total, float(p[inside].mean()), observed, observed - reach, observed + reach)
+
+
+def section(data: ReportData) -> list[Block]:
+    bins = calibration(data)
+    if not bins:
+        return []
+    names = list(dict.fromkeys(one.model for one in bins))
+    said = []
+    for name in names:
+        own = [one for one in bins if one.model == name]
+        off = f"{sum(one.off for one in own)} of {len(own)} predictions outside their interval"
+        fitted = [record.learned.get(TEMPERATURE, {}) for record in data.records_of(name)]
+        known = dict.fromkeys(f"{t:.4g}" for one in fitted for t in list(one.values())[:1])
+        said.append(f"{name}: {off}; T from validation data {', '.join(known) or 'none'}.")
+    missed = f"{100 * (1 - data.comparison.confidence):.3g} %"
+    columns = {
+        Column("Model"): lambda one: data.model_name(one.model),
+        Column("Rows", "count"): lambda one: one.n_rows,
+        Column("Predicted", "metric"): lambda one: one.predicted,
+        Column("Observed", "metric"): lambda one: one.observed,
+        Column("from", "metric"): lambda one: one.low,
+        Column("to", "metric"): lambda one: one.high,
+    }
+    return [
+        Heading("Calibration"),
+        Paragraph(
+            "Test documents in bins of about as many by predicted probability: the mean prediction, and the share that "
+            f"won, with its {data.confidence_label} interval over queries. Each interval alone misses in {missed} of "
+            f"cases, so one of ten outside says little. Each model's first seed. {' '.join(said)}"
+        ),
+        Table.of("calibration", "Predicted probability and observed share of winners.", bins, columns),
+        _chart(data, names, bins, " ".join(said)),
+    ]
+
+
+def _chart(data: ReportData, names: list[str], bins: list[Bin], text: str) -> Chart:
+    rows = [
+        {
+            "model": one.model,
+            "predicted": round(one.predicted, 5),
+            "observed": round(one.observed, 5),
+            "low": round(0.0 if math.isnan(one.low) else one.low, 5),
+            "high": round(1.0 if math.isnan(one.high) else one.high, 5),
+        }
+        for one in bins
+    ]
+    most = max(max(one.predicted, one.observed) for one in bins)
+    x = charts.quantitative("predicted", title="predicted", axis={"tickCount": 4, "grid": False})
+    y = {"title": "won", "axis": {"tickCount": 4}}
+    colour = charts.model_colour(data, names)
+    about = charts.tooltip("model", predicted=".4f", observed=".4f", low=".4f", high=".4f")
+    layers = [
+        charts.layer(
+            {"type": "rule", "strokeDash": [4, 3]},
+            x={"datum": 0}, y={"datum": 0}, x2={"datum": most}, y2={"datum": most},
+        ),
+        charts.layer({"type": "rule"}, x=x, y=charts.quantitative("low", **y), y2={"field": "high"}, color=colour),
+        charts.layer(
+            {"type": "point", "filled": True, "size": 34},
+            x=x, y=charts.quantitative("observed", **y), color=colour, tooltip=about,
+        ),
+    ]  # fmt: skip
+    return Chart(
+        name="calibration",
+        title="Share of winners over predicted probability; dashed where both are equal",
+        spec=charts.small_multiples(names, rows, {"layer": layers}),
+        text=text,
+    )
