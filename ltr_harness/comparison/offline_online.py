@@ -5,7 +5,7 @@ About the metrics of experiments; agreement of assessors about documents is in `
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -92,6 +92,21 @@ class OnlineAgreement:
     def __str__(self) -> str:
         return self.verdict
 
+    @property
+    def leader(self) -> MetricOnline | None:
+        """The first metric that is shown to predict the online difference."""
+        return next((one for one in self.metrics if one.correlation and one.correlation.low > 0), None)
+
+    @property
+    def behind(self) -> list[str]:
+        """Metrics that are shown to predict it less well than the leader."""
+        leader = self.leader
+        return [
+            pair.second
+            for pair in self.pairs
+            if leader and pair.first == leader.metric and pair.difference.low > 0
+        ]
+
 
 def agreement(
     experiments: Any,
@@ -172,16 +187,10 @@ def _judged(
         _metric(name, past, found[name], confidence, rule is not None and rule.metric == name)
         for name in order
     )
-    return OnlineAgreement(
-        experiments=past.names,
-        online=tuple(past.online[0].tolist()),
-        online_se=tuple(past.online[1].tolist()),
-        confidence=confidence,
-        metrics=judged,
-        pairs=pairs,
-        verdict=_verdict(judged, pairs),
-        notes=tuple(_notes(past, judged, rule)),
-    )
+    online, online_se = (tuple(column.tolist()) for column in past.online)
+    notes = tuple(_notes(judged, rule))
+    unsaid = OnlineAgreement(past.names, online, online_se, confidence, judged, pairs, "", notes)
+    return replace(unsaid, verdict=_verdict(unsaid))
 
 
 def _metric(
@@ -218,33 +227,30 @@ def _metric(
     )
 
 
-def _verdict(judged: Sequence[MetricOnline], pairs: Sequence[MetricPair]) -> str:
+def _verdict(found: OnlineAgreement) -> str:
     """What the intervals show, and no more."""
-    shown = [one for one in judged if one.correlation is not None and one.correlation.low > 0]
-    if not shown:
-        known = [one for one in judged if one.correlation is not None]
+    known = [one for one in found.metrics if one.correlation is not None]
+    if found.leader is None:
         most = f": {_named(known[0])} has the highest" if known else ""
         return f"No metric is shown to predict the online difference{most}."
-    worse = [pair.second for pair in pairs if pair.first == shown[0].metric and pair.difference.low > 0]
+    best = found.leader.metric
+    shown = [one for one in known if one.correlation and one.correlation.low > 0]
     text = f"{', '.join(map(_named, shown))} {'predicts' if len(shown) == 1 else 'predict'} the online difference."
-    if worse:
-        text += f" {shown[0].metric} predicts it better than {', '.join(worse)}."
-    rest = [one.metric for one in judged[1:] if one.metric not in worse]
-    if rest:
-        text += f" Whether {shown[0].metric} predicts it better than {', '.join(rest)} is open."
-    return text
+    rest = [one.metric for one in found.metrics if one.metric not in (best, *found.behind)]
+    text += f" {best} predicts it better than {', '.join(found.behind)}." if found.behind else ""
+    return text + (f" Whether {best} predicts it better than {', '.join(rest)} is open." if rest else "")
 
 
 def _named(one: MetricOnline) -> str:
     return f"{one.metric} (correlation of true effects {one.correlation})"
 
 
-def _notes(past: "_Past", judged: Sequence[MetricOnline], rule: "_Rule | None") -> list[str]:
-    notes = list(past.notes)
+def _notes(judged: Sequence[MetricOnline], rule: "_Rule | None") -> list[str]:
+    notes = []
     for one in judged:
         if one.correlation is None:
             notes.append(
-                f"{one.metric}: {count_of(len(past.names), 'experiment')} with these standard errors leave the "
+                f"{one.metric}: {count_of(len(one.offline), 'experiment')} with these standard errors leave the "
                 "correlation of true effects open; no number is given that depends on it"
             )
         if rule is None and min(one.offline) > 0:
@@ -259,9 +265,8 @@ def _notes(past: "_Past", judged: Sequence[MetricOnline], rule: "_Rule | None") 
             "near 1, too many intervals of the probability of a gain miss it"
         )
         if others:
-            notes.append(
-                f"{', '.join(others)}: not corrected for that rule; the numbers are of tested experiments"
-            )
+            names = ", ".join(others)
+            notes.append(f"{names}: not corrected for that rule; the numbers are of tested experiments")
     else:
         notes.append("The numbers are of ideas like those that were tested.")
     return notes
@@ -275,7 +280,6 @@ class _Past:
     names: tuple[str, ...]
     online: tuple[Floats, Floats]  # differences and their standard errors
     metrics: dict[str, tuple[Floats, Floats]]
-    notes: tuple[str, ...]
 
     @classmethod
     def of(cls, log: Log, folder: Path, wanted: Sequence[str], measure: str | None) -> "_Past":
@@ -284,27 +288,25 @@ class _Past:
         typed = [name for name in log.columns if name not in reserved and not name.endswith(SUFFIX)]
         paired = [name for name in typed if name + SUFFIX in log.columns]
         orphans = [
-            name
-            for name in log.columns
-            if name.endswith(SUFFIX) and name not in reserved and name[:-3] not in typed
+            one
+            for one in log.columns
+            if one.endswith(SUFFIX) and one not in reserved and one[:-3] not in typed
         ]
         DataError.refuse(
             Problem(f"{log.name}: {name}", f"has no column {name[:-3]!r}", "", did_you_mean(name[:-3], typed))
             for name in orphans
         )
         chosen = [] if stored else list(wanted) or paired
-        sources = (
-            [BASELINE, CANDIDATE] if stored else [part for one in chosen for part in (one, one + SUFFIX)]
-        )
+        sources = [part for one in chosen for part in (one, one + SUFFIX)]
         live = MONITOR in log.columns
         results = [MONITOR, *([ARM] if ARM in log.columns else [])] if live else [ONLINE, ONLINE + SUFFIX]
-        if not stored and not chosen:
-            raise DataError.at(
-                log.name,
-                "has no metric",
-                "two columns for each, such as ndcg@10 and ndcg@10_se, or run folders in "
-                f"{BASELINE} and {CANDIDATE}",
+        if stored:
+            sources = [BASELINE, CANDIDATE]
+        elif not chosen:
+            expected = (
+                f"two columns for each, such as ndcg@10 and ndcg@10_se, or runs in {BASELINE} and {CANDIDATE}"
             )
+            raise DataError.at(log.name, "has no metric", expected)
         (table,) = log.batches([NAME, *results, *sources], None, in_memory=1 << 60, rows=1 << 60)
         names = tuple(texts_of(category_of(table[NAME], NAME)).tolist())
         _refuse_rows(log.name, names)
@@ -321,25 +323,18 @@ class _Past:
         rows = range(len(names))
         if live:
             arms = [text(ARM, row) if ARM in results else "" for row in rows]
+            folders = [folder / text(MONITOR, row) for row in rows]
             read = all_of(
-                [
-                    partial(_of_monitor, folder / text(MONITOR, row), arms[row], measure, names[row])
-                    for row in rows
-                ]
+                [partial(_of_monitor, folders[row], arms[row], measure, names[row]) for row in rows]
             )
             online = (np.array([one[0] for one in read]), np.array([one[1] for one in read]))
         else:
             online = (numbers(ONLINE), numbers(ONLINE + SUFFIX))
         metrics = {one: (numbers(one), numbers(one + SUFFIX)) for one in chosen}
         if stored:
-            calls = [
-                partial(
-                    _of_runs, folder / text(BASELINE, row), folder / text(CANDIDATE, row), wanted, names[row]
-                )
-                for row in rows
-            ]
-            metrics = _shared(all_of(calls, UsageError), names)
-        past = cls(log.name, names, online, metrics, ())
+            pairs = [(folder / text(BASELINE, row), folder / text(CANDIDATE, row)) for row in rows]
+            metrics = _shared(all_of([partial(_of_runs, *pair, wanted) for pair in pairs], UsageError), names)
+        past = cls(log.name, names, online, metrics)
         past.refuse_values()
         return past
 
@@ -421,9 +416,7 @@ class _Rule:
         return cls(text, metric, above)
 
 
-def _of_runs(
-    baseline: Path, candidate: Path, wanted: Sequence[str], name: str
-) -> dict[str, tuple[float, float]]:
+def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Difference and standard error of each metric, above 0 where the candidate is better."""
     from ltr_harness.comparison import compare
 

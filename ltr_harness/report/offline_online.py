@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ltr_harness.comparison.offline_online import PROBABILITY, MetricOnline, OnlineAgreement
+from ltr_harness.comparison.offline_online import PROBABILITY, OnlineAgreement
 from ltr_harness.report import blocks, charts
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Heading, Paragraph, Report, Section, Table
 from ltr_harness.stats.errors_in_variables import Interval
@@ -21,20 +21,19 @@ def agreement_page(found: OnlineAgreement) -> Report:
     ]
     if found.pairs:
         answer.append(_pairs(found))
-    numbers = blocks.Details("The same in numbers", tuple(map(_curve, found.metrics)))
-    scatter: list[Block] = [Heading("Online over offline"), _scatter(found), _chances(found), numbers]
+    scatter: list[Block] = [Heading("Online over offline"), _scatter(found), _chances(found)]
     sections = (Section("verdict", tuple(answer)), Section("scatter", tuple(scatter)))
     facts = (count_of(len(found.experiments), "experiment"), count_of(len(found.metrics), "metric"))
     return Report("Does offline predict online?", facts, sections, lambda: json_text(found))
 
 
 def _banner(found: OnlineAgreement) -> blocks.Banner:
-    first = found.metrics[0]
-    if first.correlation is None or first.correlation.low <= 0:
+    if found.leader is None:
         return blocks.Banner(Badge("open", "neutral"), "No metric is shown to predict the online difference")
-    better = [pair.second for pair in found.pairs if pair.first == first.metric and pair.difference.low > 0]
-    than = f" better than {', '.join(better)}" if 0 < len(better) <= 3 else ""
-    return blocks.Banner(Badge("predicts", "good"), f"{first.metric} predicts the online difference{than}")
+    than = f" better than {', '.join(found.behind)}" if 0 < len(found.behind) <= 3 else ""
+    return blocks.Banner(
+        Badge("predicts", "good"), f"{found.leader.metric} predicts the online difference{than}"
+    )
 
 
 def _cell(ends: Interval | None) -> Cell:
@@ -78,20 +77,6 @@ def _pairs(found: OnlineAgreement) -> Table:
             Column("Second", "code"): lambda pair: pair.second,
             Column("Difference", "difference"): lambda pair: _cell(pair.difference),
         },
-    )
-
-
-def _curve(one: MetricOnline) -> Table:
-    return Table.of(
-        f"offline_online_{one.metric}",
-        f"{one.metric}: expected online effect at a true offline effect, and P(online > 0) given a measured one.",
-        one.curve,
-        {
-            Column("Offline", "difference"): lambda at: at.offline,
-            Column("Online", "difference"): lambda at: _cell(at.online),
-            Column("P(online > 0)", "percent"): lambda at: _cell(at.positive),
-        },
-        sortable=False,
     )
 
 
