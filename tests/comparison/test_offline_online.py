@@ -163,7 +163,7 @@ def test_numbers_are_read_from_folders(tmp_path: Path) -> None:
 def test_an_open_metric_above_does_not_hide_one_that_predicts() -> None:
     past = world()
     few = past["mrr@3"] + 0.03 * np.random.default_rng(8).normal(size=len(past))
-    found = agreement(past.assign(**{"map": few, "map_se": 0.03}))
+    found = agreement(past.assign(map=few, map_se=0.03))
     assert found.leader is not None
     assert found.leader.metric == "mrr@3"
     assert found.verdict.startswith("mrr@3 (")
