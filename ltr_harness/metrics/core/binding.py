@@ -16,7 +16,7 @@ from ltr_harness.groups import Judgments, QueryGroups, as_column, as_row_flags, 
 from ltr_harness.metrics.core.grammar import as_list, parse_metric
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, shortened
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
 _ROWS_PER_THREAD = 1_000_000
@@ -252,7 +252,7 @@ def refuse_values(metrics: Sequence[Metric], judgments: Judgments) -> None:
     labels, groups = judgments.pool.labels, judgments.pool.groups
     rows = np.flatnonzero(labels < 0)
     row, query = rows[0], groups.query_of(rows[0])
-    found = f"{', '.join(need)}: label {labels[row]:g} is no grade, in query "
+    found = f"{shortened(need, 4)}: label {labels[row]:g} is no grade, in query "
     found += f"{groups.name(query)!r}, its row {row - groups.boundaries[query]} ({count_of(rows.size, 'such row')})"
     raise MetricError(
         f"{found}; expected labels >= 0, as {MAKE_GRADES} makes of returns, or `unjudged: -1` where that stands for "
