@@ -34,7 +34,7 @@ NAME, ONLINE, SUFFIX = "experiment", "online", "_se"
 BASELINE, CANDIDATE, MONITOR, ARM = "baseline", "candidate", "monitor", "arm"
 PROBABILITY = 0.9
 _MOST = 2000  # experiments
-_MANY = 100  # experiments, from which on the normal form of P(online > 0) shows against its error
+_MANY = 100  # experiments, from which on the form of the tails shows against its error
 _OPEN = 0.8  # of its whole scale, from which on an interval says nothing
 _TOO_ALIKE = 1e-4  # chance of so little variation
 _RULE = re.compile(r"\s*(?P<metric>.+?)\s*>\s*(?P<number>[-+.\deE]+)(?P<se>\s*se)?\s*")
@@ -271,7 +271,7 @@ def _notes(judged: Sequence[MetricOnline], rule: "_Rule | None") -> list[str]:
     else:
         notes.append("The numbers are of ideas like those that were tested.")
     if len(judged[0].offline) >= _MANY:
-        notes.append("P(online > 0) and the needed difference are too sure where effects have heavy tails")
+        notes.append("the needed difference is too sure where effects have heavy tails and correlate weakly")
     return notes
 
 

@@ -18,7 +18,7 @@ correlations" (2007); Rubin, "The Bayesian bootstrap" (1981).
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtr, ndtr, ndtri, owens_t, stdtr, stdtrit
+from scipy.special import chdtr, ndtr, owens_t, stdtr, stdtrit
 
 from ltr_harness.stats.moments import Floats
 
@@ -40,8 +40,10 @@ class Interval:
     high: float
 
     def __str__(self) -> str:
-        ends = [f"{end:.4f}" if np.isfinite(end) else "none" for end in (self.low, self.high)]
-        return f"{self.value:.4f} [{', '.join(ends)}]"
+        value, *ends = (
+            f"{one:.4f}" if np.isfinite(one) else "none" for one in (self.value, self.low, self.high)
+        )
+        return f"{value} [{', '.join(ends)}]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,7 @@ class TrueEffects:
     variance: Floats
     online_variance: Floats
     covariance: Floats
+    freedom: Floats
     weight: Floats  # sums to 1
     log_likelihood: Floats  # (m, n) of each experiment
     log_rest: Floats  # log of the prior over the proposal
@@ -67,7 +70,7 @@ class TrueEffects:
             >>> x = np.arange(-6.0, 7.0)
             >>> found = TrueEffects.of(x, np.ones(13), x / 2 + np.cos(x), np.full(13, 0.7))
             >>> print(found.interval(found.slope))
-            0.5218 [0.3765, 0.6651]
+            0.5216 [0.3757, 0.6646]
         """
         unit = float(np.sqrt(offline.var() + np.median(error) ** 2))
         online_unit = float(np.sqrt(online.var() + np.median(online_error) ** 2))
@@ -100,13 +103,14 @@ class TrueEffects:
             spread = np.linalg.cholesky(covariance + np.diag(0.05 * np.diagonal(covariance) + 1e-12)).astype(
                 np.float64
             )
-        mean, online_mean, variance, online_variance, shared, *_ = pairs.parameters(theta)
+        mean, online_mean, variance, online_variance, shared, freedom, _ = pairs.parameters(theta)
         return cls(
             mean=mean * unit,
             online_mean=online_mean * online_unit,
             variance=variance * unit**2,
             online_variance=online_variance * online_unit**2,
             covariance=shared * unit * online_unit,
+            freedom=freedom,
             weight=weight,
             log_likelihood=each,
             log_rest=rest,
@@ -132,21 +136,35 @@ class TrueEffects:
 
     def positive(self, offline: float, error: float) -> Floats:
         """Probability of an online effect above 0, given an offline difference measured with this error."""
-        slope, spread = self._given(error)
-        return np.asarray(ndtr((self.online_mean + slope * (offline - self.mean)) / spread))
+        slope, spread, units = self._given(error)
+        spread = spread * np.sqrt(self.freedom + (offline - self.mean) ** 2 / units)
+        return np.asarray(
+            stdtr(self.freedom + 1, (self.online_mean + slope * (offline - self.mean)) / spread)
+        )
 
     def needed(self, probability: float, error: float) -> Floats:
         """The offline difference measured with this error from which on `positive` is so much; infinite if none is."""
-        slope, spread = self._given(error)
-        with np.errstate(divide="ignore", over="ignore"):
-            found = self.mean + (float(ndtri(probability)) * spread - self.online_mean) / slope
-        return np.where(slope > 0, found, np.inf)
+        slope, spread, units = self._given(error)
+        reach = (stdtrit(self.freedom + 1, probability) * spread) ** 2
+        # (online_mean + slope d)**2 = reach (freedom + d**2 / units), of which the larger root in d is asked for
+        a, b, c = (
+            slope**2 - reach / units,
+            self.online_mean * slope,
+            self.online_mean**2 - reach * self.freedom,
+        )
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = self.mean + (np.sqrt(b**2 - a * c) - b) / a
+        return np.where((slope > 0) & (a > 0), found, np.inf)
 
-    def _given(self, error: float) -> tuple[Floats, Floats]:
-        """Slope and standard deviation of the online effect, given an offline difference measured with this error."""
-        slope = self.covariance / (self.variance + error**2)
-        left = self.online_variance - slope * self.covariance
-        return slope, np.sqrt(np.maximum(left, 1e-9 * self.online_variance))
+    def _given(self, error: float) -> tuple[Floats, Floats, Floats]:
+        """Slope and scale of the online effect's t distribution, given an offline difference d from the mean.
+
+        The scale is over the root of freedom + d**2 / units; the third is those units.
+        """
+        measured = self.variance + error**2
+        slope, tails = self.covariance / measured, (self.freedom - 2) / self.freedom
+        left = np.maximum(self.online_variance - slope * self.covariance, 1e-9 * self.online_variance)
+        return slope, np.sqrt(left * tails / (self.freedom + 1)), measured * tails
 
     def same_signs(self, confidence: float = 0.95) -> Interval:
         """Share of experiments whose true effects agree in sign.

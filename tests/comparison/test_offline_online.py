@@ -168,3 +168,13 @@ def test_an_open_metric_above_does_not_hide_one_that_predicts() -> None:
     assert found.leader.metric == "mrr@3"
     assert found.verdict.startswith("mrr@3 (")
     assert "mrr@3 predicts it better than ndcg@10" in found.verdict
+
+
+def test_the_needed_difference_has_the_probability() -> None:
+    past = world()
+    effects = TrueEffects.of(
+        *(past[name].to_numpy() for name in ("mrr@3", "mrr@3_se", "online", "online_se"))
+    )
+    needed = effects.needed(0.9, 0.003)
+    for at in np.flatnonzero(np.isfinite(needed))[::400]:
+        assert effects.positive(float(needed[at]), 0.003)[at] == pytest.approx(0.9)
