@@ -142,12 +142,12 @@ def name_problems(
     library: str,
     canonical: Mapping[str, str],
     owned: Mapping[str, str],
-    without_effect: Callable[[str, Any], str | None],
+    conditions: Sequence[tuple[str, bool, str]] = (),
 ) -> Iterator[Problem]:
     """Parameters that are unknown, set elsewhere, given twice, empty, or without effect.
 
     `canonical` maps every name that the library accepts to the one it stands for, `owned` a canonical name to the place
-    where it is set, and `without_effect` gives the reason why a value would be ignored, or None.
+    where it is set, and `conditions` have parameters, whether they mean anything beside the others, and why not.
     """
     first: dict[str, str] = {}
     for name, value in params.items():
@@ -167,8 +167,8 @@ def name_problems(
             yield Problem(place, f"{alias} is given a second time", f"only {first[meaning]}")
         elif value is None:
             yield Problem(place, f"{alias} has no value", "a value, or the line left out")
-        elif reason := without_effect(meaning, value):
-            yield Problem(place, f"{alias} has no effect {reason}", cure="leave it out, or change that")
+        elif reasons := [why for of, holds, why in conditions if meaning in of.split() and not holds]:
+            yield Problem(place, f"{alias} has no effect {reasons[0]}", cure="leave it out, or change that")
         first.setdefault(meaning, name)
 
 

@@ -248,7 +248,7 @@ class CatBoostRanker(BoostedRanker):
     def check(self, facts: Facts | None = None) -> list[Problem]:
         library()
         problems = self.field_problems(facts)
-        problems += adapters.name_problems(self.params, "CatBoost", _names(), OWNED, lambda name, value: None)
+        problems += adapters.name_problems(self.params, "CatBoost", _names(), OWNED)
         if self.position_bias:
             found = "is not available with CatBoost"
             problems.append(Problem("position_bias", found, "LightGBM's lambdarank or XGBoost"))

@@ -132,11 +132,8 @@ class LightGBMRanker(DataParallelRanker):
     )
 
     def params_problems(self, params: dict[str, Any], facts: Facts | None) -> list[Problem]:
-        besides = {
-            **({"categorical_feature": True} if self.has_categories(facts) else {}),
-            **({"position": True} if self.position_bias else {}),
-        }
-        return problems(self.loss, params, facts, besides)
+        there = {"categorical_feature": self.has_categories(facts), "position": self.position_bias}
+        return problems(self.loss, params, facts, {name: True for name in there if there[name]})
 
     @property
     def weighs_rows(self) -> bool:
@@ -144,7 +141,7 @@ class LightGBMRanker(DataParallelRanker):
 
     @property
     def threads_matter(self) -> bool:
-        return parameters.threads_matter(self.library_params())
+        return bool(self.cautions(threads=2))
 
     def optimised(self) -> Optimised | None:
         if self.objective != "lambdarank":
@@ -232,24 +229,15 @@ class LightGBMRanker(DataParallelRanker):
         from ltr_harness.boosting.lightgbm_metrics import LightGBMObjective
 
         objective = self.resolved_objective(training.train)
-        return (
-            handed
-            if objective is None
-            else {
-                **handed,
-                "objective": LightGBMObjective(objective, training.threads, self.beside_missed(training)),
-            }
-        )
+        if objective is None:
+            return handed
+        gradients = LightGBMObjective(objective, training.threads, self.beside_missed(training))
+        return {**handed, "objective": gradients}
 
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
         split = self.prepared(training.train)
-        columns = self.categorical_columns(split)
-        train = _dataset(
-            split,
-            handed,
-            categorical_feature=columns or "auto",
-            position=split.positions if self.position_bias else None,
-        )
+        columns, positions = self.categorical_columns(split), split.positions if self.position_bias else None
+        train = _dataset(split, handed, categorical_feature=columns or "auto", position=positions)
         valid = None if training.valid is None else _dataset(training.valid, handed, reference=train)
         return train, valid
 

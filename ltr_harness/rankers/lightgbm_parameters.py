@@ -119,18 +119,11 @@ def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
     return (
         objective == "rank_xendcg"
         or _bags(given)
-        or "goss" in (given.get("boosting"), given.get("data_sample_strategy"))
+        or _is_goss(given)
         or given.get("boosting") == "dart"
-        or as_number(given.get("feature_fraction"), 1.0) < 1
-        or as_number(given.get("feature_fraction_bynode"), 1.0) < 1
-        or is_on(given.get("extra_trees"))
-        or is_on(given.get("use_quantized_grad"))
+        or any(as_number(given.get(f"feature_fraction{of}"), 1.0) < 1 for of in ("", "_bynode"))
+        or any(is_on(given.get(name)) for name in ("extra_trees", "use_quantized_grad"))
     )
-
-
-def threads_matter(params: Mapping[str, Any]) -> bool:
-    """Whether another number of threads gives another model (measured; see docs/boosters.md)."""
-    return bool(notes(params, threads=2))
 
 
 # Parameters that say how trees are grown and not how features are binned; any other may change the bins.
@@ -149,19 +142,16 @@ def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def notes(params: Mapping[str, Any], threads: int) -> list[str]:
-    """Settings whose results depend on the threads (measured; boosting alone says nothing)."""
-    given = canonical(params)
-    cautions = []
+    """Settings whose results depend on the threads (measured, see docs/boosters.md; boosting alone says nothing)."""
+    given, cautions = canonical(params), []
     if threads > 1 and is_on(given.get("bagging_by_query")) and _bags(given):
         cautions.append(
             f"{adapters.NEVER_REPEATS} (here {threads}) gives another model in every run; one thread repeats"
         )
-    if "goss" in (given.get("boosting"), given.get("data_sample_strategy")):
-        cautions.append(f"goss gives another model with another number of threads (here {threads})")
-    for name in ("use_quantized_grad", "linear_tree"):
-        if is_on(given.get(name)):
-            cautions.append(f"{name} gives another model with another number of threads (here {threads})")
-    return cautions
+    named = ["goss"] if _is_goss(given) else []
+    named += [name for name in ("use_quantized_grad", "linear_tree") if is_on(given.get(name))]
+    said = f"gives another model with another number of threads (here {threads})"
+    return [*cautions, *(f"{name} {said}" for name in named)]
 
 
 _BALANCED = ("neg_bagging_fraction", "pos_bagging_fraction")
@@ -173,20 +163,19 @@ _MONOTONE_ONLY = "monotone_constraints_method monotone_penalty"
 _GPU_ONLY = "gpu_device_id gpu_device_id_list gpu_platform_id gpu_use_dp num_gpu"
 
 
-def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
-    """Why a parameter would be ignored beside the others, or None."""
+def conditions(objective: str, given: Mapping[str, Any]) -> list[tuple[str, bool, str]]:
+    """Parameters, whether they mean anything beside the others, and why not."""
     boosting, with_it = given.get("boosting", "gbdt"), f"with the objective {objective}"
-    goss = "goss" in (boosting, given.get("data_sample_strategy"))
     frequency = as_number(given.get("bagging_freq"), 0)
     balanced = any(as_number(given.get(name), 1.0) < 1 for name in _BALANCED)
-    conditions = [  # parameters, whether they mean anything, and why not
+    return [
         (of_others(objective, OBJECTIVES), False, with_it),
         ("label_gain", objective == "lambdarank", with_it),
         ("reg_sqrt", objective in ("regression", "regression_l1", "fair", "quantile", "mape"), with_it),
         ("boost_from_average", objective not in (*_RANKING, METRIC), with_it),
         ("lambdarank_position_bias_regularization", "position" in given, "without position_bias: true"),
         (_DART_ONLY, boosting == "dart", "without boosting: dart"),
-        ("other_rate top_rate", goss, "without data_sample_strategy: goss"),
+        ("other_rate top_rate", _is_goss(given), "without data_sample_strategy: goss"),
         (_CATEGORICAL_ONLY, "categorical_feature" in given, "without categorical features"),
         ("linear_lambda", is_on(given.get("linear_tree")), "without linear_tree: true"),
         (_QUANTIZED_ONLY, is_on(given.get("use_quantized_grad")), "without use_quantized_grad: true"),
@@ -201,9 +190,10 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
             "without bagging_fraction",
         ),
     ]
-    return next(
-        (why for names, effective, why in conditions if name in names.split() and not effective), None
-    )
+
+
+def _is_goss(given: Mapping[str, Any]) -> bool:
+    return "goss" in (given.get("boosting"), given.get("data_sample_strategy"))
 
 
 def _bags(given: Mapping[str, Any]) -> bool:
@@ -230,11 +220,7 @@ def problems(
     """Everything LightGBM would reject, ignore or misread."""
     given = {**canonical(params), **besides}
     names = canonical_names()
-    refused = [
-        *adapters.name_problems(
-            params, "LightGBM", names, OWNED, lambda name, _: without_effect(name, objective, given)
-        )
-    ]
+    refused = [*adapters.name_problems(params, "LightGBM", names, OWNED, conditions(objective, given))]
     wrong = {problem.place for problem in refused}
     method = given.get("monotone_constraints_method", "basic")
     if method not in _MONOTONE_METHODS:

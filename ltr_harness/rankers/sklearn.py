@@ -81,19 +81,16 @@ class SklearnRanker(ranker.Ranker):
         calls = [*(partial(_step, name, "transform") for name in first), partial(_step, last, "predict")]
         steps = all_of(calls, RankerError)
         made = steps[0] if isinstance(self.estimator, str) else make_pipeline(*steps)
-        RankerError.refuse(self._unknown(made))
-        return made
-
-    def _unknown(self, made: Any) -> Iterator[Problem]:
-        """Sets the parameters; yields those that there are not."""
-        known = made.get_params()
+        known, problems = made.get_params(), []
         for name, value in self.params.items():
             try:
                 made.set_params(**{name: value})
             except Exception:  # whatever an estimator makes of it
                 of_step = {name.lower(): one for one in known if one.endswith(f"__{name}")}
                 found = f"{_called(made)} has no parameter {name!r}"
-                yield Problem(f"params.{name}", found, cure=did_you_mean(name, known, of_step))
+                problems.append(Problem(f"params.{name}", found, cure=did_you_mean(name, known, of_step)))
+        RankerError.refuse(problems)
+        return made
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         try:
@@ -107,11 +104,8 @@ class SklearnRanker(ranker.Ranker):
         found = ""
         if self.relevant is not None and len(classes) == 1:
             side = "at least" if classes[0] else "below"
-            place, found, expected = (
-                "relevant",
-                f"all training labels are {side} {self.relevant}",
-                "both kinds",
-            )
+            place, expected = "relevant", "both kinds"
+            found = f"all training labels are {side} {self.relevant}"
         elif not _is_classifier(made):
             return []
         elif self.relevant is None and facts.n_fractional:
@@ -133,10 +127,8 @@ class SklearnRanker(ranker.Ranker):
         self.require(training)
         train, made = training.train, self._made()
         called, threads = _called(made), _unset(made, "n_jobs", of_others=True)
-        made.set_params(
-            **dict.fromkeys(_unset(made, "random_state"), training.seed),
-            **dict.fromkeys(threads, training.threads),
-        )
+        made.set_params(**dict.fromkeys(threads, training.threads))
+        made.set_params(**dict.fromkeys(_unset(made, "random_state"), training.seed))
         given, notes, weights = {}, [], train.weights_of_rows()
         begin, last = _steps(made)[-1]
         if weights is not None and has_fit_parameter(last, "sample_weight"):
@@ -260,8 +252,8 @@ def _steps(estimator: Any) -> list[tuple[str, Any]]:
     """Each step of a pipeline with the beginning of its parameters' names."""
     from sklearn.pipeline import Pipeline
 
-    is_one = not isinstance(estimator, Pipeline)
-    return [("", estimator)] if is_one else [(f"{name}__", step) for name, step in estimator.steps]
+    steps = estimator.steps if isinstance(estimator, Pipeline) else [("", estimator)]
+    return [(name and f"{name}__", step) for name, step in steps]
 
 
 def _called(estimator: Any) -> str:

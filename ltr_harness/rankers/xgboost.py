@@ -222,18 +222,12 @@ class XGBoostRanker(DataParallelRanker):
 
     def library_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
         weighted = facts is not None and facts.has_weights
+        coded = bool(self.categorical or (facts is not None and facts.categories))
+        draws, alike = self.objective == parameters.XENDCG, "every worker would draw the same random numbers"
         return [
-            (
-                "the objective rank_xendcg",
-                self.objective == parameters.XENDCG,
-                "every worker would draw the same random numbers; LightGBM's works",
-            ),
+            ("the objective rank_xendcg", draws, f"{alike}; LightGBM's works"),
             ("query weights", weighted, "xgboost.dask takes none; LightGBM's does"),
-            (
-                "categorical",
-                bool(self.categorical or (facts is not None and facts.categories)),
-                "xgboost.dask binds them to data frames; LightGBM's works",
-            ),
+            ("categorical", coded, "xgboost.dask binds them to data frames; LightGBM's works"),
         ]
 
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
@@ -261,23 +255,15 @@ class XGBoostRanker(DataParallelRanker):
         return [float(name not in left_out) for name in split.feature_names] if left_out else None
 
     def _fields(self, split: RankingDataset, handed: dict[str, Any]) -> dict[str, Any]:
+        fields: dict[str, Any] = {"label": split.labels, "nthread": handed["nthread"]}
+        if self._needs_names(handed):
+            fields["feature_names"] = adapters.safe_feature_names(split.feature_names)
         if self.weighs_rows:  # XGBoost weighs queries, and rows where there are none
-            queries: dict[str, Any] = {"weight": split.weights_of_rows()}
+            fields["weight"] = split.weights_of_rows()
         else:
             some, weights = split.groups.with_rows, split.weights_of_queries()
-            # never query ids: XGBoost cuts them to 32 bits
-            queries = {
-                "group": split.groups.sizes[some],
-                "weight": None if weights is None else weights[some],
-            }
-        fields = {
-            "label": split.labels,
-            **queries,
-            "feature_names": adapters.safe_feature_names(split.feature_names)
-            if self._needs_names(handed)
-            else None,
-            "nthread": handed["nthread"],
-        }
+            fields["group"] = split.groups.sizes[some]  # never query ids: XGBoost cuts them to 32 bits
+            fields["weight"] = None if weights is None else weights[some]
         if columns := set(self.categorical_columns(split)):
             kinds = ["c" if column in columns else "float" for column in range(split.n_features)]
             fields |= {"feature_types": kinds, "enable_categorical": True}

@@ -138,11 +138,11 @@ def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
     return any(as_number(given.get(share), 1.0) < 1 for share in shares)
 
 
-def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str | None:
-    """Why a parameter would be ignored beside the others, or None."""
+def conditions(objective: str, given: Mapping[str, Any]) -> list[tuple[str, bool, str]]:
+    """Parameters, whether they mean anything beside the others, and why not."""
     method, with_it = given.get("tree_method", "hist"), f"with the objective {objective}"
     unbiased, binned = is_on(given.get("lambdarank_unbiased")), method in ("hist", "auto", "approx")
-    conditions = [  # parameters, whether they mean anything, and why not
+    return [
         (f"{of_others(objective, OBJECTIVES)} {_OTHER_LOSSES}", False, with_it),
         ("lambdarank_bias_norm", objective in LAMBDA, with_it),
         ("lambdarank_bias_norm", unbiased, "without lambdarank_unbiased: true"),
@@ -151,9 +151,6 @@ def without_effect(name: str, objective: str, given: Mapping[str, Any]) -> str |
         ("max_bin max_cached_hist_node", binned, "with tree_method: exact"),
         ("fail_on_invalid_gpu_id", False, "on a CPU"),
     ]
-    return next(
-        (why for names, effective, why in conditions if name in names.split() and not effective), None
-    )
 
 
 _LARGEST_EXP_LABEL = 31
@@ -176,11 +173,7 @@ def problems(
             refused_or_unused = _ask(objective, {name: params[name]}, ["a", "b"])
             if isinstance(refused_or_unused, list) and name not in refused_or_unused:
                 names[name] = name  # newer than our table
-    refused = [
-        *adapters.name_problems(
-            params, "XGBoost", names, OWNED, lambda name, _: without_effect(name, objective, given)
-        )
-    ]
+    refused = [*adapters.name_problems(params, "XGBoost", names, OWNED, conditions(objective, given))]
     wrong = {problem.place for problem in refused}
     askable = {
         name: value
