@@ -146,13 +146,8 @@ def execute(
             trace = "" if isinstance(problem, HarnessError) else traceback.format_exc()
             (folder / LOG).write_text(f"failed: {text}\n{trace}", encoding="utf-8")
             seconds = {"fit": time.perf_counter() - started}
-            nothing: dict[str, Any] = {
-                "params": {},
-                "metrics": {},
-                "best_round": None,
-                "rounds_trained": None,
-            }
-            record |= {"status": "failed", "error": text, "seconds": seconds, **nothing}
+            record |= {"status": "failed", "error": text, "seconds": seconds, "params": {}, "metrics": {}}
+            record |= {"best_round": None, "rounds_trained": None}
         else:
             if evaluated is not None:
                 _write_evaluation(folder, fold.test, *evaluated, str(job.primary))
@@ -241,18 +236,16 @@ def tempered(
     metrics: Sequence[Metric], fitted: FittedModel, valid: RankingDataset | None, known: Mapping[str, float]
 ) -> list[Metric]:
     """The metrics, those of probabilities with the temperature that is known, or else fits the validation data best."""
-    made: list[Metric] = []
+    made = list(metrics)
     scores: NDArray[np.float64] | None = None
-    for one in metrics:
+    for place, one in enumerate(metrics):
         if not isinstance(one, ProbabilityMetric) or one.temperature is not None:
-            made.append(one)
-        elif str(one) in known:
-            made.append(one.fitted(known[str(one)]))
-        elif valid is None:
-            made.append(one)
-        else:
+            continue
+        if str(one) in known:
+            made[place] = one.fitted(known[str(one)])
+        elif valid is not None:
             scores = fitted.score_split(valid) if scores is None else scores
-            made.append(one.fitted(one.best_temperature(valid.judgments, scores)))
+            made[place] = one.fitted(one.best_temperature(valid.judgments, scores))
     return made
 
 
@@ -291,7 +284,7 @@ def _written(
     return {
         "status": "complete",
         "params": dict(fitted.params),
-        "metrics": {} if evaluation is None else _summaries(evaluation),
+        "metrics": _summaries(evaluation),
         "stopping": None if rule is None else stopping_facts(rule),
         "best_round": fitted.best_round,
         "rounds_trained": fitted.rounds_trained,
@@ -299,9 +292,7 @@ def _written(
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
         "learned": _learned(fitted.learned, evaluation),
         "seconds": seconds,
-        "latency": []
-        if evaluation is None
-        else _latency(fitted, folder, task, job, fold, evaluation, seconds["fit"]),
+        "latency": _latency(fitted, folder, task, job, fold, evaluation, seconds["fit"]),
     }
 
 
@@ -311,11 +302,11 @@ def _latency(
     task: Task,
     job: Job,
     fold: Fold,
-    evaluation: Evaluation,
+    evaluation: Evaluation | None,
     seconds: float,
 ) -> list[Latency]:
     """Of the stored model; one seed's stands for all, whose models are about as large."""
-    if task.seed != job.experiment.seeds[0] or not isinstance(fitted, TreeModel):
+    if evaluation is None or task.seed != job.experiment.seeds[0] or not isinstance(fitted, TreeModel):
         return []
     primary = evaluation[str(job.primary)]
     return of_training(fitted, fitted.load(folder, 1), fold.test, primary.metric, primary.mean, seconds)
@@ -350,8 +341,8 @@ def message_of(problem: Exception) -> str:
     return str(problem) if isinstance(problem, HarnessError) else f"{type(problem).__name__}: {problem}"
 
 
-def _summaries(evaluation: Evaluation) -> dict[str, MetricSummary]:
-    return {name: MetricSummary.of(evaluation[name]) for name in evaluation.metrics}
+def _summaries(evaluation: Evaluation | None) -> dict[str, MetricSummary]:
+    return {name: MetricSummary.of(evaluation[name]) for name in evaluation.metrics} if evaluation else {}
 
 
 def _log(task: Task, job: Job, fitted: FittedModel, evaluation: Evaluation | None) -> str:

@@ -120,14 +120,14 @@ class FoldReader:
     def read(self, name: str) -> Fold:
         """One fold; DataError where a file or its content is wrong, a label above `max_grade`, or splits do not fit."""
         if name not in self._folds:
-            parts, files = self._made(name) if self._data.folds is not None else self._explicit(name)
+            parts = self._made(name) if self._data.folds is not None else self._explicit(name)
             for part in parts.values():
                 self._check(part.dataset)
             learned = parts["train"]
             if learned.dataset.judgments.judged is not None or not learned.dataset.groups.with_rows.all():
                 parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.learnable)
             aligned = self._aligned(parts)
-            facts = {split: self._facts(part, files[split]) for split, part in aligned.items()}
+            facts = {split: self._facts(part, self._files_of(name, split)) for split, part in aligned.items()}
             self._folds[name] = Fold(name, {split: part.dataset for split, part in aligned.items()}, facts)
         return self._folds[name]
 
@@ -142,7 +142,7 @@ class FoldReader:
         )
         return tuple(Finding(**finding) for finding in kept)
 
-    def _explicit(self, name: str) -> tuple[dict[str, CachedSet], dict[str, _Files]]:
+    def _explicit(self, name: str) -> dict[str, CachedSet]:
         split: SplitConfig = self._data.splits[name]
         sides = {"valid": split.valid, "test": split.test}
         own = {"train": split.train} | {side: how for side, how in sides.items() if isinstance(how, tuple)}
@@ -150,24 +150,21 @@ class FoldReader:
         held = {side: how for side, how in sides.items() if isinstance(how, Holdout)}
         queries = _held_out(whole.dataset, held) if held else {}
         parts = {"train": self._taken(whole, queries["train"]) if held else whole}
-        files = {"train": self._files(split.train, "train")}
         for side, how in sides.items():
             if isinstance(how, Holdout):
                 parts[side] = self._taken(whole, queries[side], f"{whole.dataset.source} (held out)")
-                files[side] = files["train"]
             elif how is not None:
                 parts[side] = self._file_set(how, side, own)
-                files[side] = self._files(how, side)
-        return parts, files
+        return parts
 
-    def _made(self, name: str) -> tuple[dict[str, CachedSet], dict[str, _Files]]:
+    def _made(self, name: str) -> dict[str, CachedSet]:
         assert self._data.folds is not None
         assert self._data.files is not None
         whole = self._file_set(self._data.files)
         if isinstance(self._data.folds, TimeFoldsConfig):
             return self._in_time(name, whole, self._data.folds)
         if self._undivided:
-            return {"train": whole}, {"train": self._files(self._data.files)}
+            return {"train": whole}
         at = self.names().index(name)
         queries = folds(
             whole.dataset.groups,
@@ -177,20 +174,13 @@ class FoldReader:
             strata=_attribute(whole.dataset, self._data.fold_stratify, missing=True),
         )[at]
         splits = ("train", "valid", "test")
-        parts = {split: self._taken(whole, chosen) for split, chosen in zip(splits, queries, strict=True)}
-        return parts, dict.fromkeys(splits, self._files(self._data.files))
+        return {split: self._taken(whole, chosen) for split, chosen in zip(splits, queries, strict=True)}
 
-    def _in_time(
-        self, name: str, whole: CachedSet, config: TimeFoldsConfig
-    ) -> tuple[dict[str, CachedSet], dict[str, _Files]]:
+    def _in_time(self, name: str, whole: CachedSet, config: TimeFoldsConfig) -> dict[str, CachedSet]:
         """The parts of a fold in time, whose queries know their day; of all rows, those of the newest window."""
-        assert self._data.files is not None
-        files = self._files(self._data.files)
         if self._undivided:
             newest = config.rule.newest(self._days)
-            return {"train": self._taken(whole, newest) if newest.size < self._days.size else whole}, {
-                "train": files
-            }
+            return {"train": self._taken(whole, newest) if newest.size < self._days.size else whole}
         if DAY in whole.dataset.query_attributes and config.by_time != DAY:
             found = f"an attribute is called {DAY!r}, as the one that folds in time make of {config.by_time}"
             raise DataError.at("data.attributes", found, cure="rename the column")
@@ -207,7 +197,14 @@ class FoldReader:
             source = f"{whole.dataset.source}, {part}"
             recipe = ["take", fingerprint_arrays(part.queries), source, DAY, config.time_zone, config.by_time]
             parts[side] = self._cache.derived(whole, recipe, partial(dated, part.queries, source))
-        return parts, dict.fromkeys(parts, files)
+        return parts
+
+    def _files_of(self, name: str, side: str) -> _Files:
+        if self._data.files is not None:
+            return self._files(self._data.files)
+        split = self._data.splits[name]
+        own = getattr(split, side)  # of a hold-out, those it is held out from
+        return self._files(own, side) if isinstance(own, tuple) else self._files(split.train)
 
     def _files(self, rows: tuple[str, ...], side: str = "train") -> _Files:
         judgments = self._data.judgments

@@ -109,23 +109,17 @@ def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:
     return evaluation_identity(identity, [metric_definition(metric) for metric in job.metrics], test)
 
 
-def study_identity_of(job: Job, model: str, fold: Fold) -> str:
-    """What decides every trial of a search; not its budget, because more of it goes on from the trials there are."""
-    tune = job.tune
-    training = identity_of(job, job.experiment.models[model], fold, tune.seed, valid=tune.inner_folds is None)
-    facts = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "storage", "seed"})
-    return study_identity(
-        training, {**facts, "space": tune.plain_space(model), "metric": metric_definition(job.decisive)}
-    )
-
-
 def study_of(job: Job, model: str, fold: Fold, *, restart: bool = False) -> StudyRecord:
     """The search for a model's options on a fold: with the trials there are, or with none yet."""
     tune, metric = job.tune, job.decisive
+    training = identity_of(job, job.experiment.models[model], fold, tune.seed, valid=tune.inner_folds is None)
+    # not its budget: more of that goes on from the trials there are
+    decisive = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "storage", "seed"})
+    decisive |= {"space": tune.plain_space(model), "metric": metric_definition(metric)}
     study = StudyRecord(
         model=model,
         fold=fold.name,
-        identity=study_identity_of(job, model, fold),
+        identity=study_identity(training, decisive),
         metric=str(metric),
         higher_is_better=metric.higher_is_better,
         space=tune.plain_space(model),

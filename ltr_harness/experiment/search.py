@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from ltr_harness.config.search import Range, TuneConfig
 from ltr_harness.errors import HarnessError, TrainingError, optional_module
@@ -168,9 +168,14 @@ class Search:
 
     def record(self) -> StudyRecord:
         """Everything that has been tried."""
+        trials = []
+        for number, one in enumerate(self._over()):
+            kept: dict[str, Any] = {name: one.user_attrs.get(name) for name in KEPT}
+            kept["status"] = _STATUS.get(one.state.name, "failed")
+            trials.append(Trial(number=number, point=one.params, **kept))
         return self.study.model_copy(
             update={
-                "trials": [_as_trial(number, trial) for number, trial in enumerate(self._over())],
+                "trials": trials,
                 "importance": self._importance() if self.used_up else {},
                 "environment": package_versions(("ltr-harness", "optuna")),
             }
@@ -190,12 +195,12 @@ class Search:
     def _over(self) -> list[optuna.trial.FrozenTrial]:
         """Trials that came to an end of their own, in the order in which they began."""
 
-        def over(trial: optuna.trial.FrozenTrial) -> bool:
-            attributes = trial.user_attrs
-            own = "killed" not in attributes or attributes.get("error")
-            return trial.state.is_finished() and "seconds" in attributes and bool(own)
-
-        return [trial for trial in self._optuna.get_trials(deepcopy=False) if over(trial)]
+        return [
+            trial
+            for trial in self._optuna.get_trials(deepcopy=False)
+            if trial.state.is_finished() and "seconds" in (known := trial.user_attrs)
+            if "killed" not in known or known.get("error")
+        ]
 
     def clear_up(self) -> None:
         """What killed processes left running will not go on."""
@@ -227,12 +232,7 @@ class Search:
         self._optuna.tell(trial.number, state=TrialState.FAIL)
 
 
-def _as_trial(number: int, trial: optuna.trial.FrozenTrial) -> Trial:
-    kept: dict[str, Any] = {name: trial.user_attrs.get(name) for name in KEPT}
-    return Trial(number=number, status=_STATUS.get(trial.state.name, "failed"), point=trial.params, **kept)
-
-
-_STATUS: dict[str, Literal["complete", "pruned"]] = {"COMPLETE": "complete", "PRUNED": "pruned"}
+_STATUS = {"COMPLETE": "complete", "PRUNED": "pruned"}
 
 
 @contextmanager
