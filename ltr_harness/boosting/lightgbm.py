@@ -119,12 +119,9 @@ class StopEarly(AfterRound):
         )
 
     def _is_ours(self, result: Any) -> bool:
-        name = result[1]
-        return (
-            result[0] == self._set
-            and isinstance(name, ReportedName)
-            and _is_resolution(self._rule.metric, name.metric)
-        )
+        of_set, name = result[:2]
+        known = of_set == self._set and isinstance(name, ReportedName)
+        return known and _is_resolution(self._rule.metric, name.metric)
 
 
 def rounds_of(env: Any) -> int:

@@ -141,10 +141,9 @@ class Watching(StoppingCallback):
         self._asked_to_stop_on = stop_on
         self._stop_on = ""
         self._data: dict[str, Any] = {}
-        if self._given is not None:
-            if not self._given:
-                expected = "expected at least one named set, such as data={'valid': valid}"
-                raise UsageError(f"data is empty; {expected}")
+        if self._given == {}:
+            raise UsageError("data is empty; expected at least one named set, such as data={'valid': valid}")
+        if self._given:
             self._choose(self._given, list(self._given))
         self._forget()
 
@@ -171,11 +170,10 @@ class Watching(StoppingCallback):
 
     def _choose(self, sets: Mapping[str, Any], to_stop_on: list[str]) -> None:
         """Watch these sets, and stop on one of `to_stop_on`."""
-        unknown = [name for name in self._judgments if name not in sets]
-        if unknown:
-            raise UsageError(
-                f"judgments for {unknown[0]!r}, which is not a watched set; {did_you_mean(unknown[0], sets)}"
-            )
+        for name in self._judgments:
+            if name not in sets:
+                found = f"judgments for {name!r}, which is not a watched set"
+                raise UsageError(f"{found}; {did_you_mean(name, sets)}")
         for name, one in sets.items():
             if not isinstance(one, self._kind):
                 found = f"data[{name!r}] is a {type(one).__name__}"
@@ -353,8 +351,7 @@ class MetricsPerSet:
     at_most: int | None = None
 
     def __init__(self, metrics: tuple[Metric, ...], judgments: OfSets = None) -> None:
-        self._metrics = metrics
-        self._judgments = of_sets(judgments)
+        self._metrics, self._judgments = metrics, of_sets(judgments)
         self._bound: OncePerSet[Any] = OncePerSet(self.at_most)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -63,9 +63,8 @@ def refuse_errors(findings: Findings) -> None:
     for one in one_a_cause(each_once(findings)):
         if one.severity == "error" and not one.accepted:
             accept = f"add --accept {one.lint} (in Python: accept=[{one.lint!r}])"
-            problems.append(
-                Problem(one.place, one.found, cure=f"{one.cure}; to train all the same, {accept}")
-            )
+            cure = f"{one.cure}; to train all the same, {accept}"
+            problems.append(Problem(one.place, one.found, cure=cure))
     DataError.refuse(problems)
 
 
@@ -84,9 +83,8 @@ def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
     for name in names:
         judgments = reader.read(name).test.judgments.pool
         labels = np.split(judgments.labels, judgments.groups.boundaries[1:-1])
-        queries = [
-            (str(query), own.tobytes()) for query, own in zip(judgments.groups.ids, labels, strict=True)
-        ]
+        parts = zip(judgments.groups.ids, labels, strict=True)
+        queries = [(str(query), own.tobytes()) for query, own in parts]
         before = [query for query in queries if query in seen]
         if before:
             folds = ", ".join(dict.fromkeys(seen[query] for query in before))
@@ -167,12 +165,9 @@ def _unit_problems(job: Job) -> list[Problem]:
         missing = int(np.count_nonzero(texts == ""))
         if missing:
             found = f"{fold.test.source}: {count_of(missing, 'query')} without a {unit}"
-            cure = ""
-            if ((texts == "") & ~fold.test.groups.with_rows).any():
-                cure = (
-                    f"add the column {unit!r} to the judgments, or leave out queries without candidates with "
-                )
-                cure += "`no_candidates: skip`"
+            cure = f"add the column {unit!r} to the judgments, or leave out queries without candidates"
+            is_missed = ((texts == "") & ~fold.test.groups.with_rows).any()
+            cure = f"{cure} with `no_candidates: skip`" if is_missed else ""
             problems.append(Problem("compare.unit", found, "one for each query", cure))
         units |= set(texts.tolist())
     if not problems and len(units) < 2:

@@ -261,10 +261,8 @@ class DaskWorkerPool(WorkerPool):
         packages = {"ltr-harness"}.union(*(model.ranker.packages for model in models))
         here = package_versions(sorted(packages))
         root = self._job.experiment.data.root
-        folds = [self._reader.read(name) for name in self._reader.names()]
-        paths = sorted(
-            {root / name for fold in folds for facts in fold.facts.values() for name in facts.files}
-        )
+        all_facts = [facts for fold in self._job.folds for facts in fold.facts.values()]
+        paths = sorted({root / name for facts in all_facts for name in facts.files})
         inputs = [(str(path), path.stat().st_size if path.exists() else -1) for path in paths]
         asked = (sorted(packages), inputs, dict(self._job.files))
         try:

@@ -265,8 +265,7 @@ def rejected_parameters(
     params: Mapping[str, Any], always: set[str], refusal: Callable[[Mapping[str, Any]], str | None]
 ) -> list[Problem]:
     """Rejected parameters, each with the library's message; those in `always` accompany each of the others."""
-    message = refusal(params)
-    if message is None:
+    if (message := refusal(params)) is None:
         return []
     frame = {name: value for name, value in params.items() if name in always}
     of_frame = refusal(frame)
@@ -277,12 +276,11 @@ def rejected_parameters(
             if (message := refusal({name: value})) is not None
         ]
         return by_itself or [Problem("params", f"{frame} is refused: {of_frame}")]
-    problems = []
-    for name, value in params.items():
-        if name not in always:
-            alone = refusal({**frame, name: value})
-            if alone is not None:
-                problems.append(Problem(f"params.{name}", f"{value!r} is refused: {alone}"))
+    problems = [
+        Problem(f"params.{name}", f"{value!r} is refused: {alone}")
+        for name, value in params.items()
+        if name not in always and (alone := refusal({**frame, name: value})) is not None
+    ]
     return problems or [Problem("params", f"refused together: {message}")]
 
 

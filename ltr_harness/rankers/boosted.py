@@ -162,13 +162,10 @@ class BoostedRanker(Ranker):
     def definition(self) -> dict[str, Any]:
         # a preset may change between versions of the harness; what it stood for is what moved the trees
         definition = {**super().definition(), "preset": None, "params": self.library_params()}
-        # runs from before there was the field are the same runs
-        definition = {
-            name: value for name, value in definition.items() if value or name not in self.later_fields
-        }
-        code = {
-            f"metric {metric.name}": metric.digest for metric in self.metrics() if metric.digest is not None
-        }
+        for name in self.later_fields:  # runs from before there was the field are the same runs
+            if not definition.get(name, True):
+                del definition[name]
+        code = {f"metric {one.name}": one.digest for one in self.metrics() if one.digest is not None}
         return {**definition, "inputs": {**definition.get("inputs", {}), **code}} if code else definition
 
     def search_space(self) -> dict[str, Any]:
@@ -240,9 +237,7 @@ class BoostedRanker(Ranker):
 
     def left_out(self, names: Sequence[str]) -> list[str]:
         """Features that the model must not learn from."""
-        chosen = set(names if self.features is None else map(str, self.features)) - set(
-            map(str, self.exclude)
-        )
+        chosen = {*(names if self.features is None else map(str, self.features))} - {*map(str, self.exclude)}
         return [name for name in names if name not in chosen]
 
     def categorical_names(self, texts: Iterable[str]) -> list[str]:
@@ -277,8 +272,7 @@ class BoostedRanker(Ranker):
         """Depth and gain of the objective; None where it looks at all of the list, in no unit of a metric."""
         if isinstance(self.objective, str):
             return None
-        metric = self.objective.metric
-        depth = self.objective.truncation_level
+        metric, depth = self.objective.metric, self.objective.truncation_level
         return Optimised("objective.truncation_level", depth, getattr(metric, "gain", None), metric.k)
 
     def cautions_beside(self, primary: Metric, max_grade: float) -> list[str]:
@@ -308,9 +302,8 @@ class BoostedRanker(Ranker):
         """What depends on an objective that is none is not judged."""
         presets = PRESETS.get((self.library, self.loss), {})
         if self.preset is not None and is_known and self.preset not in presets:
-            yield Problem(
-                "preset", f"unknown preset {self.preset!r}", cure=did_you_mean(self.preset, presets)
-            )
+            cure = did_you_mean(self.preset, presets)
+            yield Problem("preset", f"unknown preset {self.preset!r}", cure=cure)
         if self.drop_blank and is_known and self.objective != "rank_xendcg":
             alone = "rank_xendcg alone learns noise from queries without a relevant document"
             found = f"has no effect with the objective {self.objective}: {alone}"
@@ -326,13 +319,8 @@ class BoostedRanker(Ranker):
             yield Problem("monotone", "cannot be combined with params.monotone_constraints", "one of them")
         if facts is not None:
             names = facts.feature_names
-            wanted: dict[str, Iterable[Name]] = {
-                "features": self.features or (),
-                "exclude": self.exclude,
-                "categorical": self.categorical,
-                "monotone": self.monotone,
-            }
-            asked = [(field, str(name)) for field, some in wanted.items() for name in some]
+            fields = ("features", "exclude", "categorical", "monotone")
+            asked = [(field, str(name)) for field in fields for name in getattr(self, field) or ()]
             unknown = [(field, name) for field, name in asked if name not in names]
             for field, name in unknown:
                 yield Problem(field, f"the data has no feature {name!r}", cure=did_you_mean(name, names))

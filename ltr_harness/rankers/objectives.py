@@ -135,9 +135,8 @@ class MetricObjectiveConfig(MetricObjective):
 
 def of_others(objective: str, objectives: Mapping[str, Mapping[str, Any]]) -> str:
     """Parameters of the losses of other objectives alone."""
-    return " ".join(
-        {name for loss in objectives.values() for name in loss} - {*objectives.get(objective, ())}
-    )
+    own = objectives.get(objective, ())
+    return " ".join({name for loss in objectives.values() for name in loss if name not in own})
 
 
 CLASSES: Final = ("multiclass", "multi:softprob", "MultiClass")
@@ -153,9 +152,8 @@ _OF_GRADES = (
 def value_problems(objective: str, facts: Facts | None) -> Iterator[Problem]:
     """Training labels below 0, such as returns, where an objective learns from grades."""
     judgments = None if facts is None else facts.judgments
-    mode = (
-        objective.partition("mode=")[2] or "Classic"
-    )  # of YetiRank, which then goes by the order of labels alone
+    # of YetiRank, which then goes by the order of labels alone
+    mode = objective.partition("mode=")[2] or "Classic"
     of_grades = objective.startswith(_OF_GRADES) or not mode.startswith("Classic")
     if judgments is None or judgments.lowest >= 0 or not of_grades:
         return
@@ -277,9 +275,9 @@ def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) 
     wanted = max(primary.k or 0, optimised.k or 0)
     if optimised.depth is not None and optimised.depth < wanted:
         whose = primary if wanted == primary.k else f"the metric it optimises, @{wanted},"
+        ignored = f"pairs of rows below rank {optimised.depth} are ignored"
         cautions.append(
-            f"{optimised.option} is {optimised.depth}: pairs of rows below rank {optimised.depth} are ignored, and "
-            f"{whose} counts {wanted} ranks"
+            f"{optimised.option} is {optimised.depth}: {ignored}, and {whose} counts {wanted} ranks"
         )
     if optimised.k is not None and primary.k is not None and optimised.k < primary.k:
         cautions.append(f"the objective ends at rank {optimised.k}, and {primary} decides")
