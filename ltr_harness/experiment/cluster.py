@@ -121,10 +121,7 @@ def local_cluster(n_workers: int) -> Iterator[Cluster]:
 
 @contextmanager
 def _loop_without_interrupts() -> Iterator[Any]:
-    """An event loop in a thread without Ctrl-C: processes inherit that from the thread that starts them.
-
-    Ctrl-C is for this process alone, which ends the others; they would each print a traceback of their own.
-    """
+    """An event loop in a thread that blocks Ctrl-C, and so do the processes it starts: this process ends them."""
     from distributed.utils import LoopRunner
 
     runner = LoopRunner(asynchronous=False)

@@ -71,10 +71,7 @@ class _Files(NamedTuple):
 
 
 class FoldReader:
-    """Reads folds on demand; files that several folds share, or that are asked for again, are read once.
-
-    With `undivided`, the rows that folds divide are the training rows of one fold without a test.
-    """
+    """Reads folds on demand, and files once; `undivided` makes the rows that folds divide one fold without a test."""
 
     def __init__(self, data: DataConfig, cache: DataCache | None = None, *, undivided: bool = False) -> None:
         self._data = data

@@ -31,10 +31,7 @@ _SAFE_PATH = "PYTHONSAFEPATH"
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """Python processes that start within import nothing from the current folder, as ``python -c`` otherwise does.
-
-    They have this process's places of modules: multiprocessing hands them on.
-    """
+    """Python processes that start within import nothing from the current folder, as ``python -c`` otherwise does."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
@@ -51,10 +48,7 @@ def _set_safe_path(value: str | None) -> None:
 
 @contextmanager
 def without_script() -> Iterator[None]:
-    """Processes that start within do not import the script that this one runs: they need nothing of it.
-
-    They would run it once more otherwise, up to where it starts them, unless it guards that by `__name__`.
-    """
+    """Processes that start within do not import this one's script, and so do not run it up to where it starts them."""
     script = vars(sys.modules["__main__"])
     with _script_lock:
         before: dict[str, Any] = {name: script[name] for name in ("__spec__", "__file__") if name in script}
@@ -129,10 +123,7 @@ SOCKETS = "LTR_HARNESS_SOCKETS"
 
 
 def _start_forkserver() -> None:
-    """Start the process that workers are copies of, with Ctrl-C blocked: the process that owns them handles it.
-
-    A terminal sends Ctrl-C to all of them; each would print a traceback, also in the middle of an import.
-    """
+    """Start the process that workers are copies of, with Ctrl-C blocked: the process that owns them handles it."""
     from multiprocessing import forkserver, util
 
     if multiprocessing.parent_process() is None:  # a worker has its owner's folder

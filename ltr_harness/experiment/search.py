@@ -42,10 +42,7 @@ LOCK = "lock"
 
 
 def repair_journal(journal: Path) -> None:
-    """What a process that was killed or a power cut left: a lock that nobody holds, half a line, foreign bytes.
-
-    What comes next depends on the trials before it alone, so those that stood behind are found again.
-    """
+    """Remove what a kill or a power cut left, a lock, half a line, foreign bytes: lost trials are found again."""
     lock = journal.with_name(f"{journal.name}.lock")
     if lock.is_symlink() or lock.exists():
         lock.unlink()

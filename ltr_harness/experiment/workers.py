@@ -75,11 +75,7 @@ class WorkerPool(ABC):
 
 
 def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: Progress) -> Iterator[tuple[Task, Run]]:
-    """Every task and what became of it, as they finish.
-
-    A worker that dies costs the one run it was training. That run starts again elsewhere; if it takes a second
-    worker with it, it is recorded as failed and the others go on.
-    """
+    """Every task as it finishes; one whose worker dies starts again elsewhere, and fails if a second worker dies."""
     queue = list(tasks)
     running: dict[str, tuple[Task, Future[Any]]] = {}
     last: dict[str, Task] = {}

@@ -355,10 +355,7 @@ _last: defaultdict[str, WeakKeyDictionary[RankingDataset, tuple[Hashable, Any]]]
 
 
 def shared(library: str, training: Training, key: Hashable, make: Callable[[], Any]) -> Any:
-    """The library's binned data from the cache, or from `make` where other splits or another key were last.
-
-    Splits are compared by identity: datasets do not change. The key is whatever else the result depends on.
-    """
+    """The library's binned data: of the last call, or from `make` where splits (by identity) or the key are others."""
     cache, valid = _last[library], training.valid
     whole = (None if valid is None else weakref.ref(valid, lambda _: cache.clear()), key)
     known, made = cache.get(training.train, (None, None))
@@ -371,10 +368,7 @@ def shared(library: str, training: Training, key: Hashable, make: Callable[[], A
 
 @contextmanager
 def fixed_threads(library: Any) -> Iterator[None]:
-    """OpenMP gives a library as many threads as it asks for, whatever ``OMP_DYNAMIC`` says.
-
-    With fewer, sums are added in another order, which moves trees, and XGBoost reads beyond its own memory.
-    """
+    """OpenMP gives all threads asked for, in spite of ``OMP_DYNAMIC``: fewer move trees and make XGBoost misread."""
     try:
         before = library.omp_get_dynamic()
         library.omp_set_dynamic(0)

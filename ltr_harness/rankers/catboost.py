@@ -81,10 +81,7 @@ class CatBoostModel(adapters.TreeModel):
         )
 
     def _split_features(self) -> list[int]:
-        """The column of every split; one split for each level of a symmetric tree.
-
-        A split on statistics of several categorical features together is a split on each of them.
-        """
+        """The columns of every split, or level of a symmetric tree; statistics of several features split on each."""
         content = as_json(self.booster)
         about = content["features_info"]
         numeric, coded, statistics = (
@@ -254,8 +251,11 @@ class CatBoostRanker(BoostedRanker):
             problems.append(Problem("position_bias", found, "LightGBM's lambdarank or XGBoost"))
         canonical = {self.canonical_name(name): value for name, value in self.library_params().items()}
         problems += step_problems(self.loss, canonical)
-        if facts is not None and facts.stopping:
-            problems += _cut_problems(canonical)
+        grown = str(canonical.get("grow_policy", "SymmetricTree"))
+        if facts is not None and facts.stopping and grown != "SymmetricTree":
+            why = "CatBoost cuts models of symmetric trees alone, so early stopping cannot go back to the best round"
+            cure = "use grow_policy: SymmetricTree, or `stopping: null` and a fixed number of `rounds:`"
+            problems.append(Problem("params.grow_policy", f"found {grown}: {why}", cure=cure))
         return problems or self._refusals(facts)
 
     def _refusals(self, facts: Facts | None) -> list[Problem]:
@@ -321,10 +321,7 @@ class CatBoostRanker(BoostedRanker):
         )
 
     def _watched(self, booster: Any, training: Training, before: int) -> tuple[list[Measured], int]:
-        """The learning curve up to where the rule would have stopped, and the round to keep.
-
-        It begins after the rounds that were there before this training.
-        """
+        """The learning curve, from this training's first round to where the rule stops, and the round to keep."""
         trained = booster.tree_count_
         if training.valid is None or not training.watched:
             return [], trained
@@ -352,16 +349,6 @@ class CatBoostRanker(BoostedRanker):
             "allow_writing_files": False,
             "logging_level": "Silent",
         }
-
-
-def _cut_problems(given: Mapping[str, Any]) -> list[Problem]:
-    """Trees that CatBoost cannot cut to the best round, by the canonical names of the parameters."""
-    grown = str(given.get("grow_policy", "SymmetricTree"))
-    if grown == "SymmetricTree":
-        return []
-    why = "CatBoost cuts models of symmetric trees alone, so early stopping cannot go back to the best round"
-    cure = "use grow_policy: SymmetricTree, or `stopping: null` and a fixed number of `rounds:`"
-    return [Problem("params.grow_policy", f"found {grown}: {why}", cure=cure)]
 
 
 @cache

@@ -309,10 +309,7 @@ def _attempt(
 def _supervised(
     client: Any, addresses: list[str], topic: str, work: Callable[[], Trained], forward: Callable[[], None]
 ) -> Trained:
-    """Run `work` in a thread of its own, and restart all workers when one is lost (`_WorkerLostError`).
-
-    Neither library notices every lost connection, so the other workers, and `work`, might wait for ever.
-    """
+    """Run `work` in a thread, and restart all workers when one is lost: the libraries do not notice it every time."""
     import distributed
 
     known = set(client.futures)

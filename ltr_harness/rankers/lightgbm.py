@@ -44,10 +44,7 @@ class _Listener:
 
 @contextmanager
 def position_biases(wanted: bool) -> Iterator[dict[int, float]]:
-    """Position to its bias after the last round trained within; LightGBM must run with verbosity 2.
-
-    The bias is added to a row's score during training, and left out when the model scores.
-    """
+    """Position to its bias after the last round, with verbosity 2; the bias is left out when the model scores."""
     if not wanted:
         yield {}
         return
@@ -193,10 +190,7 @@ class LightGBMRanker(DataParallelRanker):
     def _train_across(
         self, training: Training, handed: dict[str, Any], data: Parts, stopping: SharedStopping
     ) -> Any:
-        """The booster, cut at the best round where training was stopped.
-
-        LightGBM's own early stopping and its `eval_set` are not used: both look at one worker's rows.
-        """
+        """The booster, cut at the best round without LightGBM's early stopping, which looks at one worker's rows."""
         import lightgbm
         from lightgbm.dask import DaskLGBMRanker
 
@@ -260,11 +254,7 @@ _NETWORK = re.compile(r"^\[(machines|local_listen_port): .*\]\n", re.MULTILINE)
 
 
 class _InOrder:
-    """A client that names workers in the order of their parts.
-
-    LightGBM numbers its machines in this order, and each feature is binned on the rows of one machine: in the order
-    of a set, which is Dask's own, every training would give another model.
-    """
+    """A client that names workers in their parts' order, by which LightGBM bins features: Dask's own order varies."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

@@ -27,10 +27,7 @@ from ltr_harness.rankers.xgboost_parameters import plain_message, problems
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class XGBoostModel(adapters.TreeModel):
-    """A booster that consists of the best round's trees; scores are margins, float32 inside XGBoost.
-
-    The score of a model of classes is the expected grade.
-    """
+    """A booster of the best round's trees; a score is a float32 margin, of a model of classes the expected grade."""
 
     FILE: ClassVar[str] = "model.ubj"
 
@@ -270,10 +267,7 @@ class XGBoostRanker(DataParallelRanker):
         return fields
 
     def _needs_names(self, handed: dict[str, Any]) -> bool:
-        """Whether training must know the features' names; if not, the model learns them afterwards.
-
-        XGBoost copies all names out of its core in every round: on small data that costs as much as a tree.
-        """
+        """Whether training needs the features' names: XGBoost copies them each round, at the cost of a small tree."""
         constrained = {"monotone_constraints", "interaction_constraints"} & handed.keys()
         return self.init_model is not None or bool(constrained)
 

@@ -127,10 +127,7 @@ def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def seed_matters(objective: str, params: Mapping[str, Any]) -> bool:
-    """Whether anything in this training is drawn at random by the seed.
-
-    Sampled pairs (`lambdarank_pair_method: mean`) are not: XGBoost seeds them with the round's number.
-    """
+    """Whether the seed matters: not to pairs sampled by `lambdarank_pair_method: mean`, whose seed is the round."""
     given = canonical(params)
     shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
     if objective == XENDCG or given.get("booster") == "dart":

@@ -87,10 +87,7 @@ class Run:
         return self._table(TEST_SCORES)
 
     def score_columns(self, *names: str) -> dict[str, NDArray[Any]]:
-        """Some columns of `test_scores`: ids repeated on every row cost ten times what the numbers do.
-
-        Columns that are not stored are left out.
-        """
+        """Those of the columns of `test_scores` that are stored: repeated ids cost ten times what the numbers do."""
         table = self._arrow(TEST_SCORES, names)
         return {name: table[name].to_numpy(zero_copy_only=False) for name in table.column_names}
 
