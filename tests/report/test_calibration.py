@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import stdtrit
+from scipy.stats import beta, norm, t
 
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics.core.softmax import log_softmax
@@ -17,9 +17,10 @@ def test_by_hand() -> None:
     inside = np.array([True, True, False, True, False, True])
     found = binned("m", p, won, inside, groups, 0.95)
     # sums of won - p: 0, 0.2, 0.4 over 2, 1, 1 rows; less 0.15 a row: -0.3, 0.05, 0.25
-    error = np.sqrt(3 / 2 * (0.3**2 + 0.05**2 + 0.25**2)) / 4
-    reach = stdtrit(2, 0.975) * error
-    assert found == Bin("m", 4, *map(pytest.approx, (0.6, 0.75, 0.75 - reach, 0.75 + reach)))  # type: ignore[arg-type]
+    variance = 3 / 2 * (0.3**2 + 0.05**2 + 0.25**2) / 4**2
+    worth = min(4, 0.75 * 0.25 / variance) * (norm.ppf(0.025) / t.ppf(0.025, 2)) ** 2
+    ends = beta.ppf([0.025, 0.975], 0.75 * worth + 0.5, 0.25 * worth + 0.5)
+    assert found == Bin("m", 4, *map(pytest.approx, (0.6, 0.75, *ends)))  # type: ignore[arg-type]
     assert not found.off
     alone = binned("m", p, won, inside & (np.arange(6) < 2), groups, 0.95)
     assert np.isnan(alone.low)
@@ -42,3 +43,24 @@ def test_intervals_hold_as_often_as_promised_where_probabilities_are_true() -> N
             flat = np.exp(log_softmax(scores, groups, 3.0))
             assert binned("m", flat, won, which == 4, groups, 0.9).off
     assert np.mean(held) == pytest.approx(0.9, abs=0.03)
+
+
+@pytest.mark.parametrize(("queries", "rows", "spread"), [(150, 9, 1.5), (60, 20, 2.5), (40, 5, 0.5)])
+def test_intervals_hold_where_hardly_any_document_of_a_bin_wins(
+    queries: int, rows: int, spread: float
+) -> None:
+    rng = np.random.default_rng(0)
+    held = np.zeros(10)
+    for _ in range(60):
+        groups = QueryGroups.from_sizes(rng.integers(max(2, rows - 4), rows + 5, queries))
+        scores = spread * rng.gamma(1, 1, groups.n_rows)
+        p = np.exp(log_softmax(scores, groups, 1.0))
+        drawn = scores + rng.gumbel(size=groups.n_rows)
+        won = (drawn == np.repeat(groups.max(drawn), groups.sizes)).astype(float)
+        which = np.searchsorted(np.quantile(p, np.linspace(0, 1, 11)[1:-1]), p, side="right")
+        for at in range(10):
+            one = binned("m", p, won, which == at, groups, 0.95)
+            assert 0 <= one.low <= one.observed <= one.high <= 1
+            held[at] += not one.off
+    assert held.min() >= 60 * 0.88
+    assert held.mean() >= 60 * 0.93

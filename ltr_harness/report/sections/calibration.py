@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import betaincinv, ndtri, stdtrit
 
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics.core.softmax import ProbabilityMetric, log_softmax
@@ -19,7 +19,7 @@ N_BINS = 10
 
 @dataclass(frozen=True)
 class Bin:
-    """Test rows of one model with about equal probabilities; the interval is that of observed - predicted, moved."""
+    """Test rows of one model with about equal probabilities, and the interval of their share of winners."""
 
     model: str
     n_rows: int
@@ -71,15 +71,25 @@ def binned(
     groups: QueryGroups,
     confidence: float,
 ) -> Bin:
-    """The rows inside, with an interval over queries: a ratio of sums of the queries, by Student's t."""
+    """The rows inside, with Jeffreys' interval of their share, of as many rows as queries make them worth.
+
+    The worth is that of a simple sample of the same variance, at most the rows there are, less for Student's t: Korn &
+    Graubard (1998), with Jeffreys' limits, which hold near 0 and 1 (Brown, Cai & DasGupta 2001).
+    """
     counts, gaps = groups.sum(inside, np.int64), groups.sum((won - p) * inside)
     total, n = int(counts.sum()), int(np.count_nonzero(counts))
-    gap = float(gaps.sum() / total)
-    left = gaps - gap * counts
-    error = math.sqrt(n / (n - 1) * float(left @ left)) / total if n > 1 else math.nan
-    reach = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
-    observed = float(won[inside].mean())
-    return Bin(model, total, float(p[inside].mean()), observed, observed - reach, observed + reach)
+    predicted, observed = float(p[inside].mean()), float(won[inside].mean())
+    if n < 2:
+        return Bin(model, total, predicted, observed, math.nan, math.nan)
+    left = gaps - gaps.sum() / total * counts
+    variance = n / (n - 1) * float(left @ left) / total**2
+    worth = min(total, observed * (1 - observed) / variance) if observed * (1 - observed) > 0 else total
+    tail = (1 - confidence) / 2
+    worth *= float(ndtri(tail) / stdtrit(n - 1, tail)) ** 2
+    shape = worth * observed + 0.5, worth * (1 - observed) + 0.5
+    low = float(betaincinv(*shape, tail)) if observed > 0 else 0.0
+    high = float(betaincinv(*shape, 1 - tail)) if observed < 1 else 1.0
+    return Bin(model, total, predicted, observed, low, high)
 
 
 def section(data: ReportData) -> list[Block]:
