@@ -28,6 +28,7 @@ from ltr_harness.wording import count_of, plural, shortened
 
 NoCandidates = Literal["zero", "skip"]
 _FIRST = 3  # places that messages name
+_COLUMNS = ("queries", "documents", "labels", "judged")  # of every `Truth`
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +51,7 @@ class Truth:
 
     def take(self, rows: NDArray[np.int64]) -> Truth:
         """Some rows (n,), without their subtopics."""
-        names = ("queries", "documents", "labels", "judged")
-        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in names}
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
         attributes = {name: values[rows] for name, values in self.attributes.items()}
         columns |= {"attributes": attributes, "notes": self.notes}
         return Truth(self.source, place=lambda row: self.place(int(rows[row])), **columns)
@@ -430,9 +430,9 @@ def _together(parts: Sequence[Truth], source: str) -> Truth:
         at = bisect_right(starts, row) - 1
         return parts[at].place(row - starts[at])
 
-    names = ("queries", "documents", "labels", "judged")
-    every = {name: [getattr(part, name) for part in parts] for name in names}
-    columns: dict[str, Any] = {name: np.concatenate(each) for name, each in every.items()}
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS
+    }
     shared = [name for name in parts[0].attributes if all(name in part.attributes for part in parts)]
     attributes = {name: np.concatenate([part.attributes[name] for part in parts]) for name in shared}
     notes = tuple(note for part in parts for note in part.notes)

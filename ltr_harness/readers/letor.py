@@ -20,16 +20,7 @@ from ltr_harness.groups import LONGEST_ID
 from ltr_harness.readers import svmlight_kernels as kernels
 from ltr_harness.readers.files import Bound, in_words, located, release, text_bytes
 from ltr_harness.readers.reader import FileReader, ValueOptions
-from ltr_harness.readers.rows import (
-    SHOWN,
-    Rows,
-    assembled,
-    bad_rows,
-    beyond_notes,
-    limited,
-    query_ids,
-    within_float32,
-)
+from ltr_harness.readers.rows import SHOWN, Rows, assembled, bad_rows, limited, query_ids, within_float32
 from ltr_harness.wording import count_of
 
 IGNORED = "comments are ignored: they name no documents for certain, as `# docid = …` in every row would"
@@ -269,7 +260,6 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
         return f"{paths[int(np.searchsorted(file_starts, row, side='right')) - 1]}:{lines[row]}"
 
     documents, words, said = _documents(parsed, n_rows)
-    n_beyond = _total(parsed, "beyond")
     block_starts, block_ids = _blocks(parsed)
     values: dict[str, NDArray[Any]] = {"labels": labels}
     if _weighted(parsed, weights):
@@ -284,10 +274,10 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
         query_ids(block_ids),
         place,
         sparse=True,
-        notes=(*_repeats(parsed), *said, *beyond_notes(n_beyond, options.beyond_float32)),
+        notes=(*_repeats(parsed), *said),
         file_starts=file_starts,
     )
-    rows = _graded(rows, options).labelled(options)
+    rows = _graded(rows, options).labelled(options, _total(parsed, "beyond"))
     if words is None:
         return rows
     return _with_words(rows, words) if with_qid else rows.with_values((*rows.notes, IGNORED))

@@ -51,7 +51,11 @@ class Rows:
     def labelled(self, options: ValueOptions, n_beyond: int = 0) -> Rows:
         """The rows with 0 where nobody judged, and notes on it, on mapped labels and on values beyond float32."""
         labels, judged, said = without_unjudged(self.values["labels"], options.unjudged)
-        notes = (*self.notes, *options.grade_notes, *said, *beyond_notes(n_beyond, options.beyond_float32))
+        notes = (*self.notes, *options.grade_notes, *said)
+        if n_beyond and options.beyond_float32 != "error":
+            now = "clipped to its range" if options.beyond_float32 == "clip" else "taken as missing"
+            values = f"{count_of(n_beyond, 'value')} beyond float32 {plural('is', n_beyond)} {now}"
+            notes = (*notes, f"{values} (beyond_float32: {options.beyond_float32})")
         return self.with_values(notes, labels=labels, judged=judged)
 
     def with_values(self, notes: tuple[str, ...], **values: NDArray[Any] | None) -> Rows:
@@ -348,14 +352,6 @@ def within_float32(values: NDArray[np.float32], how: str) -> int:
     elif how == "missing":
         values[infinite] = np.nan
     return int(np.count_nonzero(infinite))
-
-
-def beyond_notes(n: int, how: str) -> tuple[str, ...]:
-    """What to say of values that were put in their place."""
-    if not n or how == "error":
-        return ()
-    now = "clipped to its range" if how == "clip" else "taken as missing"
-    return (f"{count_of(n, 'value')} beyond float32 {plural('is', n)} {now} (beyond_float32: {how})",)
 
 
 Categories = Mapping[str, tuple[str, ...]]

@@ -335,21 +335,11 @@ class TableReader(FileReader, ValueOptions):
             "retrieved": self.retrieved,
         }
         subtopics = self.subtopics if self._labelled else ()
+        wanted = (features, roles, self, categorical, self.attributes, subtopics, self.query_columns)
         parts = []
         for table in tables:
             try:
-                parts.append(
-                    TableColumns(
-                        table,
-                        features,
-                        roles,
-                        self,
-                        categorical,
-                        self.attributes,
-                        subtopics,
-                        self.query_columns,
-                    )
-                )
+                parts.append(TableColumns(table, *wanted))
             except DataError as problem:
                 problems += problem.problems
         if categorical:
