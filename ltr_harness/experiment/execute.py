@@ -377,11 +377,7 @@ class Pruned(Exception):  # noqa: N818 - it is none
 
 
 class PruningCallback:
-    """Follows a training's validation history, in full precision, and asks now and then whether to go on.
-
-    It follows the very rule that stops training, so what is compared between trials at a step is the value of the
-    model that each would keep. What decides is the first value of every round: no name is looked for.
-    """
+    """Asks now and then whether to go on, with the value of the model that the rule which stops training would keep."""
 
     def __init__(
         self, metric: Metric, rule: StoppingRule | None, rounds: int, should_prune: ShouldPrune
@@ -394,7 +390,7 @@ class PruningCallback:
         self._due = self._step
 
     def __call__(self, number: int, values: Mapping[str, float]) -> None:
-        now = next(iter(values.values()))
+        now = next(iter(values.values()))  # the first decides: no name is looked for
         self._stopper.update(number, now)
         value = self._stopper.best_value if self._keeps_best else now
         while number >= self._due:

@@ -22,13 +22,8 @@ from ltr_harness.files import file_digest
 from ltr_harness.inspection import Finding
 from ltr_harness.metrics import Metric
 from ltr_harness.own_files import imported_modules, installed_version, is_own_file, own_file_digest
+from ltr_harness.runs import identity as identities
 from ltr_harness.runs.folder import LOG, RECORD, damaged_files, encoded, folder_name, read_record
-from ltr_harness.runs.identity import (
-    evaluation_identity,
-    package_versions,
-    study_identity,
-    training_identity,
-)
 from ltr_harness.runs.record import (
     STUDIES,
     StoppingFacts,
@@ -85,7 +80,7 @@ def identity_of(
 ) -> str:
     """What decides every tree of a model; besides its definition, those `facts` that are not empty."""
     ranker, stopping = model.ranker, job.stopping
-    return training_identity(
+    return identities.training_identity(
         ranker=ranker_definition(model) | {name: fact for name, fact in facts.items() if fact},
         seed=seed,
         rounds=model.rounds,
@@ -94,7 +89,7 @@ def identity_of(
         else stopping_facts(stopping).model_dump() | {"metric": metric_definition(stopping.metric)},
         train=fold.facts["train"].fingerprint,
         valid=fold.facts["valid"].fingerprint if valid and "valid" in fold.facts else None,
-        packages=package_versions(ranker.packages),
+        packages=identities.package_versions(ranker.packages),
         threads=job.threads if ranker.threads_matter else None,
     )
 
@@ -106,7 +101,9 @@ def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:
     test = fold.facts["test"].fingerprint
     if fold.test.file_rows is not None:  # scores in a file may be in the order of the data's file
         test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"
-    return evaluation_identity(identity, [metric_definition(metric) for metric in job.metrics], test)
+    return identities.evaluation_identity(
+        identity, [metric_definition(metric) for metric in job.metrics], test
+    )
 
 
 def study_of(job: Job, model: str, fold: Fold, *, restart: bool = False) -> StudyRecord:
@@ -119,7 +116,7 @@ def study_of(job: Job, model: str, fold: Fold, *, restart: bool = False) -> Stud
     study = StudyRecord(
         model=model,
         fold=fold.name,
-        identity=study_identity(training, decisive),
+        identity=identities.study_identity(training, decisive),
         metric=str(metric),
         higher_is_better=metric.higher_is_better,
         space=tune.plain_space(model),
@@ -128,7 +125,7 @@ def study_of(job: Job, model: str, fold: Fold, *, restart: bool = False) -> Stud
         inner_folds=tune.inner_folds,
         seed=tune.seed,
         trials=[],
-        environment=package_versions(("ltr-harness", "optuna")),
+        environment=identities.package_versions(("ltr-harness", "optuna")),
     )
     known = None if restart else read_study(job.folder_of(study))
     return study if known is None or known.identity != study.identity else known

@@ -332,11 +332,7 @@ def _distribution(values: Any) -> Any:
 
 
 def tune(job: Job, progress: Progress) -> None:
-    """Use up the budgets of open searches; what they found is in their folders.
-
-    A search tries one point after the other unless `tune.parallel` says otherwise, so what it finds does not depend on
-    the number of workers: those work on different searches.
-    """
+    """Use up the budgets of open searches; what a search finds does not depend on the number of workers."""
     with ExitStack() as stack:
         searches = [stack.enter_context(opened(job, study, restart=job.force)) for study in job.open_studies]
         workers = 1 if job.cluster else min(job.workers, len(searches) * job.tune.parallel)

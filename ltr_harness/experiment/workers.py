@@ -13,16 +13,9 @@ from queue import Empty
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ltr_harness.errors import TrainingError
+from ltr_harness.experiment import pool as processes
 from ltr_harness.experiment.execute import OnRound, execute
 from ltr_harness.experiment.job import Job, Task, receive_job, received_job
-from ltr_harness.experiment.pool import (
-    new_pool,
-    shared_memory,
-    shutdown_in_background,
-    terminate,
-    wait_for_start,
-    worker_context,
-)
 from ltr_harness.runs import Run
 
 if TYPE_CHECKING:
@@ -128,11 +121,8 @@ def _ready(queue: Sequence[Task], others: Sequence[Task]) -> Sequence[Task]:
 
 
 def _next(ready: Sequence[Task], last: Task | None, others: Sequence[Task]) -> Task:
-    """The task that shares most with what the worker has in memory, and least with what others have.
-
-    Binned data belongs to a fold and a model, mapped data to a fold. So a worker goes on with the model it has,
-    then with its fold, then with a fold that no other has; and helps another worker only when nothing else is left.
-    """
+    """The task that shares most with what the worker has in memory, and least with what others have."""
+    # binned data belongs to a fold and a model, mapped data to a fold
     models = {(task.fold, task.model) for task in others}
     folds = {task.fold for task in others}
 
@@ -189,7 +179,7 @@ class ProcessWorkerPool(WorkerPool):
 
     def wait_for_start(self) -> None:
         """Until all of them can work; UsageError where they cannot start."""
-        wait_for_start(pool for pool, _ in self._pools.values())
+        processes.wait_for_start(pool for pool, _ in self._pools.values())
 
     def workers(self) -> Collection[str]:
         return list(self._pools)
@@ -202,7 +192,7 @@ class ProcessWorkerPool(WorkerPool):
             return self._pools[worker][0].submit(_train, task)
 
     def replace(self, worker: str) -> None:
-        shutdown_in_background(self._pools[worker][0])
+        processes.shutdown_in_background(self._pools[worker][0])
         self._pools[worker] = self._new_worker()
 
     def messages(self) -> Iterable[Rounds]:
@@ -213,18 +203,18 @@ class ProcessWorkerPool(WorkerPool):
 
     def terminate(self) -> None:
         for pool, _ in self._pools.values():
-            terminate(pool)
+            processes.terminate(pool)
 
     def shutdown(self) -> None:
         for pool, _ in self._pools.values():
-            shutdown_in_background(pool)
+            processes.shutdown_in_background(pool)
 
     def _new_worker(self) -> tuple[ProcessPoolExecutor, Messages]:
-        context = worker_context()
-        with shared_memory():
+        context = processes.worker_context()
+        with processes.shared_memory():
             # its own: a process killed while it writes holds the lock for ever
             messages: Messages = context.Queue()
-        return new_pool(1, context, _initialize, self._sent, messages), messages
+        return processes.new_pool(1, context, _initialize, self._sent, messages), messages
 
 
 _messages: Messages
