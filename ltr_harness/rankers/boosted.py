@@ -20,20 +20,9 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric
+from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.adapters import TreeModel, fixed_threads, training_notes
 from ltr_harness.rankers.cluster import Parts, SharedStopping, cut, train_across
-from ltr_harness.rankers.objectives import (
-    CLASSES,
-    METRIC,
-    MetricObjectiveConfig,
-    Optimised,
-    class_problems,
-    label_problems,
-    n_classes,
-    objective_cautions,
-    objective_problems,
-    value_problems,
-)
 from ltr_harness.rankers.presets import PRESETS, SPACES
 from ltr_harness.rankers.ranker import VALID, Facts, Ranker, Training
 from ltr_harness.wording import count_of, plural
@@ -52,7 +41,7 @@ class BoostedRanker(Ranker):
     later_fields: ClassVar[tuple[str, ...]] = ("relevant", "data_parallel")
     """Fields that came after the first runs."""
 
-    objective: str | MetricObjectiveConfig
+    objective: str | losses.MetricObjectiveConfig
     params: dict[str, Any] = Field(
         default_factory=dict, description="The library's own parameters, untouched."
     )
@@ -96,7 +85,7 @@ class BoostedRanker(Ranker):
     @property
     def loss(self) -> str:
         """The objective's name, of metrics the one they have in common: presets and rules go by it."""
-        return self.objective if isinstance(self.objective, str) else METRIC
+        return self.objective if isinstance(self.objective, str) else losses.METRIC
 
     @property
     @abstractmethod
@@ -268,35 +257,35 @@ class BoostedRanker(Ranker):
         place = {name: column for column, name in enumerate(names)}
         return np.array([place[str(name)] for name in wanted], dtype=np.int64)
 
-    def optimised(self) -> Optimised | None:
+    def optimised(self) -> losses.Optimised | None:
         """Depth and gain of the objective; None where it looks at all of the list, in no unit of a metric."""
         if isinstance(self.objective, str):
             return None
         metric, depth = self.objective.metric, self.objective.truncation_level
-        return Optimised("objective.truncation_level", depth, getattr(metric, "gain", None), metric.k)
+        return losses.Optimised("objective.truncation_level", depth, getattr(metric, "gain", None), metric.k)
 
     def cautions_beside(self, primary: Metric, max_grade: float) -> list[str]:
         optimised = self.optimised()
-        return [] if optimised is None else objective_cautions(optimised, primary, max_grade)
+        return [] if optimised is None else losses.objective_cautions(optimised, primary, max_grade)
 
     # --- what can be wrong with them ---
 
     def objective_problems(self, facts: Facts | None) -> list[Problem]:
         """An objective that the library does not have, or that the training labels do not fit."""
         if isinstance(self.objective, str):
-            known = objective_problems(self.objective, self.objectives)
-            return known or [*value_problems(self.objective, facts)]
+            known = losses.objective_problems(self.objective, self.objectives)
+            return known or [*losses.value_problems(self.objective, facts)]
         return self.objective.problems(facts)
 
     def field_problems(self, facts: Facts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
         problems = self.objective_problems(facts)
-        wrong = [*label_problems(self.loss, self.relevant, facts), *self._wrong(not problems, facts)]
-        if self.loss not in CLASSES:
+        wrong = [*losses.label_problems(self.loss, self.relevant, facts), *self._wrong(not problems, facts)]
+        if self.loss not in losses.CLASSES:
             return [*problems, *wrong]
         asked = {name: bool(getattr(self, name, False)) for name in type(self).model_fields}
         asked["monotone"] |= "monotone_constraints" in map(self.canonical_name, self.params)
-        return [*problems, *class_problems(self.loss, asked, facts), *wrong]
+        return [*problems, *losses.class_problems(self.loss, asked, facts), *wrong]
 
     def _wrong(self, is_known: bool, facts: Facts | None) -> Iterator[Problem]:
         """What depends on an objective that is none is not judged."""
@@ -357,7 +346,7 @@ class DataParallelRanker(BoostedRanker):
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
         listed = self.field_problems(facts) + self.across_problems(facts)
-        if self.loss not in (*self.objectives, METRIC):
+        if self.loss not in (*self.objectives, losses.METRIC):
             return listed
         params = self.library_params(None if facts is None or listed else facts.feature_names)
         if self.position_bias and self.loss not in self.parameters.LAMBDA:
@@ -373,8 +362,8 @@ class DataParallelRanker(BoostedRanker):
         self.require(training)
         params = self.library_params(training.train.feature_names)
         handed = self.parameters.complete(self.loss, params, training.seed, training.threads)
-        if self.loss in CLASSES:
-            handed["num_class"] = n_classes(training.train)
+        if self.loss in losses.CLASSES:
+            handed["num_class"] = losses.n_classes(training.train)
         history: Sequence[Measured]
         learned: dict[str, Any] = {}
         if self.data_parallel:

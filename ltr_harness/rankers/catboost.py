@@ -20,22 +20,8 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, optional_module
 from ltr_harness.metrics import bind
 from ltr_harness.rankers import adapters
+from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.boosted import BoostedRanker
-from ltr_harness.rankers.objectives import (
-    CATBOOST,
-    CATBOOST_POINTWISE,
-    LAMBDAMART,
-    LAMBDAMART_RIDGE,
-    METRIC,
-    MetricObjectiveConfig,
-    Optimised,
-    loss_problems,
-    step_problems,
-    translated,
-    translation_problems,
-    tried_labels,
-    value_problems,
-)
 from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
 
 _THREADS = re.compile(r'"thread_count":\d+')
@@ -206,12 +192,12 @@ class CatBoostRanker(BoostedRanker):
 
     packages = ("catboost",)
     library = "catboost"
-    objectives = CATBOOST
+    objectives = losses.CATBOOST
     trained = CatBoostModel
     # random strength, bootstrap and YetiRank's permutations are on unless all are switched off
     seed_matters: ClassVar[bool] = True
 
-    objective: str | MetricObjectiveConfig = Field(
+    objective: str | losses.MetricObjectiveConfig = Field(
         "YetiRank",
         description="As CatBoost writes it: YetiRank:mode=MRR;top=10, LambdaMart:metric=NDCG, PairLogit, RMSE, "
         "Logloss; {metric: ndcg@10}: its LambdaMart, where that has the metric.",
@@ -219,13 +205,13 @@ class CatBoostRanker(BoostedRanker):
 
     @property
     def loss(self) -> str:
-        return self.objective.partition(":")[0] if isinstance(self.objective, str) else METRIC
+        return self.objective.partition(":")[0] if isinstance(self.objective, str) else losses.METRIC
 
     @property
     def weighs_rows(self) -> bool:
-        return self.loss in CATBOOST_POINTWISE
+        return self.loss in losses.CATBOOST_POINTWISE
 
-    def optimised(self) -> Optimised | None:
+    def optimised(self) -> losses.Optimised | None:
         optimised = super().optimised()
         return None if optimised is None else replace(optimised, depth=None)  # it has no truncation level
 
@@ -235,8 +221,9 @@ class CatBoostRanker(BoostedRanker):
 
     def objective_problems(self, facts: Facts | None) -> list[Problem]:
         if isinstance(self.objective, str):
-            return [*loss_problems(self.objective, facts), *value_problems(self.objective, facts)]
-        return translation_problems(self.objective, facts) or super().objective_problems(facts)
+            found = losses.loss_problems(self.objective, facts)
+            return [*found, *losses.value_problems(self.objective, facts)]
+        return losses.translation_problems(self.objective, facts) or super().objective_problems(facts)
 
     @classmethod
     def canonical_name(cls, parameter: str) -> str:
@@ -250,7 +237,7 @@ class CatBoostRanker(BoostedRanker):
             found = "is not available with CatBoost"
             problems.append(Problem("position_bias", found, "LightGBM's lambdarank or XGBoost"))
         canonical = {self.canonical_name(name): value for name, value in self.library_params().items()}
-        problems += step_problems(self.loss, canonical)
+        problems += losses.step_problems(self.loss, canonical)
         grown = str(canonical.get("grow_policy", "SymmetricTree"))
         if facts is not None and facts.stopping and grown != "SymmetricTree":
             why = "CatBoost cuts models of symmetric trees alone, so early stopping cannot go back to the best round"
@@ -266,9 +253,8 @@ class CatBoostRanker(BoostedRanker):
         if facts is None:
             params.pop("monotone_constraints", None)
         rng = np.random.default_rng(0)
-        pool = catboost.Pool(
-            rng.normal(size=(8, len(names))), label=tried_labels(self.loss) * 4, group_id=[0] * 4 + [1] * 4
-        )
+        rows, labels = rng.normal(size=(8, len(names))), losses.tried_labels(self.loss) * 4
+        pool = catboost.Pool(rows, label=labels, group_id=[0] * 4 + [1] * 4)
         try:
             catboost.CatBoost({**self._complete(params, 0, 1), "iterations": 1}).fit(pool)
         except (catboost.CatBoostError, TypeError, ValueError) as problem:
@@ -337,12 +323,11 @@ class CatBoostRanker(BoostedRanker):
         return history, trained if stopper is None else stopper.best_round
 
     def _complete(self, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
-        ridge = "l2_leaf_reg" in map(self.canonical_name, params)
+        given = self.objective
+        ridge = {"l2_leaf_reg": losses.LAMBDAMART_RIDGE} if self.loss in losses.LAMBDAMART else {}
         return {
-            "loss_function": self.objective
-            if isinstance(self.objective, str)
-            else translated(self.objective),
-            **({"l2_leaf_reg": LAMBDAMART_RIDGE} if self.loss in LAMBDAMART and not ridge else {}),
+            "loss_function": given if isinstance(given, str) else losses.translated(given),
+            **({} if "l2_leaf_reg" in map(self.canonical_name, params) else ridge),
             **params,
             "random_seed": seed,
             "thread_count": threads,
