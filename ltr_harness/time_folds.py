@@ -113,7 +113,7 @@ class TimeFolds:
             spans = (self.train, self.gap, self.valid, self.valid and self.gap, self.test)
             needed = " + ".join(str(span) for span in spans if span)
             before = "" if self.train else " and training data before it"
-            found = f"{first} to {_last(end)} is too short for a fold"
+            found = f"{Part(first, end)} is too short for a fold"
             raise DataError.at("data.folds", found, f"{needed}{before}")
         return [_with_queries(fold, groups, days) for fold in reversed(folds)]
 
@@ -178,7 +178,7 @@ class Part:
     queries: NDArray[np.int64] | None = None  # int64 (n,), ascending
 
     def __str__(self) -> str:
-        return f"{self.begin} to {_last(self.end)}"
+        return f"{self.begin} to {self.end - timedelta(days=1)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +260,3 @@ def period_for(days: Days) -> Period:
 
 def _date(day: int) -> date:
     return _EPOCH + timedelta(days=day)
-
-
-def _last(end: date) -> date:
-    return end - timedelta(days=1)

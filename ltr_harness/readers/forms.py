@@ -155,15 +155,14 @@ def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
     about = column_among(SUBTOPIC, table.columns) if role == "qrels" else None
     named_ids = [query, document, *([about] if about else [])]
     cells = table.read([value], named_ids)
-    ids = [cells.texts(column) for column in named_ids]
+    ids: list[Any] = [cells.texts(column) for column in named_ids]
     for column, texts in zip(named_ids, ids, strict=True):
         if texts is None:
             found = f"column {column!r} has the type {cells[column].type}"
             raise DataError.at(table.path, found, "ids: text or integers")
     values = cells.numbers(value)
     form = f"{form} ({query}, {document}, {value}{': the first is the best' if by_rank else ''})"
-    subtopics: Any = ids[2] if about else None
-    subtopics = subtopics if about and len(subtopics.unique()) > 1 else None
+    subtopics: Any = ids[2] if about and len(ids[2].unique()) > 1 else None
     values = -values if by_rank else values
     return Listing(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
 
@@ -202,9 +201,7 @@ def _of_columns(
 
 
 def _id(value: Any, source: str, column: str) -> str:
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+    if isinstance(value, str | int | np.integer) and not isinstance(value, bool):
         return str(value)
     if value is None:
         return ""
@@ -312,12 +309,11 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
     rows: Any = each if first is None else itertools.chain([first], each)
     if first is None or (isinstance(first, tuple) and not hasattr(first, "_fields")):
         rows = list(rows)
-        triples = [isinstance(row, tuple) and len(row) == 3 for row in rows]
-        wrong = None if all(triples) else (triples.index(False), rows[triples.index(False)])
-        if wrong is not None:
-            found = f"is {str(wrong[1])[:60]!r}"
-            raise DataError.at(f"{source}: row {wrong[0] + 1}", found, f"(query, document, {WORD[role]})")
-        return of_rows(rows, source, f"rows of (query, document, {WORD[role]})")
+        triple = f"(query, document, {WORD[role]})"
+        for number, row in enumerate(rows, 1):
+            if not isinstance(row, tuple) or len(row) != 3:
+                raise DataError.at(f"{source}: row {number}", f"is {str(row)[:60]!r}", triple)
+        return of_rows(rows, source, f"rows of {triple}")
     try:
         if isinstance(first, Mapping):
             table, form = pa.Table.from_pylist([dict(row) for row in rows]), "list of dicts"
@@ -432,7 +428,7 @@ def _separator(line: str, names: Sequence[str] = ()) -> str | None:
 def _read_json(path: Path, role: Role) -> Listing:
     """One document, or one to a line."""
     text = text_bytes(path).tobytes()
-    _refuse_objects(path, len(text), _JSON_GROWS)
+    Bound.of_file(path.stat().st_size).refuse(str(path), "its values take", _JSON_GROWS * len(text))
     try:
         try:
             value = json.loads(text, object_pairs_hook=_once)
@@ -444,11 +440,6 @@ def _read_json(path: Path, role: Role) -> Listing:
         raise DataError.at(path, f"cannot be read as JSON: {problem}") from None
     listing = listing_of(value, str(path), role)
     return replace(listing, form=f"JSON, {listing.form}")
-
-
-def _refuse_objects(path: Path, size: int, grows: int) -> None:
-    """Raise if what a text becomes, object by object, takes more than its file may."""
-    Bound.of_file(path.stat().st_size).refuse(str(path), "its values take", grows * size)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -470,7 +461,7 @@ def _read_lz4(path: Path, role: Role) -> Listing:
         text = unpacked(path, "lz4", arrow_blocks(path, "lz4", times=2))  # as ranx compresses
     except OSError as problem:
         raise unreadable(path, problem) from None
-    _refuse_objects(path, text.size, _CBOR_GROWS)
+    Bound.of_file(path.stat().st_size).refuse(str(path), "its values take", _CBOR_GROWS * text.size)
     try:
         value = cbor2.loads(text.tobytes())
     except (cbor2.CBORError, RuntimeError, ValueError, EOFError) as problem:
@@ -510,10 +501,8 @@ def _recognised(value: Any, source: str, role: Role, several: bool = False) -> L
 
 def recognised(qrels: Qrels, runs: Mapping[str, TrecRun]) -> list[str]:
     """What judgments and rankings were taken for, one line each."""
-    return [
-        f"{qrels.path}: {described(qrels)}",
-        *(f"{name}: {described(run)}" for name, run in runs.items()),
-    ]
+    said = [f"{name}: {described(run)}" for name, run in runs.items()]
+    return [f"{qrels.path}: {described(qrels)}", *said]
 
 
 def described(table: Qrels | TrecRun) -> str:

@@ -295,16 +295,19 @@ def read_scores(
             notes.append(f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best")
         scored = ScoreTable(table, by, judgments, columns or {})
         scores = scored.scores(by)
-        at, used = scored.matched(scores.size, order, other_queries)
-        return _placed(scores[used], at)
-    if name.endswith(".npy"):
-        scores = _read_array(file)
+        order, used = scored.matched(scores.size, order, other_queries)
+        scores = scores[used]
     else:
-        lines = Lines(file, "score", more=False)
-        scores = lines.numbers("score", A_SCORE)
-        lines.finish()
-    _as_many(file, scores.size, judgments)
-    return _placed(scores, order)
+        if name.endswith(".npy"):
+            scores = _read_array(file)
+        else:
+            lines = Lines(file, "score", more=False)
+            scores = lines.numbers("score", A_SCORE)
+            lines.finish()
+        _as_many(file, scores.size, judgments)
+    placed = np.empty(scores.size)
+    placed[order] = scores
+    return placed
 
 
 def _read_array(file: Path) -> NDArray[np.float64]:
@@ -332,13 +335,6 @@ def _as_many(file: Path, n_scores: int, judgments: Judgments) -> None:
         cure = by_query if n_scores == groups.n_queries else ""
         expected = "one score per row, in the order of the data"
         raise DataError.at(file, f"{count_of(n_scores, 'score')} for {rows}", expected, cure)
-
-
-def _placed(scores: NDArray[np.float64], at: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The scores in the data's row order, `at` saying which of its rows each belongs to."""
-    placed = np.empty(scores.size)
-    placed[at] = scores
-    return placed
 
 
 def _ranked_by(table: OpenedTable) -> str:

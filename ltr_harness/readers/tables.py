@@ -418,13 +418,10 @@ class TableReader(FileReader, ValueOptions):
 
     def roles(self) -> list[str]:
         """Columns that are something else than features."""
-        optional = [
-            name
-            for name in (self.weight_column, self.position, self.document_id, self.retrieved)
-            if name is not None
-        ]
-        labels = [self.label] if self._labelled and self.relevance is None else []
-        return [*self.query_columns, *labels, *optional, *self.attributes, *self.subtopics]
+        label = self.label if self._labelled and self.relevance is None else None
+        optional = (label, self.weight_column, self.position, self.document_id, self.retrieved)
+        named = [name for name in optional if name is not None]
+        return [*self.query_columns, *named, *self.attributes, *self.subtopics]
 
     def no_features(self) -> tuple[str, ...]:
         """Columns beside the roles that are no features: what a rule of relevance makes labels of, users and times."""
