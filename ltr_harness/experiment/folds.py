@@ -24,14 +24,7 @@ from ltr_harness.inspection import Finding, data_card, lint
 from ltr_harness.inspection.agreement import agreement
 from ltr_harness.inspection.candidates import candidate_recall
 from ltr_harness.own_files import admitted
-from ltr_harness.readers.judgments import (
-    as_text,
-    judgment_files,
-    read_judgments,
-    reader_of_rows,
-    with_candidates,
-    with_judgments,
-)
+from ltr_harness.readers import judgments as truths
 from ltr_harness.readers.rows import check_alignment, occurring, with_categories, with_columns
 from ltr_harness.runs import Run
 from ltr_harness.runs.folder import encoded
@@ -217,18 +210,19 @@ class FoldReader:
             judgments, elsewhere = self._data.judgments, None
             others = [own for name, own in (sides or {}).items() if name != side]
             if others and judgments is not None and judgments.files is not None:
-                ids = [as_text(self._rows(own).dataset.groups.ids) for own in others]
+                ids = [truths.as_text(self._rows(own).dataset.groups.ids) for own in others]
                 elsewhere = np.unique(np.concatenate(ids))
             rows = self._beside_judgments(rows, both, elsewhere)
         if self._data.no_candidates == "skip" and not rows.dataset.groups.with_rows.all():
-            rows = self._cache.derived(rows, ["with candidates"], partial(with_candidates, rows.dataset))
+            make = partial(truths.with_candidates, rows.dataset)
+            rows = self._cache.derived(rows, ["with candidates"], make)
         return rows
 
     def _rows(self, files: tuple[str, ...]) -> CachedSet:
         if files not in self._read:
             reader = self._data.reader
             if self._data.judgments is not None:
-                reader, _ = reader_of_rows(reader, files, self._data.root)
+                reader, _ = truths.reader_of_rows(reader, files, self._data.root)
             self._read[files] = self._cache.read(reader, files, self._data.root)
         return self._read[files]
 
@@ -240,13 +234,13 @@ class FoldReader:
 
         def joined() -> RankingDataset:
             several = judgments.several
-            truth = read_judgments(files.judgments, data.root, data.reader, judgments.columns, several)
-            _, labelled = reader_of_rows(data.reader, files.rows, data.root)
-            return with_judgments(
+            truth = truths.read_judgments(files.judgments, data.root, data.reader, judgments.columns, several)
+            _, labelled = truths.reader_of_rows(data.reader, files.rows, data.root)
+            return truths.with_judgments(
                 rows.dataset, truth, labelled=labelled, no_candidates=data.no_candidates, elsewhere=elsewhere
             )
 
-        digests = [self._cache.digest(path) for path in judgment_files(files.judgments, data.root)]
+        digests = [self._cache.digest(path) for path in truths.judgment_files(files.judgments, data.root)]
         options = [json.dumps([judgments.columns, judgments.several]), data.reader.model_dump_json()]
         others = [data.no_candidates, fingerprint_arrays(elsewhere)]
         recipe = ["judgments", *files.judgments, *digests, *options, *others]
@@ -293,7 +287,7 @@ class FoldReader:
         root = self._data.root
         inputs = [*self._data.reader.inputs(files.rows, root)]
         if files.judgments:
-            inputs += judgment_files(files.judgments, root)
+            inputs += truths.judgment_files(files.judgments, root)
         names = [path.relative_to(root) if path.is_relative_to(root) else path for path in inputs]
         digests = {
             name.as_posix(): self._cache.digest(path) for name, path in zip(names, inputs, strict=True)
