@@ -120,8 +120,8 @@ def section(data: ReportData) -> list[Block]:
             f"won, with its {data.confidence_label} interval over queries. Each interval alone misses in {missed} of "
             f"cases, so one of ten outside says little. Each model's first seed. {' '.join(said)}"
         ),
-        Table.of("calibration", "Predicted probability and observed share of winners.", bins, columns),
         _chart(data, names, bins, " ".join(said)),
+        Table.of("calibration", "Predicted probability and observed share of winners.", bins, columns),
     ]
 
 
