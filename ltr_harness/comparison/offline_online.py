@@ -4,7 +4,7 @@ About the metrics of experiments; agreement of assessors about documents is in `
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -12,32 +12,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import AliasPath, BaseModel, Field
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem, UsageError, all_of
-from ltr_harness.logs.columns import category_of, numbers_of, texts_of
+from ltr_harness.logs.columns import category_of, is_numeric, numbers_of, texts_of
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.errors_in_variables import (
-    FEWEST,
-    Interval,
-    TrueEffects,
-    correlation_difference,
-    variation_p,
-)
+from ltr_harness.stats.errors_in_variables import Interval, TrueEffects, correlation_difference, variation_p
 from ltr_harness.stats.moments import Floats
 from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of, shortened
 
 NAME, ONLINE, SUFFIX = "experiment", "online", "_se"
 BASELINE, CANDIDATE, MONITOR, ARM = "baseline", "candidate", "monitor", "arm"
+_TEXTS = (NAME, BASELINE, CANDIDATE, MONITOR, ARM)
 PROBABILITY = 0.9
-_MOST = 2000  # experiments
+_FEWEST, _MOST = 8, 2000  # experiments
 _MANY = 100  # experiments, from which on the form of the tails shows against its error
 _OPEN = 0.8  # of its whole scale, from which on an interval says nothing
 _TOO_ALIKE = 1e-4  # chance of so little variation
-_RULE = re.compile(r"\s*(?P<metric>.+?)\s*>\s*(?P<number>[-+.\deE]+)(?P<se>\s*se)?\s*")
+_RULE = re.compile(
+    r"\s*(?P<metric>.+?)\s*>\s*(?P<number>[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?)(?P<se>\s*se)?\s*", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -101,12 +98,8 @@ class OnlineAgreement:
     @property
     def behind(self) -> list[str]:
         """Metrics that are shown to predict it less well than the leader."""
-        leader = self.leader
-        return [
-            pair.second
-            for pair in self.pairs
-            if leader and pair.first == leader.metric and pair.difference.low > 0
-        ]
+        leader = self.leader.metric if self.leader else None
+        return [pair.second for pair in self.pairs if pair.first == leader and pair.difference.low > 0]
 
 
 def agreement(
@@ -150,47 +143,27 @@ def agreement(
     if not 0.5 <= confidence < 1:
         raise UsageError(f"confidence {confidence:g}; expected a number from 0.5 to below 1, such as 0.95")
     where = Path(experiments).expanduser() if isinstance(experiments, str | Path) else None
-    log = open_log(
-        where or experiments, None if where else "experiments", [NAME, BASELINE, CANDIDATE, MONITOR, ARM]
-    )
+    log = open_log(where or experiments, None if where else "experiments", _TEXTS)
     past = _Past.of(log, where.parent if where else Path(), metrics, measure)
     rule = None if tested_if is None else _Rule.of(tested_if, past)
+    above = {rule.metric: rule.above} if rule else {}
+    online, online_se = past.online
     found = {
-        metric: TrueEffects.of(
-            *columns, *past.online, rule.above if rule is not None and rule.metric == metric else None
-        )
-        for metric, columns in past.metrics.items()
+        name: TrueEffects.of(x, se, online, online_se, above.get(name))
+        for name, (x, se) in past.metrics.items()
     }
+    line = f"lies so close to one line with {ONLINE} that no interval can be computed"
+    expected = "standard errors of 5 % and more of how differences vary"
     DataError.refuse(
-        Problem(
-            f"{past.place}: {metric}",
-            f"lies so close to one line with {ONLINE} that no interval can be computed",
-            "standard errors of 5 % and more of how differences vary",
-        )
-        for metric, effects in found.items()
-        if not effects.reliable
+        Problem(f"{past.place}: {name}", line, expected) for name, one in found.items() if not one.reliable
     )
-    return _judged(past, found, rule, confidence)
-
-
-def _judged(
-    past: "_Past", found: Mapping[str, TrueEffects], rule: "_Rule | None", confidence: float
-) -> OnlineAgreement:
-    center = {name: effects.interval(effects.correlation).value for name, effects in found.items()}
-    order = sorted(found, key=lambda name: -center[name])
+    order = sorted(found, key=lambda name: -found[name].interval(found[name].correlation).value)
     couples = list(combinations(order, 2))
     level = 1 - (1 - confidence) / max(1, len(couples))
-    pairs = tuple(
-        MetricPair(one, other, correlation_difference(found[one], found[other], level))
-        for one, other in couples
-    )
-    judged = tuple(
-        _metric(name, past, found[name], confidence, rule is not None and rule.metric == name)
-        for name in order
-    )
-    online, online_se = (tuple(column.tolist()) for column in past.online)
-    notes = tuple(_notes(judged, rule))
-    unsaid = OnlineAgreement(past.names, online, online_se, confidence, judged, pairs, "", notes)
+    pairs = tuple(MetricPair(a, b, correlation_difference(found[a], found[b], level)) for a, b in couples)
+    judged = tuple(_metric(name, past, found[name], confidence, name in above) for name in order)
+    live, notes = (tuple(online.tolist()), tuple(online_se.tolist())), tuple(_notes(judged, rule))
+    unsaid = OnlineAgreement(past.names, *live, confidence, judged, pairs, "", notes)
     return replace(unsaid, verdict=_verdict(unsaid))
 
 
@@ -198,13 +171,11 @@ def _metric(
     name: str, past: "_Past", effects: TrueEffects, confidence: float, corrected: bool
 ) -> MetricOnline:
     (offline, errors), (online, _) = past.metrics[name], past.online
+    of = partial(effects.interval, confidence=confidence)
     typical, error = float(np.sqrt(np.mean(offline**2))), float(np.median(errors))
 
     def told(ends: Interval, scale: float) -> Interval | None:
         return ends if ends.high - ends.low < _OPEN * scale else None
-
-    def of(values: Floats) -> Interval:
-        return effects.interval(values, confidence)
 
     correlation, positive = told(of(effects.correlation), 2), told(of(effects.positive(typical, error)), 1)
     low, high = min(0.0, float(offline.min())), max(0.0, float(offline.max()))
@@ -230,141 +201,120 @@ def _metric(
 
 def _verdict(found: OnlineAgreement) -> str:
     """What the intervals show, and no more."""
-    known = [one for one in found.metrics if one.correlation is not None]
+    told = {
+        f"{one.metric} (correlation of true effects {one.correlation})": one.correlation.low > 0
+        for one in found.metrics
+        if one.correlation
+    }
     if found.leader is None:
-        most = f": {_named(known[0])} has the highest" if known else ""
+        most = f": {next(iter(told))} has the highest" if told else ""
         return f"No metric is shown to predict the online difference{most}."
     best = found.leader.metric
-    shown = [one for one in known if one.correlation and one.correlation.low > 0]
-    text = f"{', '.join(map(_named, shown))} {'predicts' if len(shown) == 1 else 'predict'} the online difference."
+    shown = [text for text, above_0 in told.items() if above_0]
+    text = f"{', '.join(shown)} {'predicts' if len(shown) == 1 else 'predict'} the online difference."
     rest = [one.metric for one in found.metrics if one.metric not in (best, *found.behind)]
     text += f" {best} predicts it better than {', '.join(found.behind)}." if found.behind else ""
     return text + (f" Whether {best} predicts it better than {', '.join(rest)} is open." if rest else "")
 
 
-def _named(one: MetricOnline) -> str:
-    return f"{one.metric} (correlation of true effects {one.correlation})"
-
-
-def _notes(judged: Sequence[MetricOnline], rule: "_Rule | None") -> list[str]:
-    notes = []
+def _notes(judged: Sequence[MetricOnline], rule: "_Rule | None") -> Iterator[str]:
+    n = len(judged[0].offline)
     for one in judged:
         if one.correlation is None:
-            notes.append(
-                f"{one.metric}: {count_of(len(one.offline), 'experiment')} with these standard errors leave the "
-                "correlation of true effects open; no number is given that depends on it"
+            yield (
+                f"{one.metric}: {count_of(n, 'experiment')} with these standard errors leave the correlation of true "
+                "effects open; no number is given that depends on it"
             )
         if rule is None and min(one.offline) > 0:
-            notes.append(
+            yield (
                 f"{one.metric}: every experiment was better offline. If winners alone were tested, the numbers are of "
                 f"winners; --tested-if '{one.metric} > 0' corrects for that rule"
             )
-    if rule is not None:
-        others = [one.metric for one in judged if not one.corrected]
-        notes.append(
+    if rule is None:
+        yield "The numbers are of ideas like those that were tested."
+    else:
+        yield (
             f"{rule.metric}: corrected for tests of experiments with {rule.text} alone. Where the true correlation is "
             "near 1, too many intervals of the probability of a gain miss it"
         )
-        if others:
-            names = ", ".join(others)
-            notes.append(f"{names}: not corrected for that rule; the numbers are of tested experiments")
-    else:
-        notes.append("The numbers are of ideas like those that were tested.")
-    if len(judged[0].offline) >= _MANY:
-        notes.append("the needed difference is too sure where effects have heavy tails and correlate weakly")
-    return notes
+        if names := ", ".join(one.metric for one in judged if not one.corrected):
+            yield f"{names}: not corrected for that rule; the numbers are of tested experiments"
+    if n >= _MANY:
+        yield "the needed difference is too sure where effects have heavy tails and correlate weakly"
 
 
 @dataclass(frozen=True, eq=False)
 class _Past:
-    """Past experiments as numbers, (n,) each."""
+    """Past experiments as differences and their standard errors, (2, n) for each measure."""
 
     place: str
     names: tuple[str, ...]
-    online: tuple[Floats, Floats]  # differences and their standard errors
-    metrics: dict[str, tuple[Floats, Floats]]
+    online: Floats
+    metrics: dict[str, Floats]
 
     @classmethod
     def of(cls, log: Log, folder: Path, wanted: Sequence[str], measure: str | None) -> "_Past":
-        stored = CANDIDATE in log.columns
-        reserved = {NAME, ONLINE, ONLINE + SUFFIX, BASELINE, CANDIDATE, MONITOR, ARM}
-        typed = [name for name in log.columns if name not in reserved and not name.endswith(SUFFIX)]
-        paired = [name for name in typed if name + SUFFIX in log.columns]
-        orphans = [
-            one
-            for one in log.columns
-            if one.endswith(SUFFIX) and one not in reserved and one[:-3] not in typed
-        ]
-        DataError.refuse(
-            Problem(f"{log.name}: {name}", f"has no column {name[:-3]!r}", "", did_you_mean(name[:-3], typed))
-            for name in orphans
-        )
-        chosen = [] if stored else list(wanted) or paired
-        sources = [part for one in chosen for part in (one, one + SUFFIX)]
-        live = MONITOR in log.columns
-        results = [MONITOR, *([ARM] if ARM in log.columns else [])] if live else [ONLINE, ONLINE + SUFFIX]
-        if stored:
-            sources = [BASELINE, CANDIDATE]
-        elif not chosen:
+        typed, runs, live = _typed(log), CANDIDATE in log.columns, MONITOR in log.columns
+        chosen = [] if runs else list(wanted) or typed
+        if not chosen and not runs:
             expected = (
                 f"two columns for each, such as ndcg@10 and ndcg@10_se, or runs in {BASELINE} and {CANDIDATE}"
             )
             raise DataError.at(log.name, "has no metric", expected)
-        (table,) = log.batches([NAME, *results, *sources], None, in_memory=1 << 60, rows=1 << 60)
+        measured = [one + end for one in ([] if live else [ONLINE]) + chosen for end in ("", SUFFIX)]
+        texts = [MONITOR] * live + [ARM] * (live and ARM in log.columns) + [BASELINE, CANDIDATE] * runs
+        (table,) = log.batches([NAME, *texts, *measured], None, in_memory=1 << 60, rows=1 << 60)
         names = tuple(texts_of(category_of(table[NAME], NAME)).tolist())
         _refuse_rows(log.name, names)
-
-        def text(column: str, row: int) -> str:
-            return str(table[column][row].as_py() or "")
-
-        def numbers(column: str) -> Floats:
-            try:
-                return numbers_of(table[column], column)
-            except DataError:
-                raise DataError.at(f"{log.name}: column {column!r}", "holds text", "numbers alone") from None
-
-        rows = range(len(names))
+        text = {name: [str(cell or "") for cell in table[name].to_pylist()] for name in texts}
+        DataError.refuse(
+            Problem(f"{log.name}: column {name!r}", "holds text", "numbers alone")
+            for name in measured
+            if not is_numeric(table[name].type)
+        )
+        numbers = {name: numbers_of(table[name], name) for name in measured}
+        columns = {one: np.array([numbers[one], numbers[one + SUFFIX]]) for one in measured[::2]}
         if live:
-            arms = [text(ARM, row) if ARM in results else "" for row in rows]
-            folders = [folder / text(MONITOR, row) for row in rows]
-            read = all_of(
-                [partial(_of_monitor, folders[row], arms[row], measure, names[row]) for row in rows]
-            )
-            online = (np.array([one[0] for one in read]), np.array([one[1] for one in read]))
-        else:
-            online = (numbers(ONLINE), numbers(ONLINE + SUFFIX))
-        metrics = {one: (numbers(one), numbers(one + SUFFIX)) for one in chosen}
-        if stored:
-            pairs = [(folder / text(BASELINE, row), folder / text(CANDIDATE, row)) for row in rows]
-            metrics = _shared(all_of([partial(_of_runs, *pair, wanted) for pair in pairs], UsageError), names)
-        past = cls(log.name, names, online, metrics)
-        past.refuse_values()
-        return past
+            rows = zip(names, text[MONITOR], text.get(ARM, [""] * len(names)), strict=True)
+            read = all_of(partial(_of_monitor, name, folder / path, arm, measure) for name, path, arm in rows)
+            columns = {ONLINE: np.array(read).T, **columns}
+        if runs:
+            pairs = zip(text[BASELINE], text[CANDIDATE], strict=True)
+            read = all_of((partial(_of_runs, folder / a, folder / b, wanted) for a, b in pairs), UsageError)
+            columns |= _shared(read, names)
+        _refuse_values(log.name, names, columns)
+        return cls(log.name, names, columns.pop(ONLINE), columns)
 
-    def refuse_values(self) -> None:
-        problems = []
-        for column, (values, errors) in {ONLINE: self.online, **self.metrics}.items():
-            for name, one, good, expected in (
-                (column, values, np.isfinite(values) & (np.abs(values) < 1e100), "a number"),
-                (column + SUFFIX, errors, (errors > 1e-100) & (errors < 1e100), "a standard error above 0"),
-            ):
-                for row in np.flatnonzero(~good)[:5]:
-                    found = "no value" if np.isnan(one[row]) else f"{one[row]:g}"
-                    problems.append(
-                        Problem(f"{self.place}: experiment {self.names[row]}, {name}", found, expected)
-                    )
-            if problems:
-                continue
-            if np.ptp(values) == 0:
-                found, expected = f"all differences are {values[0]:g}", "differences that vary"
-                problems.append(Problem(f"{self.place}: {column}", found, expected))
-            elif variation_p(values, errors) < _TOO_ALIKE:
-                found, expected = (
-                    f"its differences vary less than {column}{SUFFIX} allows",
-                    "their standard errors",
-                )
-                problems.append(Problem(f"{self.place}: {column}", found, expected))
-        DataError.refuse(problems)
+
+def _typed(log: Log) -> list[str]:
+    """Metrics whose differences and standard errors stand in the table itself."""
+    texts = {*_TEXTS, ONLINE}
+    values = [name for name in log.columns if name not in texts and not name.endswith(SUFFIX)]
+    errors = {name.removesuffix(SUFFIX): name for name in log.columns if name.endswith(SUFFIX)}
+    DataError.refuse(
+        Problem(f"{log.name}: {name}", f"has no column {of!r}", "", did_you_mean(of, values))
+        for of, name in errors.items()
+        if of not in values and of != ONLINE
+    )
+    return [name for name in values if name in errors]
+
+
+def _refuse_values(place: str, names: Sequence[str], columns: Mapping[str, Floats]) -> None:
+    problems: list[tuple[str, str, str]] = []  # where, found, expected
+    for column, (values, errors) in columns.items():
+        for name, numbers, good, expected in (
+            (column, values, np.abs(values) < 1e100, "a number"),
+            (column + SUFFIX, errors, (errors > 1e-100) & (errors < 1e100), "a standard error above 0"),
+        ):
+            for row in np.flatnonzero(~good)[:5]:
+                found = "no value" if np.isnan(numbers[row]) else f"{numbers[row]:g}"
+                problems.append((f"experiment {names[row]}, {name}", found, expected))
+        if not problems and np.ptp(values) == 0:
+            problems.append((column, f"all differences are {values[0]:g}", "differences that vary"))
+        elif not problems and variation_p(values, errors) < _TOO_ALIKE:
+            found = f"its differences vary less than {column}{SUFFIX} allows"
+            problems.append((column, found, "their standard errors"))
+    DataError.refuse(Problem(f"{place}: {where}", found, expected) for where, found, expected in problems)
 
 
 def _refuse_rows(place: str, names: Sequence[str]) -> None:
@@ -372,17 +322,16 @@ def _refuse_rows(place: str, names: Sequence[str]) -> None:
     if "(missing)" in names:
         raise DataError.at(f"{place}: {NAME}", "is empty in some rows", "a name for each experiment")
     if twice:
-        raise DataError.at(
-            f"{place}: {NAME}", f"has {shortened(twice, 5)} twice", "one row for each experiment"
-        )
+        found = f"has {shortened(twice, 5)} twice"
+        raise DataError.at(f"{place}: {NAME}", found, "one row for each experiment")
     if n > _MOST:
         raise DataError.at(place, f"has {n:,} experiments", f"at most {_MOST:,}")
-    if n < FEWEST:
+    if n < _FEWEST:
+        typical = (
+            "a true correlation of 0.8 is typically told to within 0.45 to 1, with 50 to within 0.55 to 0.95"
+        )
         raise DataError.at(
-            place,
-            f"has {count_of(n, 'experiment')}",
-            f"at least {FEWEST}",
-            "with 20, a true correlation of 0.8 is typically told to within 0.45 to 1, with 50 to within 0.55 to 0.95",
+            place, f"has {count_of(n, 'experiment')}", f"at least {_FEWEST}", f"with 20, {typical}"
         )
 
 
@@ -396,26 +345,19 @@ class _Rule:
 
     @classmethod
     def of(cls, text: str, past: _Past) -> "_Rule":
-        parts = _RULE.fullmatch(text)
-        try:
-            number = float(parts["number"]) if parts else np.nan
-        except ValueError:
-            number = np.nan
-        if parts is None or not np.isfinite(number):
-            raise UsageError(f"--tested-if {text!r}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
-        metric = parts["metric"]
+        place, parts = f"--tested-if {text!r}", _RULE.fullmatch(text)
+        if parts is None:
+            raise UsageError(f"{place}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
+        metric, number = parts["metric"], float(parts["number"])
         if metric not in past.metrics:
-            raise UsageError(
-                f"--tested-if {text!r}: no metric {metric!r}; {did_you_mean(metric, past.metrics)}"
-            )
+            raise UsageError(f"{place}: no metric {metric!r}; {did_you_mean(metric, past.metrics)}")
         values, errors = past.metrics[metric]
         above = number * errors if parts["se"] else np.full(values.size, number)
-        failing = [name for name, failed in zip(past.names, values <= above, strict=True) if failed]
-        if failing:
-            found = (
-                f"{count_of(len(failing), 'experiment')} would not have been tested: {shortened(failing, 5)}"
+        if failing := [name for name, failed in zip(past.names, values <= above, strict=True) if failed]:
+            n, names = count_of(len(failing), "experiment"), shortened(failing, 5)
+            raise DataError.at(
+                place, f"{n} would not have been tested: {names}", "a rule that all of them meet"
             )
-            raise DataError.at(f"--tested-if {text!r}", found, "a rule that all of them meet")
         return cls(text, metric, above)
 
 
@@ -423,9 +365,8 @@ def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str
     """Difference and standard error of each metric, above 0 where the candidate is better."""
     from ltr_harness.comparison import compare
 
-    found = compare(
-        {"baseline": baseline, "candidate": candidate}, metrics=list(wanted) or None, ledger=False
-    )
+    runs = {"baseline": baseline, "candidate": candidate}
+    found = compare(runs, metrics=list(wanted) or None, ledger=False)
     differences = {}
     for metric in found.metrics:
         sign = 1 if found.higher_is_better[metric] else -1
@@ -434,61 +375,47 @@ def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str
     return differences
 
 
-def _shared(
-    rows: Sequence[Mapping[str, tuple[float, float]]], names: Sequence[str]
-) -> dict[str, tuple[Floats, Floats]]:
+def _shared(rows: Sequence[Mapping[str, tuple[float, float]]], names: Sequence[str]) -> dict[str, Floats]:
     """Metrics as columns; those that every experiment has."""
     shared = [metric for metric in rows[0] if all(metric in row for row in rows)]
     if not shared:
         other = next(name for name, row in zip(names, rows, strict=True) if not set(row) & set(rows[0]))
-        raise DataError.at(
-            f"experiments {names[0]} and {other}", "have no metric at one K in common", "one", "-m names it"
-        )
-    return {
-        metric: (np.array([row[metric][0] for row in rows]), np.array([row[metric][1] for row in rows]))
-        for metric in shared
-    }
+        place = f"experiments {names[0]} and {other}"
+        raise DataError.at(place, "have no metric at one K in common", "one", "-m names it")
+    return {metric: np.array([row[metric] for row in rows]).T for metric in shared}
 
 
 class _Difference(BaseModel):
-    value: float
-    error: float | None
-
-
-class _ArmDifference(BaseModel):
     arm: str
     measure: str
-    difference: _Difference
-
-
-class _Arms(BaseModel):
-    differences: list[_ArmDifference]
+    value: float = Field(validation_alias=AliasPath("difference", "value"))
+    error: float | None = Field(validation_alias=AliasPath("difference", "error"))
 
 
 class _Monitored(BaseModel):
     """What is read of monitor's ``report.json``."""
 
-    arms: _Arms | None = None
+    differences: list[_Difference] = Field([], validation_alias=AliasPath("arms", "differences"))
 
 
-def _of_monitor(folder: Path, arm: str, measure: str | None, name: str) -> tuple[float, float]:
+def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple[float, float]:
     """Difference and standard error of a measure of an arm."""
     place = f"experiment {name}: {folder}"
     try:
-        arms = read_stored(_Monitored, folder, "report.json").arms
+        differences = read_stored(_Monitored, folder, "report.json").differences
     except (OSError, ValueError) as problem:
         raise DataError.at(place, f"is not a stored result of monitor: {problem}") from None
-    if arms is None or not arms.differences:
+    if not differences:
         raise DataError.at(place, "has no arms", "a result of monitor with arms: in its configuration")
-    wanted = measure or arms.differences[0].measure
-    found = [one for one in arms.differences if one.measure == wanted and arm in ("", one.arm)]
+    wanted = measure or differences[0].measure
+    found = [one for one in differences if one.measure == wanted and arm in ("", one.arm)]
     if len(found) != 1:
-        measures = dict.fromkeys(one.measure for one in arms.differences)
-        several = shortened(list(dict.fromkeys(one.arm for one in arms.differences)), 5)
+        measures = shortened(list(dict.fromkeys(one.measure for one in differences)), 8)
+        arms = shortened(list(dict.fromkeys(one.arm for one in differences)), 5)
         raise DataError.at(
             place,
             f"has {count_of(len(found), 'difference')} of {wanted!r} for arm {arm or 'any'}",
             "one",
-            f"its measures are {shortened(list(measures), 8)}, its arms {several}; column {ARM!r} names one",
+            f"its measures are {measures}, its arms {arms}; column {ARM!r} names one",
         )
-    return found[0].difference.value, found[0].difference.error or float("nan")
+    return found[0].value, found[0].error or float("nan")

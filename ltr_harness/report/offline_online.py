@@ -1,5 +1,7 @@
 """Does offline predict online? The page of past experiments."""
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from ltr_harness.comparison.offline_online import PROBABILITY, OnlineAgreement
@@ -13,21 +15,15 @@ OPEN = "cannot be told"
 
 def agreement_page(found: OnlineAgreement) -> Report:
     """The verdict, the table of metrics, a scatter of each, and everything in the JSON."""
-    answer: list[Block] = [
-        _banner(found),
-        Paragraph(found.verdict),
-        _metrics(found),
-        *(Paragraph(note, "note") for note in found.notes),
-    ]
-    if found.pairs:
-        answer.append(_pairs(found))
-    scatter: list[Block] = [Heading("Online over offline"), _scatter(found), _chances(found)]
-    sections = (Section("verdict", tuple(answer)), Section("scatter", tuple(scatter)))
+    answer = [_banner(found), Paragraph(found.verdict), _metrics(found)]
+    answer += [*(Paragraph(note, "note") for note in found.notes), *([_pairs(found)] if found.pairs else [])]
+    scatter = (Heading("Online over offline"), _scatter(found), _chances(found))
     facts = (count_of(len(found.experiments), "experiment"), count_of(len(found.metrics), "metric"))
+    sections = (Section("verdict", tuple(answer)), Section("scatter", scatter))
     return Report("Does offline predict online?", facts, sections, lambda: json_text(found))
 
 
-def _banner(found: OnlineAgreement) -> blocks.Banner:
+def _banner(found: OnlineAgreement) -> Block:
     if found.leader is None:
         return blocks.Banner(Badge("open", "neutral"), "No metric is shown to predict the online difference")
     than = f" better than {', '.join(found.behind)}" if 0 < len(found.behind) <= 3 else ""
@@ -36,63 +32,68 @@ def _banner(found: OnlineAgreement) -> blocks.Banner:
     )
 
 
-def _cell(ends: Interval | None) -> Cell:
-    return OPEN if ends is None else blocks.Estimate(ends.value, ends.low, ends.high)
+def _ends(name: str) -> Callable[[Any], Cell]:
+    """The interval of that name as a cell."""
+
+    def cell(record: Any) -> Cell:
+        ends: Interval | None = getattr(record, name)
+        return OPEN if ends is None else blocks.Estimate(ends.value, ends.low, ends.high)
+
+    return cell
 
 
-def _metrics(found: OnlineAgreement) -> Table:
+def _metrics(found: OnlineAgreement) -> Block:
+    slope = "Of the true online effect over the offline one."
     return Table.of(
         "offline_online",
         f"Each metric with {100 * found.confidence:g} % intervals. Differences that were measured with the metric's "
         "median standard error; inf: no difference is shown to be enough.",
         found.metrics,
         {
-            Column("Metric", "code"): lambda one: one.metric,
-            Column("Correlation", "number", hint="Of true effects, offline and online."): lambda one: _cell(
-                one.correlation
+            Column("Metric", "code"): attrgetter("metric"),
+            Column("Correlation", "number", hint="Of true effects, offline and online."): _ends(
+                "correlation"
             ),
-            Column("of measured", "number", hint="Errors pull it to 0."): lambda one: one.naive,
-            Column("Slope", "number", hint="Of the true online effect over the offline one."): lambda one: (
-                _cell(one.slope)
-            ),
-            Column("Same sign", "percent", hint="Of the true effects of an experiment."): lambda one: _cell(
-                one.same_signs
-            ),
-            Column("Difference", "difference", hint="A typical one."): lambda one: one.difference,
-            Column("P(online > 0)", "percent", hint="Given that difference."): lambda one: _cell(
-                one.positive
-            ),
-            Column(f"Needed for {PROBABILITY:.0%}", "difference"): lambda one: _cell(one.needed),
+            Column("of measured", "number", hint="Errors pull it to 0."): attrgetter("naive"),
+            Column("Slope", "number", hint=slope): _ends("slope"),
+            Column("Same sign", "percent", hint="Of the true effects of an experiment."): _ends("same_signs"),
+            Column("Difference", "difference", hint="A typical one."): attrgetter("difference"),
+            Column("P(online > 0)", "percent", hint="Given that difference."): _ends("positive"),
+            Column(f"Needed for {PROBABILITY:.0%}", "difference"): _ends("needed"),
         },
     )
 
 
-def _pairs(found: OnlineAgreement) -> Table:
+def _pairs(found: OnlineAgreement) -> Block:
     return Table.of(
         "offline_online_pairs",
         "By how much the first metric's correlation is higher, on the same experiments; intervals hold for all pairs.",
         found.pairs,
         {
-            Column("First", "code"): lambda pair: pair.first,
-            Column("Second", "code"): lambda pair: pair.second,
-            Column("Difference", "difference"): lambda pair: _cell(pair.difference),
+            Column("First", "code"): attrgetter("first"),
+            Column("Second", "code"): attrgetter("second"),
+            Column("Difference", "difference"): _ends("difference"),
         },
     )
 
 
-def _scatter(found: OnlineAgreement) -> blocks.Chart:
+def _panels(found: OnlineAgreement, rows: list[dict[str, Any]], *layers: Any) -> dict[str, Any]:
+    """One of each metric; they differ in scale."""
+    spec = charts.small_multiples([one.metric for one in found.metrics], rows, {"layer": list(layers)})
+    return {**spec, "resolve": {"axis": {"x": "independent"}, "scale": {"x": "independent"}}}
+
+
+def _scatter(found: OnlineAgreement) -> Block:
     rows: list[dict[str, Any]] = []
-    reach = 2 * max(abs(y) + 2 * t for y, t in zip(found.online, found.online_se, strict=True))
+    online = list(zip(found.experiments, found.online, found.online_se, strict=True))
+    reach = 2 * max(abs(y) + 2 * t for _, y, t in online)
     for one in found.metrics:
-        points = zip(
-            found.experiments, one.offline, one.offline_se, found.online, found.online_se, strict=True
-        )
         rows += [
             {
                 "model": one.metric, "experiment": name, "x": x, "low": x - 2 * s, "high": x + 2 * s,
                 "y": y, "below": y - 2 * t, "above": y + 2 * t,
             }
-            for name, x, s, y, t in points
+            for (name, y, t), x, s in zip(online, one.offline, one.offline_se, strict=True)
         ]  # fmt: skip
         rows += [
             {
@@ -104,22 +105,20 @@ def _scatter(found: OnlineAgreement) -> blocks.Chart:
     x = charts.quantitative("x", title="offline difference", axis={"tickCount": 3})
     y = charts.quantitative("y", title="online difference")
     told = charts.tooltip("experiment", x="+.4f", y="+.4f")
-    ends = {"y": {**y, "field": "below"}, "y2": {"field": "above"}}
-    line = {**x, "field": "line"}
+    ends, line = {"y": {**y, "field": "below"}, "y2": {"field": "above"}}, {**x, "field": "line"}
     bar = {"type": "rule", "opacity": 0.35, "clip": True}
-    panel = {
-        "layer": [
+    return blocks.Chart(
+        name="offline_online",
+        title="Each experiment with two standard errors, and the expected online effect with its band",
+        spec=_panels(
+            found,
+            rows,
             charts.layer({"type": "area", "opacity": 0.2, "clip": True}, x=line, **ends),
             charts.layer({"type": "line", "clip": True}, x=line, y=y),
             charts.layer(bar, x=x, **ends),
             charts.layer(bar, y=y, x={**x, "field": "low"}, x2={"field": "high"}),
             charts.layer({"type": "point", "filled": True, "size": 30}, x=x, y=y, tooltip=told),
-        ]
-    }
-    return blocks.Chart(
-        name="offline_online",
-        title="Each experiment with two standard errors, and the expected online effect with its band",
-        spec=_own_x(charts.small_multiples([one.metric for one in found.metrics], rows, panel)),
+        ),
         text=" ".join(
             f"{one.metric}: slope {one.slope or OPEN}, correlation of true effects {one.correlation or OPEN}."
             for one in found.metrics
@@ -127,40 +126,27 @@ def _scatter(found: OnlineAgreement) -> blocks.Chart:
     )
 
 
-def _chances(found: OnlineAgreement) -> blocks.Chart:
-    rows = [
-        {
-            "model": one.metric, "x": at.offline, "p": at.positive.value, "low": at.positive.low,
-            "high": at.positive.high,
-        }
-        for one in found.metrics
-        for at in one.curve
-    ]  # fmt: skip
+def _chances(found: OnlineAgreement) -> Block:
+    points = [(one.metric, at.offline, at.positive) for one in found.metrics for at in one.curve]
+    rows = [{"model": name, "x": x, "p": p.value, "low": p.low, "high": p.high} for name, x, p in points]
     x = charts.quantitative("x", title="measured offline difference", axis={"tickCount": 3})
     y = charts.quantitative(
         "p", title="P(online > 0)", axis={"format": "%", "tickCount": 3}, scale={"domain": [0, 1]}
     )
-    panel = {
-        "layer": [
-            charts.layer(
-                {"type": "area", "opacity": 0.2}, x=x, y={**y, "field": "low"}, y2={"field": "high"}
-            ),
-            charts.layer({"type": "line"}, x=x, y=y),
-            charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": PROBABILITY}),
-        ]
-    }
+    ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     return blocks.Chart(
         name="offline_online_chance",
         title=f"The probability of an online gain, with its band; the dashed line is {PROBABILITY:.0%}",
-        spec=_own_x(charts.small_multiples([one.metric for one in found.metrics], rows, panel)),
+        spec=_panels(
+            found,
+            rows,
+            charts.layer({"type": "area", "opacity": 0.2}, x=x, **ends),
+            charts.layer({"type": "line"}, x=x, y=y),
+            charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": PROBABILITY}),
+        ),
         text=" ".join(
             f"{one.metric}: {at.positive.value:.0%} at {at.offline:+.4g}."
             for one in found.metrics
             for at in (one.curve[0], one.curve[-1])
         ),
     )
-
-
-def _own_x(spec: dict[str, Any]) -> dict[str, Any]:
-    """Metrics differ in scale."""
-    return {**spec, "resolve": {"axis": {"x": "independent"}, "scale": {"x": "independent"}}}

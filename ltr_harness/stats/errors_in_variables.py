@@ -22,13 +22,9 @@ from scipy.special import chdtr, ndtr, owens_t, stdtr, stdtrit
 
 from ltr_harness.stats.moments import Floats
 
-FEWEST = 8
-"""Experiments below which nothing is said."""
-
 _ROUNDS, _TRIAL_POINTS, _POINTS = 12, 1000, 4000
 _PROPOSAL = 5  # degrees of freedom of the proposal, whose tails are heavier than the posterior's
 _LIGHTEST = 1e6  # degrees of freedom that are as good as infinitely many
-_DRAWS = 400
 
 
 @dataclass(frozen=True)
@@ -40,10 +36,8 @@ class Interval:
     high: float
 
     def __str__(self) -> str:
-        value, *ends = (
-            f"{one:.4f}" if np.isfinite(one) else "none" for one in (self.value, self.low, self.high)
-        )
-        return f"{value} [{', '.join(ends)}]"
+        ends = [f"{one:.4f}" if np.isfinite(one) else "none" for one in (self.value, self.low, self.high)]
+        return "{} [{}, {}]".format(*ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +68,8 @@ class TrueEffects:
         """
         unit = float(np.sqrt(offline.var() + np.median(error) ** 2))
         online_unit = float(np.sqrt(online.var() + np.median(online_error) ** 2))
-        pairs = _Pairs(
-            offline / unit,
-            error / unit,
-            online / online_unit,
-            online_error / online_unit,
-            None if above is None else above / unit,
-        )
+        measured = (offline / unit, error / unit, online / online_unit, online_error / online_unit)
+        pairs = _Pairs(*measured, above=None if above is None else above / unit)
         centre, spread = pairs.start()
         near = 0  # rounds from whose proposal the posterior was reached
         for number in range(_ROUNDS):
@@ -98,23 +87,14 @@ class TrueEffects:
                 log_weight, near = log_weight / 2, 0
                 weight = _normalised(log_weight)
             centre = weight @ theta
-            off = theta - centre
-            covariance = (off * weight[:, None]).T @ off
-            spread = np.linalg.cholesky(covariance + np.diag(0.05 * np.diagonal(covariance) + 1e-12)).astype(
-                np.float64
-            )
+            covariance = ((theta - centre) * weight[:, None]).T @ (theta - centre)
+            widened = covariance + np.diag(0.05 * np.diagonal(covariance) + 1e-12)
+            spread = np.asarray(np.linalg.cholesky(widened))
         mean, online_mean, variance, online_variance, shared, freedom, _ = pairs.parameters(theta)
         return cls(
-            mean=mean * unit,
-            online_mean=online_mean * online_unit,
-            variance=variance * unit**2,
-            online_variance=online_variance * online_unit**2,
-            covariance=shared * unit * online_unit,
-            freedom=freedom,
-            weight=weight,
-            log_likelihood=each,
-            log_rest=rest,
-        )
+            mean * unit, online_mean * online_unit, variance * unit**2, online_variance * online_unit**2,
+            shared * unit * online_unit, freedom, weight, each, rest,
+        )  # fmt: skip
 
     @property
     def reliable(self) -> bool:
@@ -138,20 +118,16 @@ class TrueEffects:
         """Probability of an online effect above 0, given an offline difference measured with this error."""
         slope, spread, units = self._given(error)
         spread = spread * np.sqrt(self.freedom + (offline - self.mean) ** 2 / units)
-        return np.asarray(
-            stdtr(self.freedom + 1, (self.online_mean + slope * (offline - self.mean)) / spread)
-        )
+        expected = self.online_mean + slope * (offline - self.mean)
+        return np.asarray(stdtr(self.freedom + 1, expected / spread))
 
     def needed(self, probability: float, error: float) -> Floats:
         """The offline difference measured with this error from which on `positive` is so much; infinite if none is."""
         slope, spread, units = self._given(error)
         reach = (stdtrit(self.freedom + 1, probability) * spread) ** 2
         # (online_mean + slope d)**2 = reach (freedom + d**2 / units), of which the larger root in d is asked for
-        a, b, c = (
-            slope**2 - reach / units,
-            self.online_mean * slope,
-            self.online_mean**2 - reach * self.freedom,
-        )
+        a, b = slope**2 - reach / units, self.online_mean * slope
+        c = self.online_mean**2 - reach * self.freedom
         with np.errstate(invalid="ignore", divide="ignore"):
             found = self.mean + (np.sqrt(b**2 - a * c) - b) / a
         return np.where((slope > 0) & (a > 0), found, np.inf)
@@ -177,12 +153,10 @@ class TrueEffects:
         parts = owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)  # Owen (1956)
         found = self.interval(1 - 2 * parts - (h * k < 0), confidence)
         r_ends = self.interval(self.correlation, confidence)
-        low, high = found.low, found.high
-        if r_ends.high == 1:
-            high = max(high, 1 - _nearest_0(self.interval(ndtr(h) - ndtr(k), confidence)))
-        if r_ends.low == -1:
-            low = min(low, _nearest_0(self.interval(ndtr(h) - ndtr(-k), confidence)))
-        return Interval(found.value, low, high)
+        apart = [self.interval(ndtr(h) - ndtr(side), confidence) for side in (k, -k)]
+        least, most = (max(0.0, ends.low, -ends.high) for ends in apart)
+        low = min(found.low, most) if r_ends.low == -1 else found.low
+        return Interval(found.value, low, max(found.high, 1 - least) if r_ends.high == 1 else found.high)
 
     def interval(self, values: Floats, confidence: float = 0.95) -> Interval:
         """The median and an interval with equal tails, of a number at each point."""
@@ -193,7 +167,7 @@ class TrueEffects:
         value, low, high = (float(end) for end in values[order[at]])
         return Interval(value, low, high)
 
-    def resampled(self, draws: int = _DRAWS) -> Floats:
+    def resampled(self, draws: int = 400) -> Floats:
         """(draws,) mean correlations with the experiments weighted at random, alike for all metrics."""
         n = self.log_likelihood.shape[1]
         weights = np.random.default_rng(0).dirichlet(np.ones(n), draws) * n
@@ -209,19 +183,13 @@ def correlation_difference(one: TrueEffects, other: TrueEffects, confidence: flo
     a, b = (effects.interval(effects.correlation, confidence) for effects in (one, other))
     draws = [effects.resampled() for effects in (one, other)]
     first, second = (drawn - drawn.mean() for drawn in draws)
-    alike = max(
-        0.0, float(first @ second) / max(1e-300, float(first @ first) * float(second @ second)) ** 0.5
-    )
-
-    def reach(this: float, that: float) -> float:
-        return float(np.sqrt(max(0.0, this**2 + that**2 - 2 * alike * this * that)))
-
+    size = max(1e-300, float(first @ first) * float(second @ second)) ** 0.5
+    alike = max(0.0, float(first @ second) / size)
+    one_end, other_end = np.array([(a.value - a.low, a.high - a.value), (b.high - b.value, b.value - b.low)])
+    squared = one_end**2 + other_end**2 - 2 * alike * one_end * other_end
+    below, beyond = np.sqrt(np.maximum(squared, 0)).tolist()
     apart = a.value - b.value
-    return Interval(
-        apart,
-        apart - reach(a.value - a.low, b.high - b.value),
-        apart + reach(a.high - a.value, b.value - b.low),
-    )
+    return Interval(apart, apart - below, apart + beyond)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,9 +209,8 @@ class _Pairs:
             for values, errors in ((self.x, self.s), (self.y, self.t))
         ]
         wide = 1.5 / self.x.size**0.5
-        centre = np.array(
-            [self.x.mean() - 0.5 * (self.above is not None), self.y.mean(), *log_sds, 0.0, -1.0]
-        )
+        mean = self.x.mean() - 0.5 * (self.above is not None)
+        centre = np.array([mean, self.y.mean(), *log_sds, 0.0, -1.0])
         return centre, np.diag([wide, wide, 0.7, 0.7, 1.2, 1.5])
 
     def parameters(self, theta: Floats) -> tuple[Floats, ...]:
@@ -264,17 +231,15 @@ class _Pairs:
         dx, dy = self.x - mean[:, None], self.y - online_mean[:, None]
         determinant = np.maximum(v * w - c**2, 1e-12 * v * w)
         distance = (w * dx**2 - 2 * c * dx * dy + v * dy**2) / determinant
-        each = (
-            np.log(df / (df - 2)) - 0.5 * np.log(determinant) - (df / 2 + 1) * np.log1p(distance / (df - 2))
-        )
+        each = np.log(df / (df - 2)) - 0.5 * np.log(determinant)
+        each = each - (df / 2 + 1) * np.log1p(distance / (df - 2))
         typical = np.median(self.s) ** 2 + variance
         online_typical = np.median(self.t) ** 2 + online_variance
         squared = np.minimum(shared**2 / (typical * online_typical), 1 - 1e-9)
         prior = np.log(variance * online_variance * most) - 1.5 * np.log(typical * online_typical)
         prior -= np.log1p(-squared) + 2 * np.log(np.cosh(np.clip(theta[:, 4], -300, 300)))
-        prior -= np.abs(theta[:, 5]) + 2 * np.log1p(
-            np.exp(-np.abs(theta[:, 5]))
-        )  # 1 / freedom: uniform to 1/4
+        tails = np.abs(theta[:, 5])
+        prior -= tails + 2 * np.log1p(np.exp(-tails))  # 1 / freedom: uniform to 1/4
         if self.above is not None:
             deviate = (mean[:, None] - self.above) / np.sqrt(v * (df - 2) / df)
             each -= np.log(np.maximum(stdtr(df, deviate), 1e-300))
@@ -302,7 +267,3 @@ def variation_p(values: Floats, errors: Floats) -> float:
     weights = 1 / errors**2
     mean = float(weights @ values) / float(weights.sum())
     return float(chdtr(values.size - 1, float(weights @ (values - mean) ** 2)))
-
-
-def _nearest_0(ends: Interval) -> float:
-    return max(0.0, ends.low, -ends.high)
