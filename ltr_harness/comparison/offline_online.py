@@ -267,11 +267,8 @@ class _Past:
         names = tuple(texts_of(category_of(table[NAME], NAME)).tolist())
         _refuse_rows(log.name, names)
         text = {name: [str(cell or "") for cell in table[name].to_pylist()] for name in texts}
-        DataError.refuse(
-            Problem(f"{log.name}: column {name!r}", "holds text", "numbers alone")
-            for name in measured
-            if not is_numeric(table[name].type)
-        )
+        wordy = [f"{log.name}: column {name!r}" for name in measured if not is_numeric(table[name].type)]
+        DataError.refuse(Problem(place, "holds text", "numbers alone") for place in wordy)
         numbers = {name: numbers_of(table[name], name) for name in measured}
         columns = {one: np.array([numbers[one], numbers[one + SUFFIX]]) for one in measured[::2]}
         if live:
@@ -364,9 +361,16 @@ class _Rule:
 def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Difference and standard error of each metric, above 0 where the candidate is better."""
     from ltr_harness.comparison import compare
+    from ltr_harness.comparison.inputs import gather
 
-    runs = {"baseline": baseline, "candidate": candidate}
-    found = compare(runs, metrics=list(wanted) or None, ledger=False)
+    # each folder by itself: else its runs keep the names of their models, which may be alike
+    sides = {"baseline": gather([baseline]).entrants, "candidate": gather([candidate]).entrants}
+    UsageError.refuse(
+        Problem(str(folder), f"holds {count_of(len(side), 'model')}", "one")
+        for folder, side in zip((baseline, candidate), sides.values(), strict=True)
+        if len(side) != 1
+    )
+    found = compare({name: one for name, (one,) in sides.items()}, metrics=list(wanted) or None, ledger=False)
     differences = {}
     for metric in found.metrics:
         sign = 1 if found.higher_is_better[metric] else -1

@@ -43,7 +43,6 @@ def _ends(name: str) -> Callable[[Any], Cell]:
 
 
 def _metrics(found: OnlineAgreement) -> Block:
-    slope = "Of the true online effect over the offline one."
     return Table.of(
         "offline_online",
         f"Each metric with {100 * found.confidence:g} % intervals. Differences that were measured with the metric's "
@@ -55,7 +54,7 @@ def _metrics(found: OnlineAgreement) -> Block:
                 "correlation"
             ),
             Column("of measured", "number", hint="Errors pull it to 0."): attrgetter("naive"),
-            Column("Slope", "number", hint=slope): _ends("slope"),
+            Column("Slope", "number", hint="Of the true online effect over the offline one."): _ends("slope"),
             Column("Same sign", "percent", hint="Of the true effects of an experiment."): _ends("same_signs"),
             Column("Difference", "difference", hint="A typical one."): attrgetter("difference"),
             Column("P(online > 0)", "percent", hint="Given that difference."): _ends("positive"),

@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness import agreement
+from ltr_harness import agreement, compare, run_experiment
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.stats.errors_in_variables import TrueEffects, correlation_difference
 
@@ -137,27 +138,78 @@ def test_the_command_prints_writes_and_gives_json(ltr, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "page" / "report.json").read_text(encoding="utf-8")) == found
 
 
-def test_numbers_are_read_from_folders(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    rows = []
-    for number in range(9):
-        effect = 0.05 * rng.normal()
-        for name, shift in (("old", 0.0), ("new", effect)):
-            values = rng.normal(0.5 + shift, 0.1, 60).clip(0, 1)
-            folder = tmp_path / f"{name}{number}.csv"
-            pd.DataFrame({"query_id": range(60), "ndcg@10": values}).to_csv(folder, index=False)
-        difference = {"value": effect + 0.02 * rng.normal(), "error": 0.02}
-        arms = [{"arm": "new", "measure": "orders", "difference": difference}]
-        (tmp_path / f"m{number}").mkdir()
-        (tmp_path / f"m{number}" / "report.json").write_text(json.dumps({"arms": {"differences": arms}}))
-        rows.append((f"e{number}", f"old{number}.csv", f"new{number}.csv", f"m{number}"))
-    table = tmp_path / "past.csv"
-    pd.DataFrame(rows, columns=["experiment", "baseline", "candidate", "monitor"]).to_csv(table, index=False)
-    (found,) = agreement(table).metrics
-    assert found.correlation is not None
-    assert found.correlation.low > 0.3
-    with pytest.raises(DataError, match="has 0 differences of 'clicks'"):
-        agreement(table, measure="clicks")
+def test_numbers_of_trained_runs_are_those_of_compare(tmp_path: Path) -> None:
+    config: dict[str, Any] = {
+        "name": "tiny",
+        "data": {
+            "reader": "synthetic",
+            "n_queries": {"train": 30, "valid": 20, "test": 20},
+            "n_features": 12,
+        },
+        "metrics": {"cutoffs": [5], "report": ["ndcg", "kendall_tau_distance"], "primary": "ndcg@5"},
+        "stopping": {"metric": "ndcg@5", "patience": 3, "max_rounds": 6},
+        "models": {"xgb": {"ranker": "xgboost", "params": {"max_depth": 2}}, "random": {"ranker": "random"}},
+        "report": {"formats": ["json"]},
+    }
+    run_experiment(config, runs=tmp_path, workers=1)
+    (old,) = tmp_path.glob("tiny/random*")
+    (new,) = tmp_path.glob("tiny/xgb*")
+    # differences have to vary: every second experiment is the other way round
+    online = 0.02 * np.random.default_rng(4).normal(size=9)
+    past = pd.DataFrame({"experiment": [f"e{at}" for at in range(9)], "online": online, "online_se": 0.005})
+    pairs = [(old, new) if at % 2 else (new, old) for at in range(9)]
+    past[["baseline", "candidate"]] = [[str(run.relative_to(tmp_path)) for run in pair] for pair in pairs]
+    past.to_csv(tmp_path / "past.csv", index=False)
+    found = {one.metric: one for one in agreement(tmp_path / "past.csv").metrics}
+    compared = compare(old, new, ledger=False)
+    assert set(found) == set(compared.metrics)
+    for metric, sign in (("ndcg@5", 1), ("kendall_tau_distance", -1)):
+        values = compared.query_differences("xgb", metric)
+        values = values[~np.isnan(values)]
+        assert found[metric].offline[1] == pytest.approx(sign * compared.paired("xgb", metric).difference)
+        assert found[metric].offline[0] == pytest.approx(-found[metric].offline[1])
+        assert found[metric].offline_se[1] == pytest.approx(values.std(ddof=1) / len(values) ** 0.5)
+    assert all(one.offline[1] > 0 for one in found.values())  # trained against random: better by both
+    past.assign(baseline="tiny").to_csv(tmp_path / "past.csv", index=False)
+    with pytest.raises(UsageError, match="tiny: holds 2 models; expected one"):
+        agreement(tmp_path / "past.csv")
+
+
+def test_online_numbers_are_those_of_monitor(ltr, tmp_path: Path) -> None:
+    config = {
+        "columns": {"rank": "rank"},
+        "metrics": ["mrr"],
+        "relevance": {"events": {"click": 1}},
+        "arms": {"column": "variant", "control": "A"},
+    }
+    (tmp_path / "m.yaml").write_text(json.dumps(config))
+    rng = np.random.default_rng(6)
+    past = world(9).drop(columns=["online", "online_se"])
+    clicks = {}
+    for at, gain in enumerate(30 * past["mrr@3"]):
+        first = rng.random((2, 200)) < np.array(
+            [[0.4], [np.clip(0.4 + gain, 0, 1)]]
+        )  # clicked, else the second is
+        clicks[at] = first
+        table = {"query_id": np.repeat(np.arange(400), 2).astype(str), "rank": [1, 2] * 400}
+        table |= {
+            "variant": np.repeat(["A", "B"], 400),
+            "click": np.stack((first, ~first), -1).reshape(-1).astype(int),
+        }
+        pd.DataFrame(table).to_csv(tmp_path / "log.csv", index=False)
+        code, _, said = ltr(
+            "monitor", tmp_path / "m.yaml", "--log", tmp_path / "log.csv", "-o", tmp_path / f"m{at}"
+        )
+        assert code in (0, 4), said
+    past.assign(monitor=[f"m{at}" for at in range(9)], arm="B").to_csv(tmp_path / "past.csv", index=False)
+    found = agreement(tmp_path / "past.csv")
+    for at, first in clicks.items():
+        a, b = 0.5 + first / 2  # reciprocal ranks
+        assert found.online[at] == pytest.approx(b.mean() - a.mean())
+        welch = (a.var(ddof=1) / 200 + b.var(ddof=1) / 200) ** 0.5
+        assert found.online_se[at] == pytest.approx(welch, rel=0.02)
+    with pytest.raises(DataError, match=r"has 0 differences of 'clicks'.*its measures are mrr"):
+        agreement(tmp_path / "past.csv", measure="clicks")
 
 
 def test_an_open_metric_above_does_not_hide_one_that_predicts() -> None:
