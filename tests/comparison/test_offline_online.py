@@ -10,6 +10,8 @@ import pytest
 
 from ltr_harness import agreement, compare, run_experiment
 from ltr_harness.errors import DataError, UsageError
+from ltr_harness.report import write_report
+from ltr_harness.report.offline_online import agreement_page
 from ltr_harness.stats.errors_in_variables import TrueEffects, correlation_difference
 
 
@@ -230,3 +232,14 @@ def test_the_needed_difference_has_the_probability() -> None:
     needed = effects.needed(0.9, 0.003)
     for at in np.flatnonzero(np.isfinite(needed))[::400]:
         assert effects.positive(float(needed[at]), 0.003)[at] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("width", "fits"), [(400, False), (1280, True)])
+def test_the_metrics_table_does_not_widen_the_page(browser, tmp_path: Path, width: int, fits: bool) -> None:
+    write_report(agreement_page(agreement(world())), tmp_path, ("html",))
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    scrolls = page.evaluate("(t => t.scrollWidth > t.clientWidth)(document.querySelector('.table'))")
+    assert scrolls is not fits  # within its own box
+    page.close()
