@@ -63,7 +63,7 @@ def test_good_input_passes(ltr: Cli, tmp_path: Path) -> None:
     [
         ("train", "nan qid:1 1:0.5 2:1\n", ["train.txt:1", "nan"]),
         ("train", GOOD_ROWS + "x qid:03 1:1\n", ["train.txt:5", "'x'"]),
-        ("test", "-1 qid:1 1:0.5 2:1\n", ["test.txt:1", "-1"]),
+        ("test", "-1 qid:1 1:0.5 2:1\n", ["test.txt: ndcg@1: label -1", "query '1', its row 0"]),
         ("valid", "1 qid:1 1:0.5 2:oops\n", ["valid.txt:1", "oops"]),
         ("train", "1 1:0.5 2:1\n", ["train.txt:1", "qid"]),
         ("test", "1 qid:1 1:1\n0 qid:2 1:2\n0 qid:1 1:3\n", ["test.txt:3", "regroup"]),

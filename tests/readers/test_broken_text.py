@@ -224,8 +224,8 @@ def by_the_book(text: str) -> list[tuple[float, str, dict[int, np.float32]]] | N
             continue
         label, *rest = re.split(r"[ \t\r]+", row)
         label, colon, weight = label.partition(":")
-        for one in (label, *([weight] if colon else [])):
-            if not re.fullmatch(number, one, re.ASCII) or float(one) < 0 or np.isinf(float(one)):
+        for one, least in ((label, -np.inf), *([(weight, 0)] if colon else [])):
+            if not re.fullmatch(number, one, re.ASCII) or float(one) < least or np.isinf(float(one)):
                 return None
         if not rest:
             return None
