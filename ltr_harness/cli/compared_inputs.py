@@ -17,6 +17,7 @@ from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import with_tool
+from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.stats.method import Method
 
@@ -160,6 +161,8 @@ class ComparedInputs:
         named = [f"{with_tool(text)} is {name}" for name, text in typed.items()]
         self.notes += [*loaded.notes, *notes, *named]
         self.metrics = [str(metric) for metric in scaled]
+        if self.runs:
+            self.notes += _without_valid(scaled, "files, 1 or the one from validation data for runs")
         if wide is not None:
             rows = rows_among(loaded.judgments, wide.judgments)
             agreement = agreement_of(loaded.judgments, wide.judgments, rows)
@@ -190,6 +193,7 @@ class ComparedInputs:
         if added:
             computed = "not among the metrics of the runs; computed now from their stored scores"
             self.notes.append(f"{', '.join(added)}: {computed}")
+            self.notes += _without_valid([metric for metric in wanted if str(metric) in added], "all runs")
         left = iter(compared)
         return {path: [next(left) for _ in runs] for path, runs in by_folder.items()}
 
@@ -205,3 +209,9 @@ class ComparedInputs:
         found = "is neither a run folder nor a table"
         expected = "--data FILE for scores, or --qrels FILE for TREC runs"
         UsageError.refuse(Problem(str(path), found, expected) for path in files if path.suffix not in TABLES)
+
+
+def _without_valid(metrics: Sequence[Metric], whose: str) -> list[str]:
+    """The note on metrics of probabilities, for which files and stored scores have no temperature."""
+    named = [str(one) for one in metrics if isinstance(one, ProbabilityMetric) and one.temperature is None]
+    return [f"{', '.join(named)}: temperature 1 for {whose}"] if named else []

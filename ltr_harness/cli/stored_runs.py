@@ -14,6 +14,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.record import MetricSummary, Record
@@ -80,22 +81,29 @@ def evaluated_by(
     runs: Sequence[Run], wanted: Sequence[Metric], keep: Sequence[str] = ()
 ) -> tuple[Sequence[Run], list[str]]:
     """The runs by these metrics, those that are not stored computed from the stored scores; and their names."""
-    from ltr_harness.comparison.inputs import name_among
-
     complete = [run for run in runs if run.record.status == "complete"]
-    if all(name_among(list(run.record.metrics), metric) for run in complete for metric in wanted):
+    lacking = [metric for metric in wanted if any(_stored(run, metric) is None for run in complete)]
+    if not lacking:
         return runs, []
+    # one temperature for all runs: one from validation data beside one of 1 would tell equal models apart
+    anew = [one for one in lacking if isinstance(one, ProbabilityMetric) and one.temperature is None]
     added: dict[str, None] = {}
-    evaluated = [_rescored(run, wanted, keep, added) if run in complete else run for run in runs]
+    evaluated = [_rescored(run, wanted, anew, keep, added) if run in complete else run for run in runs]
     return evaluated, list(added)
 
 
-def _rescored(run: Run, wanted: Sequence[Metric], keep: Sequence[str], added: dict[str, None]) -> Run:
+def _stored(run: Run, metric: Metric) -> str | None:
     from ltr_harness.comparison.inputs import name_among
 
+    return name_among(list(run.record.metrics), metric)
+
+
+def _rescored(
+    run: Run, wanted: Sequence[Metric], anew: Sequence[Metric], keep: Sequence[str], added: dict[str, None]
+) -> Run:
     frame, record = run.per_query, run.record
     facts = frame[[name for name in frame if name not in record.metrics]]
-    names = {metric: name_among(list(record.metrics), metric) for metric in wanted}
+    names = {metric: None if metric in anew else _stored(run, metric) for metric in wanted}
     stored = [*keep, *(name for name in names.values() if name is not None)]
     values = {name: frame[name].to_numpy() for name in stored}
     summaries = {name: record.metrics[name] for name in stored}

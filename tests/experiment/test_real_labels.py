@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +110,20 @@ def test_races(tmp_path: Path) -> None:
                 Record.model_validate(
                     {**json.loads(record.model_dump_json()), "learned": {"temperature": wrong}}
                 )
+
+
+def test_equal_models_stay_equal_where_one_has_no_fitted_temperature(
+    tmp_path: Path, ltr: Callable[..., tuple[int, str, str]]
+) -> None:
+    """One experiment reports log_loss with T from validation data, the other does not: both are measured with T = 1."""
+    for name, primary in ("with", "log_loss"), ("without", "mrr@3"):
+        metrics = {"report": [primary], "cutoffs": [3], "primary": primary}
+        models = {name: MODELS["trees"]}
+        run_experiment(config(True, name=name, metrics=metrics, models=models), runs=tmp_path)
+    (fitted,) = find_runs(tmp_path / "with")
+    code, out, err = ltr("compare", tmp_path / "with", tmp_path / "without", "-m", "log_loss", "--json")
+    assert code == 0
+    found = json.loads(out)
+    means = {one["model"]: one["mean"] for one in found["summaries"]}
+    assert means["with"] == means["without"] != fitted.record.metrics["log_loss"].mean
+    assert "log_loss: temperature 1 for all runs" in err + "".join(found["notes"])
