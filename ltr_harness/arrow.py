@@ -64,12 +64,24 @@ def per_query(
     import pyarrow as pa
 
     table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+    return _per_query(table, metrics, columns, max_grade, in_order=False)
+
+
+def _per_query(
+    table: pa.Table,
+    metrics: Sequence[str | Metric] | str | Metric,
+    columns: Mapping[str, str] | None,
+    max_grade: float | None,
+    *,
+    in_order: bool,
+) -> pa.RecordBatch:
+    """`per_query`; where rows are to be in order, those of a query that stand apart are refused."""
     named = _columns(table, columns)
     asked = [parse_metric(metric) for metric in as_list(metrics)]
     if max_grade is not None:
         asked = [metric.on_scale(max_grade) for metric in asked]
     names = [str(metric) for metric in asked]
-    table, ids, sizes = _by_query(table, named["query"])
+    table, ids, sizes = _by_query(table, named["query"], in_order)
     numbers = {role: numbers_of(table[name], name) for role, name in named.items() if role in _NUMBERS}
     weights = numbers.pop("weight", None)
     if weights is not None:
@@ -123,9 +135,7 @@ def per_query_of(
     query = (columns or {}).get("query", QUERY)
     for table in whole_queries(batches, query):
         if table.num_rows:
-            part = per_query(table, metrics, columns, max_grade=max_grade)
-            _refuse_apart(table[query], part)
-            yield part
+            yield _per_query(table, metrics, columns, max_grade, in_order=True)
 
 
 def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
@@ -203,7 +213,7 @@ def _columns(table: pa.Table, columns: Mapping[str, str] | None) -> dict[str, st
     return named
 
 
-def _by_query(table: pa.Table, name: str) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
+def _by_query(table: pa.Table, name: str, in_order: bool) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
     """The rows query by query, in the order of first appearance; ids and sizes of the queries."""
     import pyarrow as pa
 
@@ -215,6 +225,9 @@ def _by_query(table: pa.Table, name: str) -> tuple[pa.Table, pa.Array, NDArray[n
     ids = column.take(pa.array(starts)).combine_chunks()
     if len(ids.unique()) == len(ids):
         return table, ids, np.diff(np.append(starts, len(table)))
+    if in_order:
+        cure = "sort by the query: within partitions that hold whole queries, that suffices"
+        raise DataError(Problem("", "rows of a query stand apart", "each query's rows together", cure))
     encoded = pa.concat_arrays(column.chunks).dictionary_encode()
     codes = encoded.indices.to_numpy()
     return table.take(pa.array(np.argsort(codes, kind="stable"))), encoded.dictionary, np.bincount(codes)
@@ -254,12 +267,6 @@ def _refuse_scales(asked: Sequence[str], evaluated: Sequence[str]) -> None:
         if name != became:
             found = f"{name} became {became} by the labels of one batch"
             raise MetricError(f"{found}, and another batch has others; expected max_grade, or {became}")
-
-
-def _refuse_apart(column: Any, part: pa.RecordBatch) -> None:
-    if np.count_nonzero(~_same_as_before(column)) > part.num_rows:
-        cure = "sort by the query: within partitions that hold whole queries, that suffices"
-        raise DataError(Problem("", "rows of a query stand apart", "each query's rows together", cure))
 
 
 def _of(evaluation: Evaluation, ids: Any) -> pa.RecordBatch:
