@@ -56,9 +56,13 @@ class ProbabilityMetric(BinaryMetric):
         known: float = getattr(self, "_fitted", 1.0)
         return known if self.temperature is None else self.temperature
 
-    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
+    def shares(self, judgments: Judgments) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Each row's share of its query's win, (n_rows,), and how many winners each query has, (n_queries,)."""
         is_winner, n_winners = self.relevant_rows(judgments)
-        share = is_winner / np.repeat(np.maximum(n_winners, 1), judgments.groups.sizes)
+        return is_winner / np.repeat(np.maximum(n_winners, 1), judgments.groups.sizes), n_winners
+
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
+        share, n_winners = self.shares(judgments)
 
         def values(ranking: Ranking) -> Values:
             listed = QueryGroups(ranking.offsets, judgments.groups.ids)
@@ -88,17 +92,16 @@ class ProbabilityMetric(BinaryMetric):
         The loss is convex in 1/T. It is looked for where the widest list's probabilities are all but equal and where
         they are all but 0 and 1; T is 1 where no query with a winner among its rows has different scores.
         """
-        won = (judgments.labels >= self.relevant).astype(np.float64)
         groups = judgments.groups
-        n_won = groups.sum(won)
+        share, n_winners = self.shares(judgments)
         low, high = groups.min(scores), groups.max(scores)
         with np.errstate(over="ignore", invalid="ignore"):
-            use = (n_won > 0) & np.isfinite(high - low)
+            use = (n_winners > 0) & np.isfinite(high - low)
         some, rows = groups.take(np.flatnonzero(use))
         if not rows.size or not (scale := float((high - low)[use].max())) > 0:
             return 1.0
         z = (scores[rows] - np.repeat(high[use], some.sizes)) / scale
-        won = won[rows] / np.repeat(n_won[use], some.sizes)
+        won = share[rows]
         weights = None if judgments.query_weights is None else judgments.query_weights[use]
 
         def slope(steepness: float) -> float:

@@ -43,8 +43,8 @@ def calibration(data: ReportData) -> list[Bin]:
         return []
     judgments = rows.judgments
     groups = judgments.groups
-    is_winner, n_winners = metric.relevant_rows(judgments.pool)
-    won = is_winner[judgments.in_pool] / np.repeat(np.maximum(n_winners, 1), groups.sizes)
+    share, n_winners = metric.shares(judgments.pool)
+    won = share[judgments.in_pool]
     use = np.repeat(n_winners > 0, groups.sizes)
     if not use.any():
         return []
