@@ -259,6 +259,29 @@ class QueryGroups:
         return int(np.searchsorted(self.boundaries, row, side="right")) - 1
 
 
+def places_within(
+    values: NDArray[np.float64], queries: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many rows of its query have a smaller value than a row, and how many the same, itself included.
+
+    Shapes: all (n_rows,); rows of a query need not stand together.
+
+    Example:
+        >>> below, same = places_within(np.array([7.0, 9.0, 1.0, 9.0]), np.array([0, 0, 1, 0]))
+        >>> below.tolist(), same.tolist()
+        ([0, 1, 0, 1], [1, 2, 1, 2])
+    """
+    order, at = np.lexsort((values, queries)), np.arange(values.size)
+    query, value = queries[order], values[order]
+    begins = np.append(True, query[1:] != query[:-1])[: at.size]
+    differs = begins | np.append(True, value[1:] != value[:-1])[: at.size]
+    starts, run = np.flatnonzero(differs), np.cumsum(differs) - 1
+    below, same = np.empty((2, at.size), dtype=np.int64)
+    below[order] = starts[run] - np.maximum.accumulate(np.where(begins, at, 0))
+    same[order] = np.diff(np.append(starts, at.size))[run]
+    return below, same
+
+
 def _are_neighbours(queries: NDArray[np.int64]) -> bool:
     return queries.size > 0 and bool((queries == np.arange(queries[0], queries[0] + queries.size)).all())
 

@@ -21,7 +21,7 @@ from pydantic import Field
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, RankerError
 from ltr_harness.files import stored_file
-from ltr_harness.groups import QueryGroups
+from ltr_harness.groups import QueryGroups, places_within
 from ltr_harness.metrics import bind
 from ltr_harness.own_files import admitted
 from ltr_harness.rankers import catalog
@@ -196,16 +196,8 @@ def ranks(scores: NDArray[np.float64], groups: QueryGroups) -> NDArray[np.float6
         >>> ranks(np.array([7.0, 9.0, 9.0, 1.0]), QueryGroups.from_sizes([3, 1])).tolist()
         [0.5, 2.0, 2.0, 0.5]
     """
-    query = np.repeat(np.arange(groups.n_queries), groups.sizes)
-    order = np.lexsort((scores, query))
-    ordered, queries = scores[order], query[order]
-    first = np.ones(order.size, dtype=bool)
-    first[1:] = (ordered[1:] != ordered[:-1]) | (queries[1:] != queries[:-1])
-    starts = np.flatnonzero(first)
-    middles = (starts + np.append(starts[1:], order.size)) / 2
-    out = np.empty(order.size)
-    out[order] = middles[np.cumsum(first) - 1] - groups.boundaries[queries]
-    return out
+    below, same = places_within(scores, np.repeat(np.arange(groups.n_queries), groups.sizes))
+    return np.asarray(below + same / 2)
 
 
 def z_scores(scores: NDArray[np.float64], groups: QueryGroups) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ltr_harness.groups import places_within
 from ltr_harness.logs.columns import texts_of, timestamps
 from ltr_harness.logs.contract import Contract, LogRows, in_order, per_query
 from ltr_harness.logs.log import Log
@@ -82,15 +83,9 @@ def quantile_grades(values: Floats, queries: NDArray[np.int64], bins: int) -> Fl
         >>> quantile_grades(np.array([0.3, -0.1, 0.3, 2.0, 5.0]), np.array([0, 0, 0, 0, 1]), 4).tolist()
         [1.0, 0.0, 1.0, 3.0, 0.0]
     """
-    order = np.lexsort((values, queries))
-    sorted_queries, sorted_values, at = queries[order], values[order], np.arange(values.size)
-    new = np.append(True, sorted_queries[1:] != sorted_queries[:-1])[: values.size]
-    differs = new | np.append(True, sorted_values[1:] != sorted_values[:-1])[: values.size]
-    sizes = np.diff(np.append(np.flatnonzero(new), values.size))
-    below = np.maximum.accumulate(np.where(differs, at, 0)) - np.repeat(np.flatnonzero(new), sizes)
-    grades = np.empty(values.size)
-    grades[order] = bins * below // np.repeat(sizes, sizes)
-    return grades
+    below, _ = places_within(values, queries)
+    _, query, sizes = np.unique(queries, return_inverse=True, return_counts=True)
+    return (bins * below // sizes[query]).astype(np.float64)
 
 
 def satisfied_clicks(
