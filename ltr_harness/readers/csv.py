@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ class Delimited(OpenedTable):
         DataError.refuse(self._bad_cells(table, numbers))
         try:
             for at, name in enumerate(numbers):
-                empty = compute.is_in(table[name], value_set=array([*_NULLS, ""]))
+                empty = compute.is_in(table[name], value_set=array([*_nulls()]))
                 cells = compute.if_else(empty, nothing, compute.ascii_trim(table[name], " \t"))
                 table = table.set_column(at, name, cells.cast(float64()))
         except ArrowInvalid as problem:
@@ -265,7 +266,7 @@ class _Passing(io.RawIOBase):
 
 
 def _is_number(text: str) -> bool:
-    if text in _NULLS:
+    if text in _nulls():
         return True
     try:
         float(text)
@@ -274,13 +275,12 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
-# What pyarrow reads as null in a column of numbers.
-_NULLS = frozenset(
-    (
-        *("#N/A", "#N/A N/A", "#NA", "N/A", "NA", "n/a", "NULL", "null", "NaN", "nan", "-NaN", "-nan"),
-        *("1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN"),
-    )
-)
+@cache
+def _nulls() -> frozenset[str]:
+    """What pyarrow reads as null in a column of numbers."""
+    from pyarrow.csv import ConvertOptions
+
+    return frozenset(ConvertOptions().null_values)
 
 
 def first_line(path: Path) -> str:

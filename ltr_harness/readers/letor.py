@@ -56,15 +56,12 @@ class Chunk:
         return slice(self.first_row, self.first_row + self.n_rows)
 
 
-def in_full(chunks: Sequence[Chunk]) -> list[Chunk]:
-    """The same, every feature of every row looked at."""
-
-    def survey(chunk: Chunk) -> Chunk:
-        smallest, largest, largest_line = map(int, kernels.survey(chunk.data)[2:])
-        release(chunk.data)
-        return replace(chunk, smallest=smallest, largest=largest, largest_line=largest_line)
-
-    return on_all_cores(survey, chunks)
+def _facts(data: NDArray[np.uint8], *, in_full: bool) -> dict[str, Any]:
+    """Fields of a chunk that its text says."""
+    names = ("n_lines", "n_rows", "smallest", "largest", "largest_line")
+    found = map(int, kernels.survey(data, in_full))
+    release(data)
+    return dict(zip(names, found, strict=True))
 
 
 def surveyed(paths: Sequence[Path]) -> list[Chunk]:
@@ -79,9 +76,7 @@ def surveyed(paths: Sequence[Path]) -> list[Chunk]:
 
     def survey(piece: tuple[int, NDArray[np.uint8]]) -> Chunk:
         file, data = piece
-        facts = tuple(map(int, kernels.glance(data)))
-        release(data)
-        return Chunk(data, paths[file], file, *facts)
+        return Chunk(data, paths[file], file, **_facts(data, in_full=False))
 
     chunks: list[Chunk] = []
     row = line = 0
@@ -175,13 +170,6 @@ def problem_in(chunk: Chunk, line: int, code: int, at: int, last: int) -> Proble
     return Problem(place, found.format(quoted), expected or f"at most {last} (n_features)", cure)
 
 
-_BEYOND = {
-    "error": kernels.BEYOND_IS_AN_ERROR,
-    "clip": kernels.BEYOND_IS_CLIPPED,
-    "missing": kernels.BEYOND_IS_MISSING,
-}
-
-
 class _Counts(NamedTuple):
     """What `parse` counts; the repeat is a line."""
 
@@ -243,7 +231,7 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
         filled = fill(chunks)
     if filled is None or _total(filled[1], "problems"):
         filled = None  # the largest index stands within a row, or a line is bad: a look at all of it tells
-        filled = fill(in_full(chunks))
+        filled = fill(on_all_cores(lambda one: replace(one, **_facts(one.data, in_full=True)), chunks))
     (features, labels, lines, weights), parsed, first = filled
     n_rows = len(features)
     if n_problems := _total(parsed, "problems"):
@@ -423,7 +411,7 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     document_spans = np.empty((chunk.n_rows, 2), dtype=np.int64)
     bad = np.empty((SHOWN, 3), dtype=np.int64)
     written = (*into[:3], block_rows, block_spans, document_spans, bad, into.weights)
-    beyond = _BEYOND[options.beyond_float32]
+    beyond = kernels.BEYOND.index(options.beyond_float32)
     found, hard = kernels.parse(chunk.data, with_qid, first_index, *written, beyond)
     counts = _Counts(*found)
     last = first_index + into.features.shape[1] - 1

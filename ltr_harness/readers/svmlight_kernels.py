@@ -1,6 +1,6 @@
 """Compiled parser of LETOR and LibSVM text: ``label [qid:id] index:value index:value … # comment``.
 
-Two passes. `glance` counts rows and looks at the first and the last feature of each, so that the matrix is allocated
+Two passes. `survey` counts rows and looks at the first and the last feature of each, so that the matrix is allocated
 once; `parse` fills it, and reports an index that does not fit: then `survey` looks at all. `parse` never guesses: what
 it does not understand it reports with line and offset, and goes on with the next line.
 
@@ -26,8 +26,9 @@ from ltr_harness.groups import LONGEST_ID
     VALUE_NOT_A_NUMBER, VALUE_INFINITE, RETURN_IN_COMMENT, WEIGHT_WRONG,
 ) = range(16)  # fmt: skip
 
-# What becomes of values beyond float32.
-BEYOND_IS_AN_ERROR, BEYOND_IS_CLIPPED, BEYOND_IS_MISSING = range(3)
+BEYOND = ("error", "clip", "missing")
+"""What becomes of values beyond float32."""
+_BEYOND_IS_AN_ERROR, _, _BEYOND_IS_MISSING = range(3)
 
 # Columns of hard numbers that are not features.
 LABEL, WEIGHT, REPLACED = -1, -3, -2
@@ -51,8 +52,12 @@ _ZERO = np.int64(48)  # a byte less this is an int64 also where the loop is not 
 
 
 @compiled
-def glance(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
-    """`survey` of rows whose features ascend, in a tenth of the time: their first and their last are looked at."""
+def survey(data: NDArray[np.uint8], in_full: bool) -> tuple[int, int, int, int, int]:
+    """Lines, rows, smallest and largest feature index (-1: none), and the line of the largest; `data` is (n_bytes,).
+
+    Not `in_full`, the first and the last feature of each row are looked at: enough where they ascend, in a tenth of
+    the time.
+    """
     n_rows = 0
     smallest, largest, largest_line = -1, -1, 0
     line, i, n = 0, 0, len(data)
@@ -66,48 +71,20 @@ def glance(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
             i = _skip_blanks(data, _token_end(data, i))
             if _starts_with_qid(data, i):
                 i = _skip_blanks(data, _token_end(data, i))
-            last = _token_end(data, i)
-            colon = _next(data, i, last, _COLON)
-            index = _index_before(data, colon) if colon < last else -1
-            if index >= 0 and (smallest < 0 or index < smallest):
-                smallest = index
-            while end > i and _is_blank(data[end - 1]):
-                end -= 1
-            at = end
-            while at > i and not _is_blank(data[at - 1]):
-                at -= 1
-            colon = _next(data, at, end, _COLON)
-            index = _index_before(data, colon) if colon < end else -1
-            if index > largest:
-                largest, largest_line = index, line
-        i = newline + 1
-    return line, n_rows, smallest, largest, largest_line
-
-
-@compiled
-def survey(data: NDArray[np.uint8]) -> tuple[int, int, int, int, int]:
-    """Lines, rows, smallest and largest feature index (-1: none), and the line of the largest; `data` is (n_bytes,)."""
-    n_rows = 0
-    smallest, largest, largest_line = -1, -1, 0
-    line, i, n = 0, 0, len(data)
-    while i < n:
-        line += 1
-        i = _skip_blanks(data, i)
-        if i < n and data[i] != _NEWLINE and data[i] != _HASH:
-            n_rows += 1
-        while i < n and data[i] != _NEWLINE:
-            byte = data[i]
-            if byte == _HASH:
-                i = _next(data, i, n, _NEWLINE)
-                break
-            if byte == _COLON:
-                index = _index_before(data, i)
+            last = i if in_full else end
+            while last > i and _is_blank(data[last - 1]):
+                last -= 1
+            while last > i and not _is_blank(data[last - 1]):
+                last -= 1
+            colon = _next(data, i, end, _COLON)
+            while colon < end:
+                index = _index_before(data, colon)
                 if index > largest:
                     largest, largest_line = index, line
                 if index >= 0 and (smallest < 0 or index < smallest):
                     smallest = index
-            i += 1
-        i += 1
+                colon = _next(data, max(colon + 1, last), end, _COLON)
+        i = newline + 1
     return line, n_rows, smallest, largest, largest_line
 
 
@@ -290,11 +267,11 @@ def parse(
                 problem = VALUE_NOT_A_NUMBER
                 break
             if kind == _INFINITE:
-                if beyond == BEYOND_IS_AN_ERROR:
+                if beyond == _BEYOND_IS_AN_ERROR:
                     problem = VALUE_INFINITE
                     break
                 n_beyond += 1
-                if beyond == BEYOND_IS_MISSING:
+                if beyond == _BEYOND_IS_MISSING:
                     kind = _MISSING
                 single = np.float32(_LARGEST if value > 0 else -_LARGEST)
             if seen[column] == row:

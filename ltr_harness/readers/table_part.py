@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -211,35 +211,36 @@ class TableColumns:
     def _labels(self, columns: Columns, name: str) -> NDArray[np.float64]:
         if self._options.grades is None:
             return self._grades(columns, name, "a finite label, such as 0, 1, 2", lowest=-np.inf)
-        column = columns[name]
-        coding = coded(column)
-        if coding is not None:
-            codes, texts = coding
-            known = np.append(self._options.graded(texts), np.nan)
-            labels = known[np.where(np.isnan(codes), -1, codes).astype(np.int64)]
-        elif is_numeric(column.type):
-            distinct, which = np.unique(columns.numbers(name), return_inverse=True)
-            labels = self._options.graded(distinct.tolist())[which]
-        else:
-            self._refuse(f"column {name!r} has the type {column.type}", "labels")
-            return np.zeros(self.n_rows)
+        labels = self._looked_up(columns, name, self._options.graded, "labels")
         self._report(np.isnan(labels), name, columns, self._options.mapped_labels)
         return labels
 
     def _flags(self, columns: Columns, name: str) -> NDArray[np.bool_]:
-        column, values = columns[name], np.zeros(self.n_rows)
-        coding = coded(column)
-        if coding is not None:
+        def flags(values: Iterable[Any]) -> NDArray[np.float64]:
+            return np.array([_FLAGS.get(str(value).strip().lower(), np.nan) for value in values])
+
+        values = self._looked_up(columns, name, flags, _FLAG)
+        self._report(np.isnan(values), name, columns, _FLAG)
+        return np.asarray(values == 1)
+
+    def _looked_up(
+        self,
+        columns: Columns,
+        name: str,
+        table: Callable[[Iterable[Any]], NDArray[np.float64]],
+        expected: str,
+    ) -> NDArray[np.float64]:
+        """What a table has for each text or number of a column (n_rows,); NaN for nothing."""
+        column = columns[name]
+        if (coding := coded(column)) is not None:
             codes, texts = coding
-            known = np.array([*(_FLAGS.get(text.strip().lower(), np.nan) for text in texts), np.nan])
-            values = known[np.where(np.isnan(codes), -1, codes).astype(np.int64)]
-        elif is_numeric(column.type):
-            values = columns.numbers(name)
-        else:
-            self._refuse(f"column {name!r} has the type {column.type}", _FLAG)
-        self._report(~np.isin(values, (0, 1)), name, columns, _FLAG)
-        flags: NDArray[np.bool_] = values == 1
-        return flags
+            known = np.append(table(texts), np.nan)
+            return np.asarray(known[np.where(np.isnan(codes), -1, codes).astype(np.int64)])
+        if is_numeric(column.type):
+            distinct, which = np.unique(columns.numbers(name) + 0.0, return_inverse=True)  # -0 becomes 0
+            return table(distinct.tolist())[which]
+        self._refuse(f"column {name!r} has the type {column.type}", expected)
+        return np.zeros(self.n_rows)
 
     def _codes(self, columns: Columns, name: str) -> NDArray[np.float32]:
         column = columns[name]

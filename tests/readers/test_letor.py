@@ -400,4 +400,4 @@ def test_a_glance_sees_what_a_survey_does_where_indices_ascend(end: str, qid: st
     rows = ["\t2 " + qid + " ".join(f"{3 * i + 2}:-{i}.5" for i in range(width)) for width in widths]
     for text in ("".join(row + end for row in rows), end.join(rows), end + rows[5]):
         data = np.frombuffer(text.encode(), dtype=np.uint8)
-        assert kernels.glance(data) == kernels.survey(data)
+        assert kernels.survey(data, False) == kernels.survey(data, True)
