@@ -36,7 +36,7 @@ def exported(name, version, world, path, max_loss=None):
     return export_model(world[2], world[1], NDCG, form, path, max_loss)
 
 
-@pytest.mark.parametrize("name", ["opensearch", "elasticsearch", "solr"])
+@pytest.mark.parametrize("name", ["opensearch", "elasticsearch", "elasticsearch-native", "solr"])
 def test_nothing_is_lost_where_the_engine_goes_where_the_model_does(name, world, tmp_path):
     found = exported(name, None, world, tmp_path / "ranker.json", max_loss=0)
     assert found.agreement.n_same_order == found.with_missing.n_same_order == 40

@@ -280,7 +280,7 @@ class TestCommand:
     def test_help_names_every_format(self, ltr: Any) -> None:
         code, out, _ = ltr("export", "model", "--help")
         assert code == 0
-        assert set(FORMATS) <= set(re.findall(r"\w+", out))
+        assert set(FORMATS) <= set(re.findall(r"[\w-]+", out))
 
     def test_what_is_undefined_is_a_dash(self, run: Path, ltr: Any, tmp_path: Path) -> None:
         rows = pd.read_csv(FROZEN / "rows.csv").assign(query_id="one", label=0)

@@ -14,7 +14,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.experiment.reproduce import fold_of
 from ltr_harness.export.forest import forest_of
 from ltr_harness.export.formats import FORMATS, catalog
-from ltr_harness.export.verification import export_model
+from ltr_harness.export.verification import Agreement, export_model
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers.ranker import FittedModel
 
@@ -62,6 +62,13 @@ def drawn(rng: np.random.Generator) -> tuple[str, dict[str, Any]]:
     return library, {**common, **kind, "missing": float(rng.choice([0.0, 0.05, 0.4]))}
 
 
+def apart(found: Agreement, name: str) -> float:
+    """The largest difference of two scores, in float32 beside the least sum by which Elasticsearch lifts all."""
+    if name != "elasticsearch-native":
+        return found.largest_difference
+    return max(0.0, found.largest_beside_offset - abs(found.offset) * 2.0**-23)
+
+
 def test_mq2008_keeps_its_order_in_every_form(shared_data: Path, tmp_path: Path) -> None:
     """A fold of real data: 46 features, few of them with many values, none missing."""
     pytest.importorskip("onnxruntime", reason="needs onnxruntime (the extra `onnx`)")
@@ -89,7 +96,7 @@ def test_mq2008_keeps_its_order_in_every_form(shared_data: Path, tmp_path: Path)
             path = tmp_path / f"{run.record.model}-{name}.model"
             found = export_model(run.model, split, NDCG, catalog.load(name)(), path, max_loss=0).agreement
             assert found.n_same_order == found.n_queries == 156, name
-            assert found.largest_difference < 1e-6, name
+            assert apart(found, name) < 1e-6, name
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -115,5 +122,5 @@ def test_every_form_of_every_model(
         if name == "ranklib" and found.n_missing:
             continue  # it reads 0 where a value is missing
         for one in agreements:
-            assert one.largest_difference <= (1e-14 if name == "treelite" else 2e-6), (name, library, params)
+            assert apart(one, name) <= (1e-14 if name == "treelite" else 2e-6), (name, library, params)
             assert abs(one.loss) < 1e-3, (name, library, params)

@@ -20,6 +20,7 @@ from ltr_harness.wording import shortened
 
 FORMATS = {
     "elasticsearch": "ltr_harness.export.formats.plugin:Elasticsearch",
+    "elasticsearch-native": "ltr_harness.export.formats.native:ElasticsearchNative",
     "json": "ltr_harness.export.formats.dump:Dump",
     "onnx": "ltr_harness.export.formats.onnx_model:Onnx",
     "opensearch": "ltr_harness.export.formats.plugin:OpenSearch",
@@ -139,7 +140,9 @@ class EngineFormat(ModelFormat):
             raise DataError.at(path, found, expected) from None
 
 
-def engine_forest(forest: Forest, written: Literal["<=", "<"], engine: str) -> Forest:
+def engine_forest(
+    forest: Forest, written: Literal["<=", "<"], engine: str, leaves: type[np.floating[Any]] = np.float32
+) -> Forest:
     """The model as an engine computes it that has every direction of missing values; `BEYOND` stands for infinity."""
     form = forest.by_nan().in_float32(written).with_base_in_first_tree()
     trees = []
@@ -149,7 +152,7 @@ def engine_forest(forest: Forest, written: Literal["<=", "<"], engine: str) -> F
         if np.isnan(tree.threshold).any() or not np.isfinite(values).all():
             raise refused("a threshold is NaN, or a leaf beyond float32", f"finite numbers, as {engine} has")
         thresholds = np.clip(tree.threshold, -BEYOND, BEYOND)
-        trees.append(replace(tree, threshold=thresholds, value=values.astype(np.float64)))
+        trees.append(replace(tree, threshold=thresholds, value=tree.value.astype(leaves).astype(np.float64)))
     return replace(form, trees=tuple(trees))
 
 
@@ -195,6 +198,13 @@ def used_features(forest: Forest) -> list[str]:
     names = forest.feature_names
     looked_at = np.unique(np.concatenate([tree.feature for tree in forest.trees]))
     return [names[column] for column in looked_at if column != LEAF] or [names[0]]
+
+
+def field_query(name: str) -> dict[str, Any]:
+    """Of OpenSearch and Elasticsearch, whose score is the document's field of that name, and that needs the field."""
+    query = {"exists": {"field": name}}
+    score = {"query": query, "field_value_factor": {"field": name}, "boost_mode": "replace"}
+    return {"function_score": score}
 
 
 def features_path(path: Path) -> Path:

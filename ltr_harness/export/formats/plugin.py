@@ -105,10 +105,8 @@ def write_feature_set(path: Path, names: Sequence[str]) -> None:
         raise refused(f"a feature set of {len(names):,} features", expected)
 
     def feature(name: str) -> dict[str, Any]:
-        query = {"exists": {"field": name}}
-        score = {"query": query, "field_value_factor": {"field": name}, "boost_mode": "replace"}
         head = {"name": name, "params": [], "template_language": "mustache"}
-        return {**head, "template": {"function_score": score}}
+        return {**head, "template": formats.field_query(name)}
 
     body = {"featureset": {"features": [feature(name) for name in names]}}
     write_whole(formats.features_path(path), json.dumps(body, indent=1))
