@@ -1,0 +1,1 @@
+"""Our metrics inside other tools' own evaluation: ir_measures, and with it PyTerrier."""
