@@ -1,1 +1,1 @@
-"""Our metrics inside other tools' own evaluation: ir_measures, and with it PyTerrier."""
+"""Our metrics inside other tools' own evaluation: MLflow's `evaluate`, ir_measures and with it PyTerrier."""

@@ -68,6 +68,13 @@ def test_the_wheel_holds_the_whole_package_and_nothing_else(repository: Path, di
     assert any(name.endswith((".js", ".css", ".j2", ".html")) for name in inside)  # reports work offline
 
 
+def test_mlflow_is_told_of_its_evaluator(distributions: Path) -> None:
+    archive = zipfile.ZipFile(wheel_of(distributions))
+    [name] = [name for name in archive.namelist() if name.endswith(".dist-info/entry_points.txt")]
+    said = archive.read(name).decode()
+    assert "[mlflow.model_evaluator]\nltr_harness = ltr_harness.plugins.mlflow:RankingEvaluator\n" in said
+
+
 def test_the_sdist_can_be_tested(distributions: Path) -> None:
     (sdist,) = distributions.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
