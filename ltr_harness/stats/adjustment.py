@@ -28,14 +28,7 @@ class Regression:
 
     @classmethod
     def of(cls, values: Floats, covariates: Floats) -> Regression:
-        """The fit of (n,) values on (n, p) covariates.
-
-        Example:
-            >>> x = np.array([[-1.0], [0.0], [0.0], [1.0]])
-            >>> fit = Regression.of(np.array([0.2, 0.5, 0.5, 0.8]), x)
-            >>> round(float(fit.slopes[0]), 6), round(fit.mean, 6)
-            (0.3, 0.5)
-        """
+        """The fit of (n,) values on (n, p) covariates."""
         n, mean = values.size, float(values.mean())
         x = covariates - covariates.mean(axis=0)
         precision = np.linalg.pinv(x.T @ x / n, rcond=_SMALLEST, hermitian=True)
@@ -55,16 +48,7 @@ class KeyEffects:
 
     @classmethod
     def of(cls, values: Floats, keys: Codes, size: int) -> KeyEffects:
-        """Best linear predictions from (n,) values and the codes of their keys.
-
-        Example:
-            Keys that differ, and whose values do not: each is believed at once. The fourth is unknown.
-
-            >>> values = np.array([0.2, 0.2, 0.5, 0.5, 0.8, 0.8])
-            >>> fit = KeyEffects.of(values, np.array([0, 0, 1, 1, 2, 2]), 4)
-            >>> (fit.effects + 0.5).round(3).tolist(), (fit.of_others + 0.5).round(3).tolist()[:2]
-            ([0.2, 0.5, 0.8, 0.5], [0.2, 0.2])
-        """
+        """Best linear predictions from (n,) values and the codes of their keys."""
         off = values - values.mean()
         n = np.bincount(keys, minlength=size).astype(np.float64)
         total = np.bincount(keys, off, minlength=size)
@@ -139,15 +123,6 @@ def decompose(
 
     Over the cells that both sides have, with their shares w and means m: mix = sum (w1 - w0) (m0 + m1) / 2. A cell that
     one side lacks, or that is set `apart`, is no mix: nobody knows what the lacking side's mean would be there.
-
-    Example:
-        Shares .7/.3 become .4/.6 at means .85/.65: all of the drop is mix.
-
-        >>> values = lambda shares: Sample(np.repeat([0.85, 0.65], shares))
-        >>> cells = lambda shares: np.repeat([0, 1], shares)
-        >>> d = decompose(values([40, 60]), cells([40, 60]), values([70, 30]), cells([70, 30]))
-        >>> round(d.total.value, 4), round(d.mix.value, 4), abs(round(d.within.value, 4))
-        (-0.06, -0.06, 0.0)
     """
     codes, samples = (one_cells, other_cells), (one, other)
     counts, means = _by_cell(codes, samples)

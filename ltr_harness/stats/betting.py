@@ -17,14 +17,7 @@ def bounded_means(
     seed: int,  # of the order in which values are bet on, which must not carry a trend
     margin: float = 0.0,
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """(m,) p-values of a mean of 0 and of one at least the margin from 0 (1 without one), lower and upper ends.
-
-    Example:
-        >>> d = Contributions.of(np.full((400, 1), 0.1))
-        >>> p, _, low, high = bounded_means(d, np.array([-1.0]), np.array([1.0]), 0.05, seed=0)
-        >>> bool(p[0] < 0.05), bool(0 < low[0] < 0.1 < high[0])
-        (True, True)
-    """
+    """(m,) p-values of a mean of 0 and of one at least the margin from 0 (1 without one), lower and upper ends."""
     m = sample.mean.size
     p, inside = np.ones((2, m))
     low, high = np.array(lowest, dtype=np.float64), np.array(highest, dtype=np.float64)

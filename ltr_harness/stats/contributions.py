@@ -21,16 +21,7 @@ _ROUNDING = 1e-13  # of a value: what means of equal values may differ by
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What G independent units add to the means of m columns.
-
-    Example:
-        Two users who agree with themselves: two numbers, however many queries.
-
-        >>> users = np.array([0, 0, 1, 1])
-        >>> one = Contributions.of(np.array([[1.0], [1.0], [0.0], [0.0]]), users)
-        >>> one.mean.tolist(), one.error.tolist(), one.freedom.round(6).tolist(), one.design_effect.tolist()
-        ([0.5], [0.5], [1.0], [3.0])
-    """
+    """What G independent units add to the means of m columns."""
 
     sums: Floats  # (G, m) sum of a unit's values; 0 where it has none
     counts: Floats  # (G, m) how many values those are
@@ -49,11 +40,6 @@ class Contributions:
 
         A ratio of means is the mean of the rows' ratios, each with the weight of what stands below: as if a row held
         so many equal values. The weights are scaled, which changes nothing else, so that they are 2 on average.
-
-        Example:
-            >>> one = Contributions.of_ratios(np.array([[0.1], [0.6], [0.0]]), np.array([[0.2], [0.8], [0.0]]))
-            >>> one.mean.round(9).tolist(), one.units.tolist()
-            ([0.7], [2])
         """
         defined = ~np.isnan(above) & ~np.isnan(below)
         weights = np.where(defined, below, 0.0)
@@ -195,14 +181,7 @@ def lean_of(variance: Floats, third: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class WeightedSum:
-    """A weighted sum of the means of independent samples: a single mean, data sets, one arm less the other.
-
-    Example:
-        >>> low, high = (Contributions.of(np.array([[v], [v + 0.2]])) for v in (0.1, 0.5))
-        >>> apart = WeightedSum((high, low), (1.0, -1.0))
-        >>> apart.mean.round(9).tolist(), apart.error.round(6).tolist()
-        ([0.4], [0.141421])
-    """
+    """A weighted sum of the means of independent samples: a single mean, data sets, one arm less the other."""
 
     parts: tuple[Contributions, ...]  # with the same columns
     factors: tuple[float, ...] = (1.0,)  # by which their means are multiplied

@@ -12,12 +12,7 @@ _THRESHOLDS = 12
 
 
 def bin_edges(baseline: Floats, bins: int) -> Floats:
-    """Inner edges of bins that hold about equally many of the baseline's values; both outer bins are open.
-
-    Example:
-        >>> bin_edges(np.arange(100.0), 4).tolist()
-        [24.75, 49.5, 74.25]
-    """
+    """Inner edges of bins that hold about equally many of the baseline's values; both outer bins are open."""
     known = baseline[~np.isnan(baseline)]
     if known.size == 0:
         return np.empty(0)
@@ -41,13 +36,6 @@ def worth(codes: NDArray[np.int64], size: int, clusters: Codes | None) -> float:
     """How many independent values these are worth: fewer where those of one cluster (a user) are alike.
 
     n over the design effect, the mean over all thresholds of var(share below it, by cluster) / var(share below it).
-
-    Example:
-        Four users of five queries each, all alike, are worth three values.
-
-        >>> users = np.repeat(np.arange(4), 5)
-        >>> round(worth(users % 2, 2, users), 1)
-        3.0
 
     Source: J. Rao, A. Scott, JASA 76 (1981).
     """
@@ -90,13 +78,7 @@ def jensen_shannon(one: Floats, other: Floats) -> float:
 
 
 def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) -> tuple[float, float, float]:
-    """Kolmogorov-Smirnov distance of (n,) and (m,) values, its asymptotic p, and Wasserstein distance; NaN left out.
-
-    Example:
-        >>> ks, p, carried = distances(np.array([0.0, 1.0, 2.0]), np.array([0.5, 1.5, 2.5]))
-        >>> round(ks, 4), carried
-        (0.3333, 0.5)
-    """
+    """Kolmogorov-Smirnov distance of (n,) and (m,) values, its asymptotic p, and Wasserstein distance; NaN left out."""
     from scipy.special import kolmogorov
 
     a, b = (np.sort(values[~np.isnan(values)]) for values in (one, other))

@@ -51,16 +51,7 @@ def outcomes(
     seeds: Sequence[MethodDifference | None] = (),  # (m,) what other trainings add to a difference
     ranges: Floats | None = None,  # (m,) how far apart two values of the metric can be; `bounded` needs it
 ) -> Outcome:
-    """Tests all differences, family by family.
-
-    Example:
-        Gains on four queries of fifty, small losses on the others: the sign is open.
-
-        >>> d = np.r_[np.full(46, -0.05), 0.5, 0.6, 0.4, 0.1][:, None]
-        >>> one = outcomes(Contributions.of(d), Method())
-        >>> bool(one.p_corrected[0] > 0.3), bool(one.low[0] < 0 < one.high[0])
-        (True, True)
-    """
+    """Tests all differences, family by family."""
     if isinstance(estimate, Contributions):
         estimate = WeightedSum((estimate,))
     m = estimate.mean.size
@@ -122,12 +113,7 @@ def mean_intervals(
 
 
 def rare_share(units: int, alpha: float) -> float:
-    """The share of a kind of unit that so many units hold none of with probability alpha: 1 - alpha**(1/n).
-
-    Example:
-        >>> round(rare_share(50, 0.05), 4)
-        0.0582
-    """
+    """The share of a kind of unit that so many units hold none of with probability alpha: 1 - alpha**(1/n)."""
     return float(1 - alpha ** (1 / units))
 
 
@@ -142,13 +128,6 @@ def rare_kind(
     """The line about a kind of query, or unit, that may be absent from these; "" where none could matter.
 
     n queries hold none of a kind whose share is below 1 - level**(1/n) with a probability above the level.
-
-    Example:
-        >>> print(rare_kind(50, 0.03, 1.0, Method()).replace(". ", ".\\n"))
-        A kind of query that makes up less than 1 in 17 of the traffic can be absent from these 50 queries.
-        If there is one and it differs by 0.52 in the other direction, the verdict changes.
-        >>> rare_kind(5000, 0.03, 1.0, Method())
-        ''
     """
     if method.test == "bounded" or not n or room != room:
         return ""
@@ -165,12 +144,7 @@ def rare_kind(
 
 
 def rare_training(seeds: int, room: float, width: float, method: Method) -> str:
-    """The line about a kind of training that may be absent from these seeds; "" where none could matter.
-
-    Example:
-        >>> rare_training(3, 0.03, 1.0, Method())
-        'A kind of training, such as one that collapses, can be absent from 3 seeds if it is rarer than 63 %.'
-    """
+    """The line about a kind of training that may be absent from these seeds; "" where none could matter."""
     share = rare_share(seeds, method.alpha)
     if room / share >= width:
         return ""

@@ -37,12 +37,7 @@ RETIRED: Mapping[str, Mapping[str, str]] = {
 
 
 def refusal(option: str, value: object) -> Problem | None:
-    """What is wrong with an option of version 0.2, and its successor; None for what never was one.
-
-    Example:
-        >>> print(refusal("correction", "holm"))
-        correction: 'holm' was retired; use 'joint'
-    """
+    """What is wrong with an option of version 0.2, and its successor; None for what never was one."""
     successor = RETIRED.get(option, {}).get(str(value), "" if option == "interval" else None)
     if successor is None:
         return None
@@ -54,12 +49,7 @@ def refusal(option: str, value: object) -> Problem | None:
 
 
 def successors(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options of version 0.2 among these, and the choice that each is today; "" for none.
-
-    Example:
-        >>> successors({"test": "t", "correction": "holm", "interval": "bca"})
-        {'correction': 'joint', 'interval': ''}
-    """
+    """The options of version 0.2 among these, and the choice that each is today; "" for none."""
     return {
         option: RETIRED[option][value]
         for option, value in options.items()
@@ -170,12 +160,7 @@ class Method:
         return round(1 - self.confidence, 12)
 
     def describe(self) -> str:
-        """One line for captions.
-
-        Example:
-            >>> Method(test="t", correction="none").describe()
-            'paired t test, no correction, 95 % intervals (each by itself)'
-        """
+        """One line for captions."""
         drawn = self.test in (*FLIPS, "bootstrap")
         test = self.test_text + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
         kind = "of differences simultaneous" if self.simultaneous else "each by itself"

@@ -23,11 +23,6 @@ def moments(values: Floats) -> Moments:
     """Moments over the first axis, NaN left out; any further axes keep their shape.
 
     A column whose values are all equal has a standard deviation of exactly 0, whatever rounding its mean has.
-
-    Example:
-        >>> m = moments(np.array([1.0, 2.0, 3.0, np.nan]))
-        >>> int(m.n), float(m.mean), float(m.sd), float(m.skewness)
-        (3, 2.0, 1.0, 0.0)
     """
     defined = ~np.isnan(values)
     n = np.asarray(defined.sum(axis=0), dtype=np.int64)
@@ -71,12 +66,7 @@ def sign_test_p(d: Floats, *, tolerance: float = TIE) -> Floats:
 def win_tie_loss(
     d: Floats, tolerance: float = TIE
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """How many differences are above, within and below the tolerance; undefined ones are in none.
-
-    Example:
-        >>> tuple(int(count) for count in win_tie_loss(np.array([0.5, 0.0, 1e-12, -0.1, np.nan])))
-        (1, 2, 1)
-    """
+    """How many differences are above, within and below the tolerance; undefined ones are in none."""
     wins, losses = d > tolerance, d < -tolerance
     ties = np.abs(d) <= tolerance
     return tuple(np.asarray(part.sum(axis=0), dtype=np.int64) for part in (wins, ties, losses))  # type: ignore[return-value]

@@ -15,10 +15,6 @@ def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:
 
     1 means the winner never depended on the seeds drawn, 0.5 that they decided; NaN where there is only one pair, or no
     query that is defined in all. Mean differences up to the tolerance have no sign.
-
-    Example:
-        >>> seed_agreement(np.array([[0.5, 0.7], [0.1, 0.3]]), np.array([[0.3, 0.3]]))
-        0.5
     """
     defined = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
     if len(one) * len(other) < 2 or not defined.any():
@@ -128,13 +124,6 @@ def method_difference(
     By the method of moments, with Satterthwaite's degrees of freedom and one change: two or three seeds against
     something much better known leave intervals that cover 87 % instead of 95 %, so such a side's share counts more
     (`_freedom`). None where nothing is known about seeds.
-
-    Example:
-        Means of two seeds 0.4 and 0.6 against a fixed 0.3 on three queries alike: all variance is of the seeds.
-
-        >>> methods = method_difference(np.array([[0.4] * 3, [0.6] * 3]), np.full((1, 3), 0.3), other_fixed=True)
-        >>> round(methods.difference, 9), round(methods.standard_error, 9), methods.freedom
-        (0.2, 0.1, 1.0)
 
     Source: S. Searle, G. Casella, C. McCulloch, Variance Components (1992).
     """

@@ -14,13 +14,6 @@ def always_valid_p(
 
     The normal mixture of Robbins, for sums of independent parts whose variance is known or well estimated.
 
-    Example:
-        A single test asks for 1.64 standard errors below 0, one that may be repeated for ever for 2.8 at best.
-
-        >>> p = always_valid_p(np.array([-1.64, -2.80]), np.array([30.0, 30.0]), tightest=30)
-        >>> p.round(3).tolist()
-        [0.429, 0.046]
-
     Source: H. Robbins, Annals of Mathematical Statistics 41 (1970); I. Waudby-Smith, D. Arbour, R. Sinha, E. Kennedy,
         A. Ramdas, Annals of Statistics 52 (2024) for estimated variances.
     """

@@ -15,10 +15,6 @@ _EXPECTED = 5.0  # in a cell, for chi-squared to hold
 def sample_ratio_p(counts: NDArray[np.int64], shares: Floats) -> float:
     """Chi-squared: how often chance alone takes (k,) counts as far from their expected shares; NaN without counts.
 
-    Example:
-        >>> round(sample_ratio_p(np.array([4850, 5150]), np.array([0.5, 0.5])), 4)
-        0.0027
-
     Source: A. Fabijan et al., "Diagnosing sample ratio mismatch in online controlled experiments", KDD 2019.
     """
     expected = counts.sum() * shares
@@ -31,10 +27,6 @@ def same_shares_p(groups: Codes, places: Codes) -> float:
     """Chi-squared: whether groups have the same shares at all places, such as arms in all windows; codes are (n,).
 
     NaN where fewer than two places are large enough.
-
-    Example:
-        >>> same_shares_p(np.repeat([0, 1, 0, 1], [50, 50, 20, 80]), np.repeat([0, 1], 100)) < 0.001
-        True
     """
     table = np.zeros((int(places.max(initial=-1)) + 1, int(groups.max(initial=-1)) + 1))
     np.add.at(table, (places, groups), 1)
@@ -66,14 +58,6 @@ def variance_between(sample: Sample, windows: Codes) -> WindowVariance | None:
     """Of the windows of one sample, around the means of their strata; None where there are too few windows.
 
     The method of moments for one-way random effects, with as many degrees of freedom as windows more than strata.
-
-    Example:
-        Four days of 100 queries, at .7, .8, .7, .8, whose queries are all alike.
-
-        >>> days = np.repeat(np.arange(4), 100)
-        >>> between = variance_between(Sample(np.array([0.7, 0.8, 0.7, 0.8])[days]), days)
-        >>> round(between.variance, 6), between.freedom
-        (0.003333, 3.0)
     """
     strata = np.zeros(windows.size, dtype=np.int64) if sample.strata is None else sample.strata
     shape = int(windows.max(initial=0)) + 1, int(strata.max(initial=0)) + 1
@@ -157,11 +141,6 @@ def _windows(values: Floats, windows: Codes, clusters: Codes | None, size: int) 
 
 
 def bonferroni(p: ArrayLike) -> Floats:
-    """Each (m,) p times the size of the family; a p-value of NaN is no hypothesis: it stays NaN and is not counted.
-
-    Example:
-        >>> bonferroni([0.01, 0.04, np.nan]).tolist()
-        [0.02, 0.08, nan]
-    """
+    """Each (m,) p times the size of the family; a p-value of NaN is no hypothesis: it stays NaN and is not counted."""
     values = np.array(p, dtype=np.float64)
     return np.minimum(values * np.count_nonzero(~np.isnan(values)), 1.0)

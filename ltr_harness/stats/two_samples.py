@@ -56,13 +56,7 @@ class Estimate:
 
 
 def mean_estimate(sample: Sample, confidence: float = 0.95, alternative: Alternative = "change") -> Estimate:
-    """The mean with a t interval over clusters; of paired differences, with their t test against 0.
-
-    Example:
-        >>> e = mean_estimate(Sample(np.array([1.0, 2.0, 3.0])))
-        >>> round(e.low, 4), round(e.high, 4)
-        (-0.4841, 4.4841)
-    """
+    """The mean with a t interval over clusters; of paired differences, with their t test against 0."""
     mean, spread = sample.plain
     n = sample.values.size
     return estimate_of(mean, spread.variance, spread.freedom, alternative, confidence, n)
@@ -116,11 +110,6 @@ def difference(
     With strata, the other sample is reweighted to the strata's shares in the first (Mondays with Mondays). Users who
     occur in both samples are accounted for. NaN where a side has fewer than two units, or a stratum of `one` lacks
     in `other`.
-
-    Example:
-        >>> d = difference(Sample(np.array([0.1, 0.2, 0.3])), Sample(np.array([0.6, 0.7, 0.8, 0.9])))
-        >>> round(d.value, 3), d.p < 0.01
-        (-0.55, True)
     """
     if one.values.size == 0 or other.values.size == 0:
         return missing(one.values.size + other.values.size)

@@ -1,0 +1,194 @@
+"""Small examples of internals, which a reader can check by hand."""
+
+import numpy as np
+
+from ltr_harness.stats.adjustment import KeyEffects, Regression, decompose
+from ltr_harness.stats.betting import bounded_means
+from ltr_harness.stats.contributions import Contributions, WeightedSum
+from ltr_harness.stats.drift import bin_edges, distances, worth
+from ltr_harness.stats.families import outcomes, rare_kind, rare_share, rare_training
+from ltr_harness.stats.method import Method, refusal, successors
+from ltr_harness.stats.moments import moments, win_tie_loss
+from ltr_harness.stats.seeds import method_difference, seed_agreement
+from ltr_harness.stats.sequences import always_valid_p
+from ltr_harness.stats.several_samples import bonferroni, same_shares_p, sample_ratio_p, variance_between
+from ltr_harness.stats.two_samples import Sample, difference, mean_estimate
+
+
+def test_regression_of() -> None:
+    x = np.array([[-1.0], [0.0], [0.0], [1.0]])
+    fit = Regression.of(np.array([0.2, 0.5, 0.5, 0.8]), x)
+    assert round(float(fit.slopes[0]), 6) == 0.3
+    assert round(fit.mean, 6) == 0.5
+
+
+def test_key_effects_of() -> None:
+    """Keys that differ, and whose values do not: each is believed at once. The fourth is unknown."""
+    values = np.array([0.2, 0.2, 0.5, 0.5, 0.8, 0.8])
+    fit = KeyEffects.of(values, np.array([0, 0, 1, 1, 2, 2]), 4)
+    assert (fit.effects + 0.5).round(3).tolist() == [0.2, 0.5, 0.8, 0.5]
+    assert (fit.of_others + 0.5).round(3).tolist()[:2] == [0.2, 0.2]
+
+
+def test_decompose() -> None:
+    """Shares .7/.3 become .4/.6 at means .85/.65: all of the drop is mix."""
+    now, before = (np.repeat([0, 1], shares) for shares in ([40, 60], [70, 30]))
+    means = np.array([0.85, 0.65])
+    d = decompose(Sample(means[now]), now, Sample(means[before]), before)
+    assert round(d.total.value, 4) == -0.06
+    assert round(d.mix.value, 4) == -0.06
+    assert abs(round(d.within.value, 4)) == 0.0
+
+
+def test_bounded_means() -> None:
+    d = Contributions.of(np.full((400, 1), 0.1))
+    p, _, low, high = bounded_means(d, np.array([-1.0]), np.array([1.0]), 0.05, seed=0)
+    assert bool(p[0] < 0.05)
+    assert bool(0 < low[0] < 0.1 < high[0])
+
+
+def test_contributions() -> None:
+    """Two users who agree with themselves: two numbers, however many queries."""
+    users = np.array([0, 0, 1, 1])
+    one = Contributions.of(np.array([[1.0], [1.0], [0.0], [0.0]]), users)
+    assert one.mean.tolist() == [0.5]
+    assert one.error.tolist() == [0.5]
+    assert one.freedom.round(6).tolist() == [1.0]
+    assert one.design_effect.tolist() == [3.0]
+
+
+def test_contributions_of_ratios() -> None:
+    one = Contributions.of_ratios(np.array([[0.1], [0.6], [0.0]]), np.array([[0.2], [0.8], [0.0]]))
+    assert one.mean.round(9).tolist() == [0.7]
+    assert one.units.tolist() == [2]
+
+
+def test_weighted_sum() -> None:
+    low, high = (Contributions.of(np.array([[v], [v + 0.2]])) for v in (0.1, 0.5))
+    apart = WeightedSum((high, low), (1.0, -1.0))
+    assert apart.mean.round(9).tolist() == [0.4]
+    assert apart.error.round(6).tolist() == [0.141421]
+
+
+def test_bin_edges() -> None:
+    assert bin_edges(np.arange(100.0), 4).tolist() == [24.75, 49.5, 74.25]
+
+
+def test_worth() -> None:
+    """Four users of five queries each, all alike, are worth three values."""
+    users = np.repeat(np.arange(4), 5)
+    assert round(worth(users % 2, 2, users), 1) == 3.0
+
+
+def test_distances() -> None:
+    ks, _, carried = distances(np.array([0.0, 1.0, 2.0]), np.array([0.5, 1.5, 2.5]))
+    assert round(ks, 4) == 0.3333
+    assert carried == 0.5
+
+
+def test_outcomes() -> None:
+    """Gains on four queries of fifty, small losses on the others: the sign is open."""
+    d = np.r_[np.full(46, -0.05), 0.5, 0.6, 0.4, 0.1][:, None]
+    one = outcomes(Contributions.of(d), Method())
+    assert bool(one.p_corrected[0] > 0.3)
+    assert bool(one.low[0] < 0 < one.high[0])
+
+
+def test_rare_share() -> None:
+    assert round(rare_share(50, 0.05), 4) == 0.0582
+
+
+def test_rare_kind() -> None:
+    absent = (
+        "A kind of query that makes up less than 1 in 17 of the traffic can be absent from these 50 queries."
+    )
+    then = "If there is one and it differs by 0.52 in the other direction, the verdict changes."
+    assert rare_kind(50, 0.03, 1.0, Method()) == f"{absent} {then}"
+    assert rare_kind(5000, 0.03, 1.0, Method()) == ""
+
+
+def test_rare_training() -> None:
+    collapse = (
+        "A kind of training, such as one that collapses, can be absent from 3 seeds if it is rarer than 63 %."
+    )
+    assert rare_training(3, 0.03, 1.0, Method()) == collapse
+
+
+def test_refusal() -> None:
+    assert str(refusal("correction", "holm")) == "correction: 'holm' was retired; use 'joint'"
+
+
+def test_successors() -> None:
+    assert successors({"test": "t", "correction": "holm", "interval": "bca"}) == {
+        "correction": "joint",
+        "interval": "",
+    }
+
+
+def test_method_describe() -> None:
+    assert (
+        Method(test="t", correction="none").describe()
+        == "paired t test, no correction, 95 % intervals (each by itself)"
+    )
+
+
+def test_moments() -> None:
+    m = moments(np.array([1.0, 2.0, 3.0, np.nan]))
+    assert int(m.n) == 3
+    assert float(m.mean) == 2.0
+    assert float(m.sd) == 1.0
+    assert float(m.skewness) == 0.0
+
+
+def test_win_tie_loss() -> None:
+    assert tuple(int(count) for count in win_tie_loss(np.array([0.5, 0.0, 1e-12, -0.1, np.nan]))) == (1, 2, 1)
+
+
+def test_seed_agreement() -> None:
+    assert seed_agreement(np.array([[0.5, 0.7], [0.1, 0.3]]), np.array([[0.3, 0.3]])) == 0.5
+
+
+def test_method_difference() -> None:
+    """Means of two seeds 0.4 and 0.6 against a fixed 0.3 on three queries alike: all variance is of the seeds."""
+    methods = method_difference(np.array([[0.4] * 3, [0.6] * 3]), np.full((1, 3), 0.3), other_fixed=True)
+    assert round(methods.difference, 9) == 0.2
+    assert round(methods.standard_error, 9) == 0.1
+    assert methods.freedom == 1.0
+
+
+def test_always_valid_p() -> None:
+    """A single test asks for 1.64 standard errors below 0, one that may be repeated for ever for 2.8 at best."""
+    p = always_valid_p(np.array([-1.64, -2.80]), np.array([30.0, 30.0]), tightest=30)
+    assert p.round(3).tolist() == [0.429, 0.046]
+
+
+def test_sample_ratio_p() -> None:
+    assert round(sample_ratio_p(np.array([4850, 5150]), np.array([0.5, 0.5])), 4) == 0.0027
+
+
+def test_same_shares_p() -> None:
+    assert same_shares_p(np.repeat([0, 1, 0, 1], [50, 50, 20, 80]), np.repeat([0, 1], 100)) < 0.001
+
+
+def test_variance_between() -> None:
+    """Four days of 100 queries, at .7, .8, .7, .8, whose queries are all alike."""
+    days = np.repeat(np.arange(4), 100)
+    between = variance_between(Sample(np.array([0.7, 0.8, 0.7, 0.8])[days]), days)
+    assert round(between.variance, 6) == 0.003333
+    assert between.freedom == 3.0
+
+
+def test_bonferroni() -> None:
+    assert repr(bonferroni([0.01, 0.04, np.nan]).tolist()) == "[0.02, 0.08, nan]"
+
+
+def test_mean_estimate() -> None:
+    e = mean_estimate(Sample(np.array([1.0, 2.0, 3.0])))
+    assert round(e.low, 4) == -0.4841
+    assert round(e.high, 4) == 4.4841
+
+
+def test_difference() -> None:
+    d = difference(Sample(np.array([0.1, 0.2, 0.3])), Sample(np.array([0.6, 0.7, 0.8, 0.9])))
+    assert round(d.value, 3) == -0.55
+    assert d.p < 0.01
