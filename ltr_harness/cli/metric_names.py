@@ -12,12 +12,7 @@ from ltr_harness.metrics.core.grammar import whose, with_tool
 
 
 def split(texts: Sequence[str]) -> list[str]:
-    """Commas between metrics, not those between a metric's parameters.
-
-    Example:
-        >>> split(["ndcg@10,mrr", "rbp(graded=true,p=0.8)"])
-        ['ndcg@10', 'mrr', 'rbp(graded=true,p=0.8)']
-    """
+    """Commas between metrics, not those between a metric's parameters."""
     return [part.strip() for text in texts for part in re.split(r",(?![^()]*\))", text) if part.strip()]
 
 
@@ -35,12 +30,7 @@ class NamedMetrics(NamedTuple):
 
 
 def tools_named(typed: Sequence[str]) -> tuple[str, ...]:
-    """For each name that is another tool's, what it stands for.
-
-    Example:
-        >>> tools_named(["P_5", "mrr"])
-        ('P_5 of trec_eval is precision(empty=zero,ties=id)@5',)
-    """
+    """For each name that is another tool's, what it stands for."""
     return tuple(f"{with_tool(text)} is {parse_metric(text)}" for text in typed if whose(text) is not None)
 
 
@@ -62,13 +52,7 @@ def parsed(texts: Sequence[str], relevant: float | None = None) -> NamedMetrics:
 
 
 def with_relevant(metric: Metric, grade: float) -> Metric:
-    """The metric counting documents as relevant from this grade on, if it asks that and says no grade itself.
-
-    Example:
-        >>> from ltr_harness.metrics import MRR, NDCG
-        >>> str(with_relevant(MRR(), 2)), str(with_relevant(MRR(relevant=3), 2)), str(with_relevant(NDCG(), 2))
-        ('mrr(relevant=2)', 'mrr(relevant=3)', 'ndcg')
-    """
+    """The metric counting documents as relevant from this grade on, if it asks that and says no grade itself."""
     if getattr(metric, "relevant", None) != 1:
         return metric
     return dataclasses.replace(metric, relevant=grade)  # type: ignore[call-arg]

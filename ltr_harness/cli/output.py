@@ -65,12 +65,7 @@ def say_json(value: Any) -> None:
 
 
 def counts(**numbers: int) -> str:
-    """Numbers with their nouns.
-
-    Example:
-        >>> counts(query=1, row=1984)
-        '1 query, 1,984 rows'
-    """
+    """Numbers with their nouns: 1 query, 1,984 rows."""
     return ", ".join(count_of(number, noun) for noun, number in numbers.items())
 
 

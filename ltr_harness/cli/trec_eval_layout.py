@@ -81,10 +81,6 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The measures named, each with its cutoffs; trec_eval's official ones where none is named.
 
     Takes trec_eval's names (``map``, ``P.5,10``, ``ndcg_cut_10``, ``official``, …) and, beside them, our metrics.
-
-    Example:
-        >>> asked(["P.10,5", "rbp(p=0.8)", "map"])
-        {'map': (), 'P': ('5', '10'), 'rbp(p=0.8)': ()}
     """
     measures: dict[str, tuple[str, ...]] = {}
     for text in texts or ("official",):

@@ -42,14 +42,6 @@ def powered(
     """The means of the human differences over all queries of this kind, with what the cheap ones add.
 
     A query whose human difference is undefined counts by its influence on the mean, which is 0.
-
-    Example:
-        Cheap values that say all there is: the spread of the mean is that of all 6 queries.
-
-        >>> column = np.array([[0.0], [1.0], [2.0]])
-        >>> both = powered(column, column, column + 3)
-        >>> both.total.mean.tolist(), both.weight.tolist()
-        ([2.5], [0.5])
     """
     n, m = len(human), len(rest)
     defined = ~np.isnan(human)

@@ -24,14 +24,7 @@ FOREIGN = "foreign:"
 
 
 def differences(entrants: Sequence[Entrant], metrics: Iterable[str] | None = None) -> list[Problem]:
-    """Every reason why these results must not be compared; empty where they may be.
-
-    Example:
-        >>> def entrant(name, metric):
-        ...     return Entrant(name, np.array(["q1"]), {metric: np.ones((1, 1))}, ("1",), {metric: True})
-        >>> print(differences([entrant("a", "ndcg@10"), entrant("b", "ndcg@5")])[0])
-        b: ndcg@5 against ndcg@10 of a: never comparable: a different K is a different question; evaluate both at one K
-    """
+    """Every reason why these results must not be compared; empty where they may be."""
     problems = []
     asked = [] if metrics is None else list(metrics)
     for entrant in entrants:

@@ -337,12 +337,7 @@ class Comparison:
 
 
 def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: str) -> str:
-    """A family of hypotheses by name.
-
-    Example:
-        >>> family_text(3, "lgbm", ["mrr@10", "err@10"], "ndcg@10")
-        '6 comparisons: 3 models against lgbm at 2 other metrics'
-    """
+    """A family of hypotheses by name."""
     total = n_models * len(metrics)
     if list(metrics) == [primary]:
         where = primary

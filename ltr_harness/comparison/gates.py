@@ -135,15 +135,7 @@ class Gate:
 
 
 def parse_gate(text: str) -> Gate:
-    """The condition a text stands for.
-
-    Example:
-        >>> gate = parse_gate("ndcg@10 of new < baseline and significant")
-        >>> str(gate.metric), gate.model, gate.sign, gate.limit, gate.significant
-        ('ndcg@10', 'new', '<', None, True)
-        >>> parse_gate("ndcg@10 < baseline - 0.005").margin
-        -0.005
-    """
+    """The condition a text stands for."""
     form = _GATE.fullmatch(text)
     if form is None:
         raise UsageError.at(f"gate {text!r}", "cannot be read", FORM)

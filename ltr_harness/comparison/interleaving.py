@@ -66,14 +66,6 @@ class Preference:
 def interleaved(log: Any, confidence: float = 0.95) -> Preference:
     """Count the votes of an interleaving log.
 
-    Example:
-        >>> import pandas as pd
-        >>> sessions = [("s1", "old", 0), ("s1", "new", 1), ("s2", "new", 2), ("s2", "old", 1), ("s3", "old", 0)]
-        >>> print(interleaved(pd.DataFrame(sessions, columns=["session_id", "team", "click"])))
-        old won 0 sessions, new 2; 1 was tied or without clicks.
-        old won 0.0% of the decided sessions [0.0%, 84.2%], sign test p = 0.5000
-        This many sessions detect a share of 100.0% (80 % power); 52% takes 4,906 decided sessions.
-
     Source: F. Radlinski, M. Kurup, T. Joachims, CIKM 2008.
     """
     opened = open_log(log, str(log) if isinstance(log, str | Path) else "log", [SESSION, TEAM, USER])

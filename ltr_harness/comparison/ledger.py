@@ -104,12 +104,7 @@ def note_of(comparison: Comparison, looks: Looks) -> str | None:
 
 
 def expected_gain(error: float, n_models: int) -> float:
-    """How much better than the average of its like the best of equal models, with this error of a difference, looks.
-
-    Example:
-        >>> round(expected_gain(0.004, 37), 4)
-        0.006
-    """
+    """How much better than the average of its like the best of equal models, with this error of a difference, looks."""
     grid = np.linspace(-9.0, 9.0, 4000)
     largest = ndtr(grid) ** n_models
     # E max = integral of (1 - F) above 0 less that of F below it

@@ -132,12 +132,7 @@ def fold_signs(entrants: Sequence[Entrant], baseline: Entrant, metric: str) -> t
 
 
 def signs_sentence(signs: Sequence[FoldSigns]) -> str:
-    """In how many folds the sign agrees, for each model; nothing without folds in time.
-
-    Example:
-        >>> signs_sentence([FoldSigns("a", 3, 3), FoldSigns("b", 1, 3)])
-        'The sign of the difference agrees in 3 of 3 folds for a, 1 of 3 for b.'
-    """
+    """In how many folds the sign agrees, for each model; nothing without folds in time."""
     if not signs:
         return ""
     first, *others = signs[:_NAMED]

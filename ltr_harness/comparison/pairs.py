@@ -432,10 +432,6 @@ def _shared(alike: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:
     """Letters of models in the order of their means, from which of them do not differ.
 
     Each pair that is alike and shares no letter yet makes a group, with every model that is like all in it.
-
-    Example:
-        >>> _shared([[True, True, False], [True, True, True], [False, True, True]])
-        [('a',), ('a', 'b'), ('b',)]
     """
     groups: list[list[int]] = []
     for first in range(len(alike)):

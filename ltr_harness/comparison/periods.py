@@ -115,27 +115,13 @@ def alike(sample: Contributions) -> bool:
 
 
 def blocks(periods: Codes, number: int) -> Codes:
-    """Codes of so many neighbouring periods each; what is left over belongs to the last.
-
-    Example:
-        >>> blocks(np.array([0, 1, 2, 3, 4]), 2).tolist()
-        [0, 0, 1, 1, 1]
-    """
+    """Codes of so many neighbouring periods each; what is left over belongs to the last."""
     n = int(periods.max(initial=0)) + 1
     return np.asarray(np.minimum(periods // number, max(n // number, 1) - 1))
 
 
 def how_many(values: Floats, periods: Codes) -> int:
-    """How many neighbouring periods, (n,) from 0 on, of (n, m) values make a unit: twice as many while they correlate
-    and enough units are left.
-
-    Example:
-        Forty days of which eight are good, then eight bad.
-
-        >>> days = np.arange(40)
-        >>> how_many((days // 8 % 2 + np.sin(days))[:, None], days), how_many(np.sin(3 * days)[:, None], days)
-        (4, 1)
-    """
+    """How many neighbouring periods, (n,) from 0 on, of (n, m) values make a unit: doubled while they correlate."""
     number = 1
     while True:
         sample = Contributions.of(values, blocks(periods, number))

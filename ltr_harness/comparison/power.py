@@ -33,12 +33,7 @@ _RANGE = 2.0  # from the smallest to the largest number that may be needed, beyo
 
 @dataclass(frozen=True)
 class Spread:
-    """What makes the error of a difference, for other numbers of draws (queries, users, pairs of users) and seeds.
-
-    Example:
-        >>> Spread(variance=0.1**2).needed(0.005, alpha=0.05, power=0.8)
-        3142
-    """
+    """What makes the error of a difference, for other numbers of draws (queries, users, pairs of users) and seeds."""
 
     variance: float  # of one draw: the squared standard error of n draws is this / n
     n: int | None = None  # draws at hand; None where the variance was given

@@ -427,14 +427,7 @@ ROUNDS = "rounds"
 
 
 def model_at(config: ModelConfig, point: Mapping[str, Any]) -> ModelConfig:
-    """The model at a point of its search space; options and values that cannot be are refused together.
-
-    Example:
-        >>> from ltr_harness.rankers.xgboost import XGBoostRanker
-        >>> model = ModelConfig(ranker_name="xgboost", ranker=XGBoostRanker(params={"learning_rate": 0.3}))
-        >>> model_at(model, {"params.eta": 0.1}).ranker.params
-        {'eta': 0.1}
-    """
+    """The model at a point of its search space; options and values that cannot be are refused together."""
     fields = config.ranker.model_dump()
     rounds = config.rounds
     canonical = getattr(config.ranker, "canonical_name", str)  # a parameter may have several names

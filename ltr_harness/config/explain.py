@@ -181,12 +181,7 @@ _FORMATS = {"file-path": ("a file", "files"), "path": ("a path", "paths")}
 
 
 def in_words(schema: Schema, root: Schema) -> str:
-    """What a JSON Schema accepts, as a noun.
-
-    Example:
-        >>> in_words({"type": "array", "items": {"type": "integer", "minimum": 1}}, {})
-        'a list of integers >= 1'
-    """
+    """What a JSON Schema accepts, as a noun."""
     schema = _resolved(schema, root)
     if "anyOf" in schema:
         options = [in_words(option, root) for option in schema["anyOf"] if option.get("type") != "null"]

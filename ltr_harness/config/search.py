@@ -48,24 +48,14 @@ class Section(BaseModel):
 
 
 def shown_value(value: Any) -> str:
-    """A value as names and messages have it: YAML's words, no more digits than it was written with.
-
-    Example:
-        >>> [shown_value(value) for value in (True, None, 0.05, 1.0, "rank:ndcg", [0, 1, 3])]
-        ['true', 'null', '0.05', '1', 'rank:ndcg', '[0, 1, 3]']
-    """
+    """A value as names and messages have it: YAML's words, no more digits than it was written with."""
     if isinstance(value, bool) or value is None:
         return str({True: "true", False: "false", None: "null"}[value])
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 class Range(Section):
-    """Numbers from `low` to `high`, both included; integers where both are written as such.
-
-    Example:
-        >>> Range(low=4, high=64, log=True).ends
-        (4, 64)
-    """
+    """Numbers from `low` to `high`, both included; integers where both are written as such."""
 
     low: Number = Field(allow_inf_nan=False)
     """The smallest value."""
@@ -99,14 +89,7 @@ class Range(Section):
         return self.low, self.high
 
     def drawn(self, share: float) -> Number:
-        """The value at a share of the way, rounded to what a name can carry: four digits.
-
-        Example:
-            >>> [Range(low=1, high=4).drawn(u) for u in (0.0, 0.25, 0.99)]
-            [1, 2, 4]
-            >>> Range(low=0.01, high=1.0, log=True).drawn(0.5)
-            0.1
-        """
+        """The value at a share of the way, rounded to what a name can carry: four digits."""
         if self.step is not None:
             steps = math.floor((self.high - self.low) / self.step + 1e-9)
             value = self.low + self.step * math.floor(share * (steps + 1))

@@ -121,10 +121,6 @@ def from_plain(value: Any, place: Place, problems: list[Problem] | None = None, 
     """The tree of Python's own dicts, lists and scalars, all of it at one place.
 
     NumPy numbers and paths are taken as what they say, other types are added to `problems`.
-
-    Example:
-        >>> from_plain({"seeds": (1, 2)}, Place("configuration")).plain()
-        {'seeds': [1, 2]}
     """
     if isinstance(value, Mapping):
         below = ((key, item, f"{path}.{key}".lstrip(".")) for key, item in value.items())
@@ -148,16 +144,7 @@ _MISPLACED = ("mapping values are not allowed here", "expected <block end>, but 
 
 
 def in_words(problem: yaml.MarkedYAMLError, text: str) -> tuple[str, str, str]:
-    """What was found, what was expected, and the cure.
-
-    Example:
-        >>> text = "data:\\n  reader: letor\\n    root: a"
-        >>> try:
-        ...     yaml.compose(text)
-        ... except yaml.MarkedYAMLError as problem:
-        ...     in_words(problem, text)
-        ("'root' is indented by 4 spaces", '2 spaces, as in line 2', '')
-    """
+    """What was found, what was expected, and the cure."""
     what, context = problem.problem or problem.context or "not YAML", problem.context or ""
     mark, opened = problem.problem_mark or problem.context_mark, problem.context_mark
     if "parsing a flow" in context and mark is not None and opened and opened.line < mark.line:
@@ -264,13 +251,7 @@ def not_an_experiment(name: str) -> str:
 
 
 def parse_yaml(text: str, name: str, folder: Path, *, lines: bool = True) -> Node:
-    """The tree of a text; duplicate keys, tags and what is no YAML are refused together.
-
-    Example:
-        >>> tree = parse_yaml("{eta: 1e-3, on: no}", "example", Path())
-        >>> tree.plain(), str(tree.mapping["on"].place)
-        ({'eta': 0.001, 'on': 'no'}, 'example:1:17')
-    """
+    """The tree of a text; duplicate keys, tags and what is no YAML are refused together."""
     reading = _Reading(name, folder, lines)
     try:
         tree = reading.tree(text)
@@ -411,12 +392,7 @@ class _Reading:
 
 
 def plain_scalar(text: str) -> Scalar:
-    """What an unquoted word means in YAML 1.2 (core schema).
-
-    Example:
-        >>> [plain_scalar(word) for word in ("1e-3", "007", "no", "12:30:00", "1_000", "~")]
-        [0.001, 7, 'no', '12:30:00', '1_000', None]
-    """
+    """What an unquoted word means in YAML 1.2 (core schema)."""
     if text in _NULL:
         return None
     if text in _BOOL:

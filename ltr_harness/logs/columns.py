@@ -316,14 +316,6 @@ class Ids:
     Arrow's own dictionaries live as long as a batch; joining batch after batch to millions of ids by rebuilding
     them would cost a pass over all ids for every batch. Here a lookup costs the same however many ids are known.
     Ids are compared letter by letter, never by their hash alone.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> ids = Ids()
-        >>> ids.add(pa.chunked_array([["b", None, "a"], ["b", ""]]), "sku").tolist()
-        [0, -1, 1, 0, -1]
-        >>> ids.find(pa.chunked_array([["a", "c"]]), "sku").tolist(), ids.texts()
-        ([1, -1], ['b', 'a'])
     """
 
     def __init__(self) -> None:

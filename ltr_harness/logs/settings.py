@@ -13,12 +13,7 @@ _LONGEST, _DIGITS = 36_525 * 86_400, 20
 
 
 def seconds(text: str) -> int:
-    """A duration in seconds.
-
-    Example:
-        >>> seconds("7d"), seconds("12h")
-        (604800, 43200)
-    """
+    """The seconds of a duration such as 7d or 12h."""
     return int(text[:-1]) * _UNITS[text[-1]]
 
 

@@ -209,14 +209,7 @@ class DaysDiffer:
 
 
 def share_of_variance(weights: Floats, correlation: float) -> float:
-    """Variance of a weighted mean of units of variance 1 and correlation r**k at distance k: sum w_i w_j r**|i - j|.
-
-    Example:
-        Two days that are .5 alike are worth one and a third.
-
-        >>> share_of_variance(np.array([0.5, 0.5]), 0.5)
-        0.75
-    """
+    """Variance of a weighted mean of units of variance 1 and correlation r**k at distance k: sum w_i w_j r**|i - j|."""
     total, factor = float((weights**2).sum()), correlation
     for lag in range(1, weights.size):
         if factor < _NEGLIGIBLE:

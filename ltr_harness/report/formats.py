@@ -24,12 +24,7 @@ _WRITERS: dict[Format, Callable[[float], str]] = {
 
 
 def value_text(value: float | None, form: Format) -> str:
-    """A number in a column's format; a difference has a sign unless it rounds to zero, a p-value is never zero.
-
-    Example:
-        >>> value_text(0.0123, "difference"), value_text(0.0, "difference"), value_text(1e-7, "p")
-        ('+0.0123', '0.0000', '<0.0001')
-    """
+    """A number in a column's format; a difference has a sign unless it rounds to zero, a p-value is never zero."""
     if value is None or math.isnan(value):
         return MISSING
     return _WRITERS.get(form, "{:g}".format)(value)
@@ -45,12 +40,7 @@ percent = partial(value_text, form="percent")
 
 
 def interval(low: float | None, high: float | None, form: Format = "metric", *, signed: bool = False) -> str:
-    """Both ends in brackets, as a column writes its numbers; empty where there is none.
-
-    Example:
-        >>> interval(0.42, 0.44), interval(-0.01, 0.02, signed=True), interval(None, None)
-        ('[0.4200, 0.4400]', '[-0.0100, +0.0200]', '')
-    """
+    """Both ends in brackets, as a column writes its numbers; empty where there is none."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
     write = difference if signed else partial(value_text, form=form)
@@ -76,12 +66,7 @@ def cell_text(cell: Cell, form: Format) -> str:
 
 
 def file_names(metrics: Sequence[str]) -> dict[str, str]:
-    """A part of a file name for each metric; numbered where two would share one.
-
-    Example:
-        >>> file_names(["ndcg@10", "my metric", "my-metric"])
-        {'ndcg@10': 'ndcg_10', 'my metric': 'my_metric', 'my-metric': 'my_metric-2'}
-    """
+    """A part of a file name for each metric; numbered where two would share one."""
     names: dict[str, str] = {}
     for metric in metrics:
         slug = "".join(c if c.isascii() and c.isalnum() else "_" for c in metric)[:60]

@@ -188,12 +188,7 @@ def content_security_policy(scripts: list[str]) -> str:
 
 
 def safe_json(value: Mapping[str, Any]) -> str:
-    """JSON for a ``<script>`` element: no character in it can end the element or a line of JavaScript.
-
-    Example:
-        >>> safe_json({"name": "</script>"})
-        '{"name":"\\\\u003c/script\\\\u003e"}'
-    """
+    """JSON for a ``<script>`` element: no character in it can end the element or a line of JavaScript."""
     text = json.dumps(value, separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

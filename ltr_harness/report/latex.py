@@ -34,12 +34,7 @@ MARKS = {"": "", "better": r"$^{\blacktriangle}$", "worse": r"$^{\blacktriangled
 
 
 def escape(text: str) -> str:
-    """Text from data as text of LaTeX, on one line.
-
-    Example:
-        >>> escape("50 % of a_b")
-        '50 \\\\% of a\\\\_b'
-    """
+    """Text from data as text of LaTeX, on one line."""
     one_line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return "".join(_SPECIAL.get(character, character) for character in one_line)
 

@@ -22,12 +22,7 @@ def render(
 
 
 def escape(text: str) -> str:
-    """Text from data that stays text: on one line, no markup, no HTML, no table cell of its own.
-
-    Example:
-        >>> escape("a|b <i> *c*")
-        'a\\\\|b &lt;i&gt; \\\\*c\\\\*'
-    """
+    """Text from data that stays text: on one line, no markup, no HTML, no table cell of its own."""
     one_line = " ".join(text.split())
     entities = one_line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     escaped = re.sub(r"([\\`*_\[\]|~$])", r"\\\1", entities)

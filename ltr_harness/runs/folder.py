@@ -18,22 +18,12 @@ LOG = "log.txt"
 
 
 def folder_name(model: str, fold: str, seed: int, identity: str) -> str:
-    """``<model>--<fold>--s<seed>--<identity>``, percent-encoded; of the identity twelve digits.
-
-    Example:
-        >>> folder_name("xgb/a b", "all", 1, "0123456789abcdef")
-        'xgb%2Fa%20b--all--s1--0123456789ab'
-    """
+    """``<model>--<fold>--s<seed>--<identity>``, percent-encoded; of the identity twelve digits."""
     return f"{encoded(model)}--{encoded(fold)}--s{seed}--{identity[:12]}"
 
 
 def encoded(name: str) -> str:
-    """A name as part of a path: only letters, digits, ``_ . -``; long names are cut and made unique.
-
-    Example:
-        >>> encoded("..")
-        '%2E%2E'
-    """
+    """A name as part of a path: only letters, digits, ``_ . -``; long names are cut and made unique."""
     text = quote(name, safe="").replace("~", "%7E")
     if text.startswith("."):
         text = text.replace(".", "%2E")

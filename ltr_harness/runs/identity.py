@@ -87,10 +87,6 @@ def installed_requirements(names: tuple[str, ...]) -> dict[str, str]:
     """Distributions and whatever they need, directly or not, with the installed versions.
 
     Extras and what is for other platforms are left out, and what is not installed; ``name-cpu`` answers for ``name``.
-
-    Example:
-        >>> sorted(set(installed_requirements(("numba",))) & {"llvmlite", "numpy", "pandas"})
-        ['llvmlite', 'numpy']
     """
     versions: dict[str, str] = {}
     waiting = list(names)

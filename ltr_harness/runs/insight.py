@@ -136,12 +136,7 @@ _LEAST = 4  # calls, however little time there is; the first warms up
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that at least `percent` of the values do not exceed (nearest rank).
-
-    Example:
-        >>> percentile([40.0, 10.0, 20.0, 30.0], 50), percentile([40.0, 10.0, 20.0, 30.0], 51)
-        (20.0, 30.0)
-    """
+    """The smallest value that at least `percent` of the values do not exceed (nearest rank)."""
     return sorted(values)[max(math.ceil(len(values) * percent / 100), 1) - 1]
 
 
@@ -217,12 +212,7 @@ class Candidate(NamedTuple):
 
 
 def parse_budget(text: str) -> float:
-    """Microseconds, from a number with its unit.
-
-    Example:
-        >>> parse_budget("800us"), parse_budget("5ms"), parse_budget("0.2 s")
-        (800.0, 5000.0, 200000.0)
-    """
+    """Microseconds, from a number with its unit."""
     match = _BUDGET.fullmatch(text.strip())
     if match is None or not (budget := float(match[1]) * _MICROSECONDS[match[2]]):
         found = "has no unit" if re.fullmatch(_NUMBER, text.strip()) else "is not a budget"

@@ -276,12 +276,7 @@ class StudyRecord(Stored):
 
 
 def used_up(n_trials: int, seconds: float, trials: int | None, minutes: float | None) -> bool:
-    """Whether a budget pays for no further trial.
-
-    Example:
-        >>> used_up(3, 50.0, trials=4, minutes=1), used_up(3, 60.0, trials=4, minutes=1), used_up(4, 0.0, 4, None)
-        (False, True, True)
-    """
+    """Whether a budget pays for no further trial."""
     return (trials is not None and n_trials >= trials) or (minutes is not None and seconds >= 60 * minutes)
 
 

@@ -317,12 +317,7 @@ def _weights(text: str) -> dict[str, float]:
 
 
 def as_junit(verdict: str, gates: Sequence[CheckedGate]) -> bytes:
-    """JUnit XML: one test case for each gate; what fails in it is its failure.
-
-    Example:
-        >>> print(as_junit("a is better", [CheckedGate("mrr < 0.4", [])]).decode().splitlines()[2].strip())
-        <testcase classname="ltr-harness compare" name="mrr &lt; 0.4" />
-    """
+    """JUnit XML: one test case for each gate; what fails in it is its failure."""
     from xml.etree import ElementTree as Xml
 
     name = "ltr-harness compare"

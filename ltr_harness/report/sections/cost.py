@@ -149,12 +149,7 @@ def front(data: ReportData) -> list[FirstRounds]:
 
 
 def pareto_front(points: Sequence[tuple[float, float]], higher_is_better: bool = True) -> list[bool]:
-    """Whether no other point (cost, quality) costs no more and is no worse, and is better in one of both.
-
-    Example:
-        >>> pareto_front([(1.0, 0.5), (2.0, 0.4), (3.0, 0.7), (3.0, 0.6)])
-        [True, False, True, False]
-    """
+    """Whether no other point (cost, quality) costs no more and is no worse, and is better in one of both."""
     sign = 1.0 if higher_is_better else -1.0
     goods = [(cost, sign * quality) for cost, quality in points]
     return [

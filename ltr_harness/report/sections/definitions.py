@@ -57,12 +57,7 @@ def _text_of(base: str, ks: list[int | None]) -> tuple[Text, ...]:
 
 
 def prose(doc: str) -> list[str]:
-    """The paragraphs of a docstring before its first section, each on one line.
-
-    Example:
-        >>> prose("One line.\\n\\nTwo\\nlines.\\n\\nAttributes:\\n    k: cutoff")
-        ['One line.', 'Two lines.']
-    """
+    """The paragraphs of a docstring before its first section, each on one line."""
     paragraphs = []
     for block in re.split(r"\n\s*\n", doc.strip()):
         if re.match(r"(Args|Attributes|Returns|Raises|Source|Example|Examples|Note|See)\b.*:", block):

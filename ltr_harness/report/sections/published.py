@@ -125,13 +125,7 @@ def _row(
 
 
 def _without_empty(printed: float, metric: Metric, own: Metric, share: float | None) -> float | None:
-    """The mean over the others, of a mean that counts queries without relevant documents as 0 or 1.
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> round(_without_empty(0.5274, NDCG(k=10, empty="one", ties="stable"), NDCG(k=10), 0.03), 4)
-        0.5128
-    """
+    """The mean over the others, of a mean that counts queries without relevant documents as 0 or 1."""
     differs = differing(own, metric)
     if not share or share == 1 or "empty" not in differs or not differs.keys() <= _HARDLY_MATTERS:
         return None
