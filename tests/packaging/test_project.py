@@ -315,13 +315,50 @@ def test_an_extra_is_installed_by_its_packages(project: dict[str, Any]) -> None:
     assert install_line("none") == "pip install '.[none]'"
 
 
+def workflows(repository: Path) -> list[str]:
+    """CI's own, and those that pages show."""
+    shown = re.compile(r'```yml title="\.github/workflows/.*?"\n(.*?)```', re.DOTALL)
+    pages = [page.read_text(encoding="utf-8") for page in sorted((repository / "docs").glob("*.md"))]
+    own = (repository / ".github" / "workflows" / "check.yml").read_text(encoding="utf-8")
+    return [own, *(text for page in pages for text in shown.findall(page))]
+
+
+def test_workflows_pin_their_actions(repository: Path) -> None:
+    used = [action for text in workflows(repository) for action in re.findall(r"uses: (\S+)", text)]
+    assert len(used) >= 6
+    assert [action for action in used if not re.search(r"@(v\d+\.\d+\.\d+|[0-9a-f]{40})$", action)] == []
+
+
+def test_shown_workflows_install_a_commit_of_this_project(repository: Path) -> None:
+    """From a checkout at a commit that has every option that the workflow gives."""
+
+    def git(*words: str) -> int:
+        return subprocess.run(["git", *words], cwd=repository, capture_output=True, check=False).returncode
+
+    shown = [yaml.safe_load(text) for text in workflows(repository)[1:]]
+    assert shown
+    for steps in (job["steps"] for workflow in shown for job in workflow["jobs"].values()):
+        given = [step["with"] for step in steps if "checkout" in step.get("uses", "") and "with" in step]
+        commits = {f"./{one['path']}": one["ref"] for one in given}
+        run = [step["run"] for step in steps if "run" in step]
+        [install] = (line.removeprefix("pip install ") for line in run if line.startswith("pip install"))
+        assert re.fullmatch("[0-9a-f]{40}", commits[install])
+        if not (repository / ".git").exists() or git("rev-parse", "--verify", "HEAD~50"):
+            pytest.skip("whether the commit is one of this project is seen in a whole clone")
+        assert git("merge-base", "--is-ancestor", commits[install], "HEAD") == 0
+        options = {option for line in run for option in re.findall(r"--[a-z]\S+", line)}
+        assert "--junit" in options
+        for option in options:
+            assert git("grep", "-qF", f'"{option}"', commits[install], "--", "ltr_harness/cli") == 0, option
+
+
 def test_nothing_names_an_index_that_does_not_have_the_package(repository: Path) -> None:
     """Neither a page nor a message tells to install the package by its name: `pip install .`, or the wheel."""
     texts = [
         *(repository / "README.md", repository / "CONTRIBUTING.md", repository / "mkdocs.yml"),
         *(path for folder in ("docs", "configs", "ltr_harness") for path in (repository / folder).rglob("*")),
     ]
-    by_name = re.compile(r"(pip|uv) (install|add) ['\"]?ltr[-_]harness(?!-)")
+    by_name = re.compile(r"((pipx?|uv|tool) (install|add)( -\S+)*|uvx) ['\"]?ltr[-_]harness(?!-)")
     for path in texts:
         if path.suffix in (".md", ".py", ".yaml", ".yml", ".ipynb", ".txt", ".html"):
             assert not by_name.search(path.read_text(encoding="utf-8")), path
