@@ -370,19 +370,12 @@ class Grades:
 
 @dataclass(frozen=True, eq=False)
 class Missed:
-    """Judged documents that were not among the candidates: they have a label and no rank.
+    """Judged documents that were not among the candidates: they have a label and no rank."""
 
-    Attributes:
-        queries: int64 (n_missed,), ascending: the number of each one's query.
-        labels: float64 (n_missed,), finite.
-        document_ids: (n_missed,) or None.
-        subtopics: of these documents; None where the rows have none.
-    """
-
-    queries: NDArray[np.int64]
-    labels: NDArray[np.float64]
-    document_ids: NDArray[Any] | None = None
-    subtopics: Subtopics | None = None
+    queries: NDArray[np.int64]  # (n_missed,), ascending: the number of each one's query
+    labels: NDArray[np.float64]  # (n_missed,), finite
+    document_ids: NDArray[Any] | None = None  # (n_missed,) or None
+    subtopics: Subtopics | None = None  # of these documents; None where the rows have none
 
     def take(self, queries: NDArray[np.int64]) -> Missed:
         """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
@@ -411,17 +404,12 @@ OneLabel = Literal["majority", "mean", "max", "median"]
 
 @dataclass(frozen=True, eq=False)
 class Several:
-    """Judgments before several of one document became one label; how far they agree is in the data card.
+    """Judgments before several of one document became one label; how far they agree is in the data card."""
 
-    Attributes:
-        queries: int64 (n_judgments,), ascending: the number of each one's query.
-        documents: int64 (n_judgments,): equal for the judgments of one document, else different in all queries.
-        grades: float64 (n_judgments,), finite.
-    """
-
-    queries: NDArray[np.int64]
+    queries: NDArray[np.int64]  # (n_judgments,), ascending: the number of each one's query
+    # (n_judgments,): equal for the judgments of one document, else different in all queries
     documents: NDArray[np.int64]
-    grades: NDArray[np.float64]
+    grades: NDArray[np.float64]  # (n_judgments,), finite
 
     def take(self, queries: NDArray[np.int64]) -> Several:
         """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""

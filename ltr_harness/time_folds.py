@@ -78,27 +78,19 @@ SpanText = Annotated[str, AfterValidator(lambda text: str(Span.of(text)))]
 
 @dataclass(frozen=True, kw_only=True)
 class TimeFolds:
-    """How time is divided: ``train | gap | valid | gap | test``, from the newest fold back to the oldest.
+    """How time is divided: ``train | gap | valid | gap | test``, from the newest fold back to the oldest."""
 
-    Attributes:
-        test: how long each test part is.
-        valid: how long each validation part is; None for none.
-        gap: what is left out between two parts; None for nothing.
-        train: how long the training part is; None where it begins with the data, and expands. Then it is at least as
-            long as the test part.
-        step: from one test part to the next; None for as long as the test part. A shorter one would test a query
-            twice and is refused.
-        at_most: the newest so many folds; None for all.
-        label_horizon: how far after its query a label looks; the gap must be as long.
-    """
-
-    test: Span
-    valid: Span | None = None
-    gap: Span | None = None
+    test: Span  # how long each test part is
+    valid: Span | None = None  # how long each validation part is; None for none
+    gap: Span | None = None  # what is left out between two parts; None for nothing
+    # how long the training part is; None where it begins with the data, and expands. Then it is at least as long as
+    # the test part
     train: Span | None = None
+    # from one test part to the next; None for as long as the test part. A shorter one would test a query twice and is
+    # refused
     step: Span | None = None
-    at_most: int | None = None
-    label_horizon: Span | None = None
+    at_most: int | None = None  # the newest so many folds; None for all
+    label_horizon: Span | None = None  # how far after its query a label looks; the gap must be as long
 
     def divide(self, groups: QueryGroups, days: Days) -> list[TimeFold]:
         """The folds, oldest first, with the numbers of their queries; DataError, with dates, where they cannot be."""

@@ -11,7 +11,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, gains
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Facts, Prepared, Values
-from ltr_harness.metrics.err import expected_utility, refuse_huge_ties
+from ltr_harness.metrics.err import expected_utility
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,6 @@ class AlphaNDCG(BinaryMetric):
         ideal, worth = self._ideal(judgments, relevant, cutoffs)
 
         def values(ranking: Ranking) -> Values:
-            refuse_huge_ties(ranking, cutoffs, self.without_cutoff)
             gained = self._gained(ranking, relevant, cutoffs, worth)
             np.divide(gained, ideal, out=gained, where=ideal > 0.0)
             return self.apply_empty(gained, n_subtopics == 0)
@@ -94,7 +93,8 @@ class AlphaNDCG(BinaryMetric):
     ) -> Values:
         """alpha-DCG: a cascade for each subtopic, whose user is satisfied by a relevant document with chance alpha."""
         each = [
-            expected_utility(ranking, ranking.by_value(self.alpha * one), cutoffs, worth) for one in relevant
+            expected_utility(self, ranking, ranking.by_value(self.alpha * one), cutoffs, worth)
+            for one in relevant
         ]
         return np.asarray(np.sum(each, axis=0) / self.alpha)
 

@@ -2,16 +2,11 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
-from ltr_harness.metrics.core.gains import GainMetric, gains_of
-from ltr_harness.metrics.core.metric import Cutoffs, Prepared, Values
-from ltr_harness.metrics.dcg import cumulated
+from ltr_harness.metrics.dcg import CumulatedMetric
 
 
 @dataclass(frozen=True, kw_only=True)
-class CG(GainMetric):
+class CG(CumulatedMetric):
     """How much graded relevance the first K documents deliver, in whatever order: DCG without a discount.
 
     CG@K = sum over ranks r <= K of gain(label_r). A tie group counts its mean gain at each of its ranks.
@@ -40,25 +35,3 @@ class CG(GainMetric):
     name = "cg"
     bounds = (0.0, float("inf"))
     source = "Järvelin & Kekäläinen 2002"
-
-    @property
-    def adds_up(self) -> bool:
-        return bool(self.gain == "linear")
-
-    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        gain = gains_of(judgments, self.gain, self.name)
-        even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
-        is_empty = judgments.groups.max(gain) <= 0.0
-
-        def values(ranking: Ranking) -> Values:
-            return self.apply_empty(cumulated(ranking, cutoffs, gain, even, by_grade=True), is_empty)
-
-        return values
-
-    def swap_change(self, judgments: Judgments) -> SwapChange:
-        return SwapChange(
-            form="sum",
-            worth=gains_of(judgments, self.gain, self.name),
-            scale=np.ones(judgments.groups.n_queries),
-            rank_worth=np.ones(self.ranks_counted(judgments)),
-        )

@@ -1,6 +1,6 @@
 """DCG: discounted cumulative gain."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,47 @@ from ltr_harness.metrics.core.metric import Cutoffs, Facts, Prepared, Values
 
 
 @dataclass(frozen=True, kw_only=True)
-class DCG(GainMetric):
+class CumulatedMetric(GainMetric):
+    """Base of the metrics that add up gains, each times what its rank counts: 1 unless said otherwise."""
+
+    @property
+    def adds_up(self) -> bool:
+        return bool(self.gain == "linear") and self.name in (
+            "cg",
+            "dcg",
+        )  # what divides by an ideal is no sum
+
+    def factors(self, n_ranks: int) -> NDArray[np.float64]:
+        """float64 (n_ranks,), what ranks 1, 2, … count."""
+        return np.ones(n_ranks)
+
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
+        gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
+
+        def values(ranking: Ranking) -> Values:
+            return self.apply_empty(cumulated(ranking, cutoffs, gain, factor, by_grade=True), is_empty)
+
+        return values
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        return SwapChange(
+            form="sum",
+            worth=gains_of(judgments, self.gain, self.name),
+            scale=np.ones(judgments.groups.n_queries),
+            rank_worth=self.factors(self.ranks_counted(judgments)),
+        )
+
+    def gain_and_discount(
+        self, judgments: Judgments, cutoffs: Cutoffs
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+        """The gain of each document, the discount of each rank that counts, and which queries have no gain."""
+        groups = judgments.groups
+        gain = gains_of(judgments, self.gain, self.name)
+        return gain, self.factors(int(min(groups.sizes.max(), cutoffs[-1]))), groups.max(gain) <= 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DCG(CumulatedMetric):
     """How much graded relevance the list delivers, each rank worth less than the one above it.
 
     DCG@K = sum over ranks r <= K of gain(label_r) * discount(r).
@@ -52,40 +92,16 @@ class DCG(GainMetric):
         object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
         super().__post_init__()
 
-    @property
-    def adds_up(self) -> bool:
-        return bool(self.gain == "linear") and type(self) is DCG  # what divides by an ideal is no sum
-
-    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        gain, factor, is_empty = self.gain_and_discount(judgments, cutoffs)
-
-        def values(ranking: Ranking) -> Values:
-            return self.apply_empty(cumulated(ranking, cutoffs, gain, factor, by_grade=True), is_empty)
-
-        return values
+    def factors(self, n_ranks: int) -> NDArray[np.float64]:
+        return discounts(self.discount, n_ranks, self.name)
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
-        n_ranks = int(judgments.groups.sizes.max()) + 1
-        named = self.discount if self.discount in NAMED_DISCOUNTS else ""
-        return SwapChange(
-            form="sum",
-            worth=gains_of(judgments, self.gain, self.name),
-            scale=np.ones(judgments.groups.n_queries),
-            rank_worth=discounts(self.discount, self.ranks_counted(judgments), self.name),
-            apart=discounts(named, n_ranks, self.name) if named else None,
-        )
+        named = self.discount in NAMED_DISCOUNTS
+        apart = self.factors(int(judgments.groups.sizes.max()) + 1) if named else None
+        return replace(super().swap_change(judgments), apart=apart)
 
     def rank_facts(self, n_ranks: int) -> Facts:
-        return {"discount": discounts(self.discount, n_ranks, self.name)}
-
-    def gain_and_discount(
-        self, judgments: Judgments, cutoffs: Cutoffs
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-        """The gain of each document, the discount of each rank that counts, and which queries have no gain."""
-        groups = judgments.groups
-        gain = gains_of(judgments, self.gain, self.name)
-        factor = discounts(self.discount, int(min(groups.sizes.max(), cutoffs[-1])), self.name)
-        return gain, factor, groups.max(gain) <= 0.0
+        return {"discount": self.factors(n_ranks)}
 
 
 def cumulated(

@@ -83,8 +83,7 @@ class ERR(Metric):
         is_empty = judgments.groups.max(stops) <= 0.0
 
         def values(ranking: Ranking) -> Values:
-            refuse_huge_ties(ranking, cutoffs, self.without_cutoff)
-            out = expected_utility(ranking, ranking.by_grade(stops), cutoffs, worth, self.continuation)
+            out = expected_utility(self, ranking, ranking.by_grade(stops), cutoffs, worth, self.continuation)
             return self.apply_empty(out, is_empty)
 
         return values
@@ -125,14 +124,8 @@ class ERR(Metric):
         return np.asarray(np.exp2(labels - self.max_grade) - np.exp2(-float(self.max_grade)))
 
 
-def refuse_huge_ties(ranking: Ranking, cutoffs: Cutoffs, metric: str) -> None:
-    """Refuse ties whose expectation over whole lists would take too long.
-
-    Args:
-        ranking: documents in rank order.
-        cutoffs: int64 (n_cutoffs,), ascending.
-        metric: its name without a cutoff, for messages.
-    """
+def _refuse_huge_ties(ranking: Ranking, cutoffs: Cutoffs, metric: str) -> None:
+    """Refuse ties whose expectation over whole lists would take too long."""
     if cutoffs[-1] != NO_CUTOFF:
         return
     first = np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
@@ -149,6 +142,7 @@ def refuse_huge_ties(ranking: Ranking, cutoffs: Cutoffs, metric: str) -> None:
 
 
 def expected_utility(
+    metric: Metric,
     ranking: Ranking,
     stops: tuple[NDArray[np.int64], NDArray[np.float64]],
     cutoffs: Cutoffs,
@@ -158,6 +152,7 @@ def expected_utility(
     """What a cascade gains at every cutoff: the utility of the rank at which a user who reads from the top stops.
 
     Args:
+        metric: whose refusal it is where many documents tie and there is no cutoff.
         ranking: documents in rank order.
         stops: int64 (n_listed,) and the float64 (n,) that it points into: the chance that each document satisfies, in
             [0, 1], as `Ranking.by_grade` and `by_value` give it.
@@ -165,6 +160,7 @@ def expected_utility(
         worth: float64 (n_ranks,), of stopping at each rank that counts.
         continuation: chance that an unsatisfied user reads on.
     """
+    _refuse_huge_ties(ranking, cutoffs, metric.without_cutoff)
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
     _expected_utility(
         ranking.offsets, stops[0], ranking.tie_end, cutoffs, stops[1], worth, float(continuation), out

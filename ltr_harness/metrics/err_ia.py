@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Judgments, Ranking, gains
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
-from ltr_harness.metrics.err import ERR, expected_utility, refuse_huge_ties
+from ltr_harness.metrics.err import ERR, expected_utility
 
 _RANKS = 10_000
 """So far a list of nothing but perfect documents is read where there is no cutoff: nobody is left long before."""
@@ -75,9 +75,8 @@ class ERRIA(ERR):
         divisor = np.maximum(n_subtopics, 1) * self._ceiling(cutoffs)[:, np.newaxis]
 
         def values(ranking: Ranking) -> Values:
-            refuse_huge_ties(ranking, cutoffs, self.without_cutoff)
             each = (
-                expected_utility(ranking, ranking.by_value(one), cutoffs, worth, self.continuation)
+                expected_utility(self, ranking, ranking.by_value(one), cutoffs, worth, self.continuation)
                 for one in stops
             )
             return self.apply_empty(np.sum(list(each), axis=0) / divisor, n_subtopics == 0)

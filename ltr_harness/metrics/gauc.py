@@ -46,7 +46,7 @@ class GAUC(BinaryMetric):
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         order = self._order(judgments)
-        pairs = order.pairs(judgments.groups.boundaries)
+        pairs = order.pairs
 
         def values(ranking: Ranking) -> Values:
             share = order.concordant(ranking)[:1] / np.maximum(pairs, 1)
@@ -56,7 +56,7 @@ class GAUC(BinaryMetric):
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         # the sum of the relevant documents' ranks says how many pairs are in the right order
-        pairs = self._order(judgments).pairs(judgments.groups.boundaries)
+        pairs = self._order(judgments).pairs
         return SwapChange(
             form="sum",
             worth=self.relevant_rows(judgments)[0].astype(np.float64),
@@ -69,7 +69,7 @@ class GAUC(BinaryMetric):
         return above.better + above.better_tied / 2.0
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
-        pairs = self._order(judgments).pairs(judgments.groups.boundaries)
+        pairs = self._order(judgments).pairs
         return "pairs of a relevant and another document", pairs.astype(np.float64)
 
     def _order(self, judgments: Judgments) -> LabelOrder:

@@ -58,7 +58,7 @@ class KendallTauDistance(Metric):
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         # a sum over pairs: a pair weighs what it counts, whatever its exchange does to the rows between
-        pairs = LabelOrder.of(judgments.labels, judgments.groups).pairs(judgments.groups.boundaries)
+        pairs = LabelOrder.of(judgments.labels, judgments.groups).pairs
         scale = 1.0 / np.maximum(pairs, 1) if self.normalized else np.ones(pairs.size)
         return SwapChange(form="pairs", worth=judgments.labels, scale=scale)
 
@@ -69,12 +69,12 @@ class KendallTauDistance(Metric):
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor | None:
         if not self.normalized:
             return None
-        pairs = LabelOrder.of(judgments.labels, judgments.groups).pairs(judgments.groups.boundaries)
+        pairs = LabelOrder.of(judgments.labels, judgments.groups).pairs
         return "pairs with different labels", np.maximum(pairs, 1).astype(np.float64)
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         order = LabelOrder.of(judgments.labels, judgments.groups)
-        pairs = order.pairs(judgments.groups.boundaries)
+        pairs = order.pairs
 
         def values(ranking: Ranking) -> Values:
             inversions = pairs - order.concordant(ranking)[:1]

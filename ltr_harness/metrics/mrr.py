@@ -1,5 +1,6 @@
 """MRR: how far down the first relevant document is."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,38 @@ from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Facts, Prepar
 
 
 @dataclass(frozen=True, kw_only=True)
-class MRR(BinaryMetric):
+class FirstHitMetric(BinaryMetric):
+    """Base of MRR and success: what the rank of the first relevant document is worth, 0 beyond the cutoff."""
+
+    @abstractmethod
+    def worth(self, n_ranks: int) -> NDArray[np.float64]:
+        """float64 (n_ranks,), of a first hit at each rank."""
+        raise NotImplementedError
+
+    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
+        is_relevant, n_relevant = self.relevant_rows(judgments)
+        worth = self.worth(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
+
+        def values(ranking: Ranking) -> Values:
+            out = np.empty((cutoffs.size, n_relevant.size))
+            _first_hit(ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, is_relevant, worth, out)
+            np.minimum(out, 1.0, out=out)  # chances add up to at most 1; rounding may say otherwise
+            return self.apply_empty(out, n_relevant == 0)
+
+        return values
+
+    def swap_change(self, judgments: Judgments) -> SwapChange:
+        is_relevant, _ = self.relevant_rows(judgments)
+        return SwapChange(
+            form="first hit",
+            worth=is_relevant.astype(np.float64),
+            scale=np.ones(judgments.groups.n_queries),
+            rank_worth=self.worth(self.ranks_counted(judgments)),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MRR(FirstHitMetric):
     """How soon the user meets a first relevant document: 1 at rank 1, 1/2 at rank 2, 0 if none within K.
 
     RR@K = 1 / (rank of the first document with label >= relevant), 0 where that rank exceeds K; MRR is its mean.
@@ -43,42 +75,11 @@ class MRR(BinaryMetric):
     name = "mrr"
     source = "Voorhees 1999"
 
-    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        is_relevant, n_relevant = self.relevant_rows(judgments)
-        reciprocal = 1.0 / np.arange(1, int(min(judgments.groups.sizes.max(), cutoffs[-1])) + 1)
-
-        def values(ranking: Ranking) -> Values:
-            return self.apply_empty(first_hit(ranking, cutoffs, is_relevant, reciprocal), n_relevant == 0)
-
-        return values
-
-    def swap_change(self, judgments: Judgments) -> SwapChange:
-        is_relevant, _ = self.relevant_rows(judgments)
-        return SwapChange(
-            form="first hit",
-            worth=is_relevant.astype(np.float64),
-            scale=np.ones(judgments.groups.n_queries),
-            rank_worth=1.0 / np.arange(1, self.ranks_counted(judgments) + 1),
-        )
+    def worth(self, n_ranks: int) -> NDArray[np.float64]:
+        return np.asarray(1.0 / np.arange(1, n_ranks + 1))
 
     def rank_facts(self, n_ranks: int) -> Facts:
-        return {"1 / rank": 1.0 / np.arange(1, n_ranks + 1)}
-
-
-def first_hit(
-    ranking: Ranking, cutoffs: Cutoffs, is_relevant: NDArray[np.bool_], worth: NDArray[np.float64]
-) -> Values:
-    """Expected worth of the rank at which the first relevant document stands; 0 where it is beyond the cutoff.
-
-    Args:
-        ranking: documents in rank order.
-        cutoffs: int64 (n_cutoffs,), ascending.
-        is_relevant: bool (n_rows,).
-        worth: float64 (n_ranks,), of a first hit at each rank.
-    """
-    out = np.empty((cutoffs.size, ranking.offsets.size - 1))
-    _first_hit(ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, is_relevant, worth, out)
-    return out
+        return {"1 / rank": self.worth(n_ranks)}
 
 
 @compiled

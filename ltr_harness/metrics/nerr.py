@@ -57,7 +57,7 @@ class NERR(ERR):
         # equal labels are interchangeable, so any order of ties is the ideal one: `stable` is the cheapest
         best = RowRanker(judgments, "stable", int(cutoffs[-1])).rank(judgments.labels)
         stops, worth = self.stop_probabilities(judgments), self.worth_of_ranks(judgments, cutoffs)
-        return expected_utility(best, best.by_grade(stops), cutoffs, worth, self.continuation)
+        return expected_utility(self, best, best.by_grade(stops), cutoffs, worth, self.continuation)
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
         ideal = self._ideal(judgments, np.array([self.cutoff]))[0]

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
-from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Prepared, Values
-from ltr_harness.metrics.mrr import first_hit
+from ltr_harness.metrics.mrr import FirstHitMetric
 
 
 @dataclass(frozen=True, kw_only=True)
-class Success(BinaryMetric):
+class Success(FirstHitMetric):
     """Whether the first K documents hold at least one relevant document: 1 or 0 per query.
 
     Success@K, also hit rate or hit@K. With ties, the chance that they fall so.
@@ -37,21 +36,5 @@ class Success(BinaryMetric):
     name = "success"
     source = "trec_eval (success)"
 
-    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        is_relevant, n_relevant = self.relevant_rows(judgments)
-        even = np.ones(int(min(judgments.groups.sizes.max(), cutoffs[-1])))
-
-        def values(ranking: Ranking) -> Values:
-            out = first_hit(ranking, cutoffs, is_relevant, even)
-            return self.apply_empty(np.minimum(out, 1.0), n_relevant == 0)
-
-        return values
-
-    def swap_change(self, judgments: Judgments) -> SwapChange:
-        is_relevant, _ = self.relevant_rows(judgments)
-        return SwapChange(
-            form="first hit",
-            worth=is_relevant.astype(np.float64),
-            scale=np.ones(judgments.groups.n_queries),
-            rank_worth=np.ones(self.ranks_counted(judgments)),
-        )
+    def worth(self, n_ranks: int) -> NDArray[np.float64]:
+        return np.ones(n_ranks)

@@ -19,18 +19,13 @@ STEEP_GAIN = 31.0  # what grade 5 gains over grade 1
 
 @dataclass(frozen=True)
 class Caution:
-    """A caveat of a metric.
+    """A caveat of a metric."""
 
-    Attributes:
-        kind: ``fine grades``, ``steep gain``, ``large cutoff``, ``saturation``, ``collapsed grades``,
-            ``residual``, ``unjudged``.
-        metrics: canonical names it is about; empty for the data as such.
-        text: what was found, what it does to the number, and what to do.
-    """
-
+    # ``fine grades``, ``steep gain``, ``large cutoff``, ``saturation``, ``collapsed grades``, ``residual``,
+    # ``unjudged``
     kind: str
-    metrics: tuple[str, ...]
-    text: str
+    metrics: tuple[str, ...]  # canonical names it is about; empty for the data as such
+    text: str  # what was found, what it does to the number, and what to do
 
     def __str__(self) -> str:
         return self.text

@@ -15,17 +15,12 @@ from ltr_harness.metrics.core.ranking import Ranking
 
 @dataclass(frozen=True, eq=False)
 class LabelOrder:
-    """What the labels alone say about the order of each query's documents.
+    """What the labels alone say about the order of each query's documents."""
 
-    Attributes:
-        grade: int64 (n_rows,), the label's place among the query's distinct labels, 0 the lowest.
-        n_grades: int64 (n_queries,), distinct labels of each query.
-        n_better: int64 (n_rows,), rows of the same query with a greater label.
-    """
-
-    grade: NDArray[np.int64]
-    n_grades: NDArray[np.int64]
-    n_better: NDArray[np.int64]
+    grade: NDArray[np.int64]  # (n_rows,), the label's place among the query's distinct labels, 0 the lowest
+    n_grades: NDArray[np.int64]  # (n_queries,), distinct labels of each query
+    n_better: NDArray[np.int64]  # (n_rows,), rows of the same query with a greater label
+    pairs: NDArray[np.int64]  # (n_queries,), pairs of documents with different labels
 
     @classmethod
     def of(cls, labels: NDArray[np.float64], groups: QueryGroups) -> LabelOrder:
@@ -35,11 +30,7 @@ class LabelOrder:
         n_better = np.empty(groups.n_rows, dtype=np.int64)
         query_of_row = np.repeat(np.arange(groups.n_queries), groups.sizes)
         _label_order(labels, groups.boundaries, np.lexsort((labels, query_of_row)), grade, n_grades, n_better)
-        return cls(grade, n_grades, n_better)
-
-    def pairs(self, boundaries: NDArray[np.int64]) -> NDArray[np.int64]:
-        """int64 (n_queries,), pairs of documents with different labels; `boundaries` (n_queries + 1,)."""
-        return np.add.reduceat(self.n_better, boundaries[:-1], dtype=np.int64)
+        return cls(grade, n_grades, n_better, np.add.reduceat(n_better, groups.boundaries[:-1]))
 
     def above(self, ranking: Ranking) -> RowsAbove:
         """What stands above each rank, for judgments of one query; `concordant` only sums it up."""
@@ -73,21 +64,14 @@ class LabelOrder:
 
 @dataclass(frozen=True, eq=False)
 class RowsAbove:
-    """What stands above each rank of one query, each array (n_ranks,).
+    """What stands above each rank of one query, each array (n_ranks,)."""
 
-    Attributes:
-        start: int64, ranks above the document's tie group.
-        better: documents above the tie group with a greater label.
-        worse: those with a smaller one.
-        better_tied: documents of the tie group with a greater label; half of them stand above, on average.
-        worse_tied: those with a smaller one.
-    """
-
-    start: NDArray[np.int64]
-    better: NDArray[np.float64]
-    worse: NDArray[np.float64]
+    start: NDArray[np.int64]  # ranks above the document's tie group
+    better: NDArray[np.float64]  # documents above the tie group with a greater label
+    worse: NDArray[np.float64]  # those with a smaller one
+    # documents of the tie group with a greater label; half of them stand above, on average
     better_tied: NDArray[np.float64]
-    worse_tied: NDArray[np.float64]
+    worse_tied: NDArray[np.float64]  # those with a smaller one
 
     def of_group(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """float64 (n_ranks,), the mean of the rank's tie group; `values` (n_ranks,)."""

@@ -23,51 +23,33 @@ class Explained(Protocol):
 
 @dataclass(frozen=True)
 class PresetValue:
-    """The same query as another tool measures it.
+    """The same query as another tool measures it."""
 
-    Attributes:
-        tool: name of the preset.
-        name: the metric with the tool's conventions, spelt out.
-        value: None where the tool cannot compute it; NaN where it leaves the query out.
-        reason: the conventions that make the difference; empty where the value is the same.
-    """
-
-    tool: str
-    name: str
-    value: float | None
-    reason: str
+    tool: str  # name of the preset
+    name: str  # the metric with the tool's conventions, spelt out
+    value: float | None  # None where the tool cannot compute it; NaN where it leaves the query out
+    reason: str  # the conventions that make the difference; empty where the value is the same
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A metric's arithmetic on one query.
+    """A metric's arithmetic on one query."""
 
-    Attributes:
-        metric: the metric, with everything it takes from the data fixed.
-        value: its value; NaN where it is undefined.
-        columns: headings of `rows`.
-        rows: one per rank, best first: rank, tie group, row or document, label, score, whether anybody judged it
-            (where not all are), what the metric sees.
-        n_hidden: documents below the cutoff that are not shown.
-        steps: from the contributions to the value, one line each.
-        ideal: labels of the ideal order, as far as the cutoff.
-        presets: the same under every tool that computes the metric.
-        interval: the smallest and the largest value over the orders of equal scores; None where none matters.
-        missed_columns: headings of `missed`.
-        missed: the judged documents without a rank, best label first: row or document, label, and what each, after
-            those above it, adds to what the metric divides by (where it adds anything).
-    """
-
-    metric: Explained
-    value: float
-    columns: tuple[str, ...]
+    metric: Explained  # the metric, with everything it takes from the data fixed
+    value: float  # its value; NaN where it is undefined
+    columns: tuple[str, ...]  # headings of `rows`
+    # one per rank, best first: rank, tie group, row or document, label, score, whether anybody judged it (where not
+    # all are), what the metric sees
     rows: tuple[tuple[str | float, ...], ...]
-    n_hidden: int
-    steps: tuple[str, ...]
-    ideal: tuple[float, ...]
-    presets: tuple[PresetValue, ...]
+    n_hidden: int  # documents below the cutoff that are not shown
+    steps: tuple[str, ...]  # from the contributions to the value, one line each
+    ideal: tuple[float, ...]  # labels of the ideal order, as far as the cutoff
+    presets: tuple[PresetValue, ...]  # the same under every tool that computes the metric
+    # the smallest and the largest value over the orders of equal scores; None where none matters
     interval: tuple[float, float] | None
-    missed_columns: tuple[str, ...] = ()
+    missed_columns: tuple[str, ...] = ()  # headings of `missed`
+    # the judged documents without a rank, best label first: row or document, label, and what each, after those above
+    # it, adds to what the metric divides by (where it adds anything)
     missed: tuple[tuple[str | float, ...], ...] = ()
 
     @property
@@ -141,25 +123,18 @@ class Explanation:
 
 @dataclass(frozen=True)
 class MeanExplanation:
-    """A metric's mean over a whole set of queries, and the tools' means of the same.
+    """A metric's mean over a whole set of queries, and the tools' means of the same."""
 
-    Attributes:
-        metric: the metric, with everything it takes from the data fixed.
-        mean: over the queries it is defined for, weighted where they have weights; NaN where it is for none.
-        n_queries: all queries.
-        n_defined: those in the mean.
-        presets: the same under every tool that computes the metric; a reason names each convention with what it
-            does to the mean by itself.
-        counts: tool to the number of queries in its mean.
-        interval: the smallest and the largest mean over the orders of equal scores; None where none matters.
-    """
-
-    metric: Explained
+    metric: Explained  # the metric, with everything it takes from the data fixed
+    # over the queries it is defined for, weighted where they have weights; NaN where it is for none
     mean: float
-    n_queries: int
-    n_defined: int
+    n_queries: int  # all queries
+    n_defined: int  # those in the mean
+    # the same under every tool that computes the metric; a reason names each convention with what it does to the mean
+    # by itself
     presets: tuple[PresetValue, ...]
-    counts: Mapping[str, int]
+    counts: Mapping[str, int]  # tool to the number of queries in its mean
+    # the smallest and the largest mean over the orders of equal scores; None where none matters
     interval: tuple[float, float] | None
 
     @property

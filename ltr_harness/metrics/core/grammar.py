@@ -38,19 +38,12 @@ _EXPECTED = "name(param=value,…)@K, such as ndcg@10 or ndcg(gain=linear)@10"
 
 
 class MetricName(NamedTuple):
-    """A canonical name taken apart, also of a metric that is not at hand: another tool's, or one from a file.
+    """A canonical name taken apart, also of a metric that is not at hand: another tool's, or one from a file."""
 
-    Attributes:
-        base: all but the cutoff.
-        name: all before parameters and cutoff.
-        parameters: each as it is written.
-        k: the cutoff, or None.
-    """
-
-    base: str
-    name: str
-    parameters: frozenset[str]
-    k: int | None
+    base: str  # all but the cutoff
+    name: str  # all before parameters and cutoff
+    parameters: frozenset[str]  # each as it is written
+    k: int | None  # the cutoff, or None
 
     @classmethod
     def of(cls, text: str) -> MetricName:

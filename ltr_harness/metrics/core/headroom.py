@@ -28,16 +28,11 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Limits:
-    """Means of a random and of the best order of the candidates, over the same queries.
+    """Means of a random and of the best order of the candidates, over the same queries."""
 
-    Attributes:
-        random: mean of a random order.
-        ceiling: mean of the best order.
-        out_of_reach: what the best order lacks for want of missed documents; NaN where nobody said which these are.
-    """
-
-    random: float
-    ceiling: float
+    random: float  # mean of a random order
+    ceiling: float  # mean of the best order
+    # what the best order lacks for want of missed documents; NaN where nobody said which these are
     out_of_reach: float
 
     def __str__(self) -> str:
@@ -52,17 +47,12 @@ _COLUMNS = (": random order", ": ceiling", ": all retrieved")
 
 @dataclass(frozen=True, eq=False)
 class Headroom:
-    """Where a metric begins and where it ends for lists of these candidates, (n_queries,) each; NaN where undefined.
+    """Where a metric begins and where it ends for lists of these candidates, (n_queries,) each; NaN where undefined."""
 
-    Attributes:
-        random: mean over all orders of a query's candidates, exact.
-        ceiling: value of the best order of its candidates.
-        complete: value of the best order, had every judged document been a candidate; NaN throughout where nobody said
-            which documents were.
-    """
-
-    random: NDArray[np.float64]
-    ceiling: NDArray[np.float64]
+    random: NDArray[np.float64]  # mean over all orders of a query's candidates, exact
+    ceiling: NDArray[np.float64]  # value of the best order of its candidates
+    # value of the best order, had every judged document been a candidate; NaN throughout where nobody said which
+    # documents were
     complete: NDArray[np.float64]
 
     @property

@@ -16,27 +16,16 @@ Ties = Literal["expected", "stable", "worst", "best", "id"]
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """The top rows of each query, best score first.
+    """The best `depth` rows of each query; for ties ``expected``, also those that tie with the last of them."""
 
-    A query's list holds its best `depth` rows and, for ties ``expected``, every further row that ties with
-    the last of them, so that an expectation over the tie is exact.
-
-    Attributes:
-        offsets: int64 (n_queries + 1,), where each query's list starts in `rows`.
-        rows: int64 (n_listed,), row numbers in rank order.
-        tie_end: int64 (n_listed,), 0-based rank within the query at which the tie group of the row ends
-            (exclusive); for any tie rule but ``expected`` every row is a group of its own. Not to be written
-            to: rankings without ties share it.
-        ranked: float64 (n_candidates,), the scores of the rows that could be listed.
-        judgments: what the rows are worth.
-        candidates: int64 (n_candidates,), the rows that could be listed; None where all could.
-    """
-
-    offsets: NDArray[np.int64]
-    rows: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # (n_queries + 1,), where each query's list starts in `rows`
+    rows: NDArray[np.int64]  # (n_listed,), row numbers in rank order
+    # (n_listed,), 0-based rank within the query at which the tie group of the row ends (exclusive); for any tie
+    # rule but ``expected`` every row is a group of its own. Not to be written to: rankings without ties share it
     tie_end: NDArray[np.int64]
-    ranked: NDArray[np.float64]
-    judgments: Judgments
+    ranked: NDArray[np.float64]  # (n_candidates,), the scores of the rows that could be listed
+    judgments: Judgments  # what the rows are worth
+    # (n_candidates,), the rows that could be listed; None where all could
     candidates: NDArray[np.int64] | None = None
 
     @cached_property
