@@ -94,8 +94,7 @@ class Evaluation:
     @cached_property
     def means(self) -> Mapping[str, float]:
         """Metric name to mean; the names asked for and the canonical ones both answer."""
-        means = {name: values.mean for name, values in self._values.items()}
-        return _Answering(means, {short: means[name] for short, name in self._also.items()})
+        return _Means(self)
 
     @property
     def directions(self) -> dict[str, bool]:
@@ -200,20 +199,15 @@ class Evaluation:
         return html_table(["metric", "mean", "queries", "without relevant documents"], rows)
 
 
-class _Answering(dict[str, float]):
-    """A dict of canonical names that also answers to the names asked for, however they are spelt."""
+class _Means(dict[str, float]):
+    """Canonical name to mean; it also answers to the names asked for, however they are spelt."""
 
-    def __init__(self, means: Mapping[str, float], short: Mapping[str, float]) -> None:
-        super().__init__(means)
-        self._short = short
+    def __init__(self, evaluation: Evaluation) -> None:
+        super().__init__((name, evaluation[name].mean) for name in evaluation.metrics)
+        self._evaluation = evaluation
 
     def __missing__(self, name: str) -> float:
-        canonical = str(parse_metric(name))
-        if canonical in self:
-            return self[canonical]
-        if canonical not in self._short:
-            raise MetricError(f"{name} was not evaluated; {did_you_mean(name, self)}")
-        return self._short[canonical]
+        return self._evaluation[name].mean
 
 
 def evaluate(

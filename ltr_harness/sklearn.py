@@ -7,6 +7,7 @@ search.fit(X, y)  # X has a column qid
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -74,13 +75,13 @@ def scorer(metric: Metric | str, column: str | int = "qid", judgments: Judgments
     return Scorer(parse_metric(metric), column, judgments)
 
 
+@dataclass(repr=False, eq=False)
 class Scorer:
     """The result of `scorer`."""
 
-    def __init__(self, metric: Metric, column: str | int, judgments: Judgments | None = None) -> None:
-        self.metric = metric
-        self.column = column
-        self.judgments = judgments
+    metric: Metric
+    column: str | int
+    judgments: Judgments | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, groups: Any = None) -> float:
         given = qid if qid is not None else groups
@@ -124,11 +125,11 @@ def flaml_metric(metric: Metric | str) -> FlamlMetric:
     return FlamlMetric(scorer(metric))
 
 
+@dataclass(repr=False, eq=False)
 class FlamlMetric:
     """The result of `flaml_metric`."""
 
-    def __init__(self, scorer: Scorer) -> None:
-        self.scorer = scorer
+    scorer: Scorer
 
     def __call__(self, X_val: Any, y_val: Any, estimator: Any, *others: Any) -> tuple[float, Any]:
         # labels, X_train, y_train, weight_val, weight_train, config, groups_val, groups_train

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from time import monotonic, sleep
 from typing import Any
 
@@ -79,73 +80,65 @@ class SharedStopping:
 class Session:
     """One training on one worker: what was decided about its rounds, and on the first worker how it is evaluated."""
 
+    valid: RankingDataset  # valid, watching: on the first worker, as `register` says
+    watching: Watching
+
     def __init__(self) -> None:
-        self._decisions: dict[int, int] = {}  # round -> rounds to keep, 0 to go on
-        self._changed = threading.Condition()
-
-    def evaluate(
-        self,
-        topic: str,
-        valid: RankingDataset,
-        metrics: Sequence[Metric],
-        rule: StoppingRule | None,
-    ) -> None:
-        """Be the first worker's, with the complete validation data, the metrics and the rule."""
-        import distributed
-
-        worker = distributed.get_worker()
-        reported = monotonic()
-
-        def on_round(measured: Sequence[Measured]) -> None:
-            nonlocal reported
-            if monotonic() - reported > 0.2:  # a message may cost more than a round
-                reported = monotonic()
-                values = {point.metric: point.value for point in measured}
-                worker.log_event(topic, [measured[0].round, values])
-
-        self.valid = valid
+        self.decisions: dict[int, int] = {}  # round -> rounds to keep, 0 to go on
+        self.changed = threading.Condition()
         self.matrix: Any = None  # the data in the library's form, if its callback has made one
-        self.scores: NDArray[np.float64] = np.zeros(valid.n_rows)  # of the first `scored` rounds
+        self.scores: NDArray[np.float64] = np.zeros(0)  # of the first `scored` rounds
         self.scored = 0
-        self.watching = Watching.by_rule(metrics, {VALID: valid}, rule, {VALID: valid.judgments}, on_round)
-        self.watching.begin()
-        # XGBoost keeps its connections by thread: a score in the training's own thread would wait for the others.
-        self._scoring = ThreadPoolExecutor(1)
-
-    def publish(self, attempt: int, keep: int) -> None:
-        """Receive the decision about a round."""
-        with self._changed:
-            self._decisions[attempt] = keep
-            self._changed.notify_all()
 
     def wait_for(self, attempt: int) -> int:
         """The rounds to keep, 0 to go on, as soon as the first worker has decided."""
-        with self._changed:
-            self._changed.wait_for(lambda: {attempt, ALL_ROUNDS} & self._decisions.keys())
-            keep = self._decisions.pop(attempt, ABORT)
+        with self.changed:
+            self.changed.wait_for(lambda: {attempt, ALL_ROUNDS} & self.decisions.keys())
+            keep = self.decisions.pop(attempt, ABORT)
         if keep == ABORT:
             raise TrainingError("another worker failed")
         return keep
 
     def decide(self, attempt: int, rounds: int, score: Callable[[Session], NDArray[Any]], last: bool) -> int:
         """Evaluate a round by the validation rows' scores (n_rows,): the rounds to keep if it is the last, else 0."""
-        if ALL_ROUNDS in self._decisions:
+        if ALL_ROUNDS in self.decisions:
             raise TrainingError("the command of this model has ended")
+        # XGBoost keeps its connections by thread: a score in the training's own thread would wait for the others.
         scores = self._scoring.submit(score, self).result()
         stop = self.watching.record(attempt, rounds, {VALID: self.watching.means(VALID, scores)})
         return (self.watching.best_round or 0) if stop or last else 0
+
+    @cached_property
+    def _scoring(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(1)
 
 
 def register(topic: str, valid: RankingDataset, metrics: Sequence[Metric], rule: StoppingRule | None) -> None:
     """Make this worker the one that evaluates, by the first metric."""
     import distributed
 
-    _session(distributed.get_worker(), topic).evaluate(topic, valid, metrics, rule)
+    worker = distributed.get_worker()
+    reported = monotonic()
+
+    def on_round(measured: Sequence[Measured]) -> None:
+        nonlocal reported
+        if monotonic() - reported > 0.2:  # a message may cost more than a round
+            reported = monotonic()
+            values = {point.metric: point.value for point in measured}
+            worker.log_event(topic, [measured[0].round, values])
+
+    session = _session(worker, topic)
+    session.valid, session.scores = valid, np.zeros(valid.n_rows)
+    session.watching = Watching.by_rule(metrics, {VALID: valid}, rule, {VALID: valid.judgments}, on_round)
+    session.watching.begin()
 
 
 def publish(topic: str, attempt: int, keep: int, dask_worker: Any) -> None:
     """Give this worker a decision: rounds to keep, 0 to go on, or `ABORT`; `ALL_ROUNDS` means from now on."""
-    _session(dask_worker, topic).publish(attempt, keep)
+    session = _session(dask_worker, topic)
+    with session.changed:
+        session.decisions[attempt] = keep
+        session.changed.notify_all()
 
 
 def result(topic: str) -> tuple[list[tuple[int, str, str, float]], int | None]:

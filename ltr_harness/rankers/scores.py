@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -51,9 +51,7 @@ class ScoresRanker(Ranker):
             _scores(self.file, test)
         except UsageError as error:
             return [
-                Problem(
-                    "file", f"{one.place}: {one.found}" if one.place else one.found, one.expected, one.cure
-                )
+                replace(one, place="file", found=f"{one.place}: {one.found}".removeprefix(": "))
                 for one in error.problems
             ]
         return []
@@ -94,19 +92,9 @@ class ScoresModel(FittedModel):
 
 
 def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:
+    documents, order = split.judgments.document_ids, split.file_order
     if not bare_name(file.name).endswith(_TREC):
-        return read_scores(
-            file,
-            split.judgments,
-            file_order=split.file_order,
-            columns=split.columns,
-            other_queries=True,
-        )
-    return _from_run(file, split)
-
-
-def _from_run(file: Path, split: RankingDataset) -> NDArray[np.float64]:
-    documents = split.judgments.document_ids
+        return read_scores(file, split.judgments, file_order=order, columns=split.columns, other_queries=True)
     if documents is None:
         raise DataError.at(
             file,
@@ -114,9 +102,9 @@ def _from_run(file: Path, split: RankingDataset) -> NDArray[np.float64]:
             "data with document ids, or a table with query_id, row and score",
         )
     run = read_run(file)
-    queries = run.queries.values[run.queries.codes].tolist()
-    named = run.documents.values[run.documents.codes].tolist()
-    known = dict(zip(zip(queries, named, strict=True), run.scores.tolist(), strict=True))
+    every = np.arange(run.scores.size)
+    named = zip(run.queries.of(every).tolist(), run.documents.of(every).tolist(), strict=True)
+    known = dict(zip(named, run.scores.tolist(), strict=True))
     ids = np.repeat(split.groups.ids.astype(str), split.groups.sizes).tolist()
     wanted = list(zip(ids, documents.astype(str).tolist(), strict=True))
     without = [row for row, key in enumerate(wanted) if key not in known]

@@ -49,11 +49,10 @@ _MLFLOW = {"empty": "zero"}
 # all but its NDCG come in any order: equal without them only.
 _TORCHMETRICS = {"empty": "zero", "score_precision": "float32"}
 
+_OF_TREC_EVAL = ("mrr", "precision", "recall", "f1", "success", "rprec", "bpref")
+
 PRESETS: Mapping[str, Mapping[str, Conventions]] = {
-    "lightgbm": {
-        "ndcg": _LIGHTGBM,
-        "map": _LIGHTGBM,
-    },
+    "lightgbm": dict.fromkeys(("ndcg", "map"), _LIGHTGBM),
     "xgboost": {
         "ndcg": _XGBOOST,
         "map": _XGBOOST,
@@ -77,26 +76,14 @@ PRESETS: Mapping[str, Mapping[str, Conventions]] = {
         "ndcg": {**_TREC_EVAL, "gain": "linear"},
         "dcg": {**_TREC_EVAL, "gain": "linear"},
         "map": {**_TREC_EVAL, "denominator": "total"},
-        "mrr": _TREC_EVAL,
-        "precision": _TREC_EVAL,
-        "recall": _TREC_EVAL,
-        "f1": _TREC_EVAL,
-        "success": _TREC_EVAL,
-        "rprec": _TREC_EVAL,
-        "bpref": _TREC_EVAL,
+        **dict.fromkeys(_OF_TREC_EVAL, _TREC_EVAL),
         "judged": {"ties": "id"},
         "n_relevant": {},
     },
     "pytrec_eval": {
         "ndcg": {**_PYTREC_EVAL, "gain": "linear"},
         "map": {**_PYTREC_EVAL, "denominator": "total"},
-        "mrr": _PYTREC_EVAL,
-        "precision": _PYTREC_EVAL,
-        "recall": _PYTREC_EVAL,
-        "f1": _PYTREC_EVAL,
-        "success": _PYTREC_EVAL,
-        "rprec": _PYTREC_EVAL,
-        "bpref": _PYTREC_EVAL,
+        **dict.fromkeys(_OF_TREC_EVAL, _PYTREC_EVAL),
         "n_relevant": {},
     },
     "gdeval": {
@@ -116,12 +103,7 @@ PRESETS: Mapping[str, Mapping[str, Conventions]] = {
         "ndcg": {**_RANX, "gain": "linear"},
         "dcg": {**_RANX, "gain": "linear"},
         "map": {**_RANX, "denominator": "total"},
-        "mrr": _RANX,
-        "precision": _RANX,
-        "recall": _RANX,
-        "f1": _RANX,
-        "success": _RANX,
-        "rprec": _RANX,
+        **dict.fromkeys(("mrr", "precision", "recall", "f1", "success", "rprec"), _RANX),
     },
     "ranklib": {
         "ndcg": _RANKLIB,
@@ -135,11 +117,7 @@ PRESETS: Mapping[str, Mapping[str, Conventions]] = {
         "ndcg": {**_NTCIR, "gain": "linear"},
         "err": {**_NTCIR, "stop": "linear"},
         "nerr": {**_NTCIR, "stop": "linear"},
-        "q": _NTCIR,
-        "map": _NTCIR,
-        "mrr": _NTCIR,
-        "precision": _NTCIR,
-        "success": _NTCIR,
+        **dict.fromkeys(("q", "map", "mrr", "precision", "success"), _NTCIR),
     },
     "opensearch": {
         "ndcg": _OPENSEARCH,
@@ -154,11 +132,7 @@ PRESETS: Mapping[str, Mapping[str, Conventions]] = {
     "torchmetrics": {
         "ndcg": {**_TORCHMETRICS, "gain": "linear"},
         "map": {**_TORCHMETRICS, "denominator": "retrieved"},
-        "mrr": _TORCHMETRICS,
-        "precision": _TORCHMETRICS,
-        "recall": _TORCHMETRICS,
-        "success": _TORCHMETRICS,
-        "rprec": _TORCHMETRICS,
+        **dict.fromkeys(("mrr", "precision", "recall", "success", "rprec"), _TORCHMETRICS),
     },
 }
 
