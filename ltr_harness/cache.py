@@ -118,6 +118,8 @@ _PAIRS = ("rows", "numbers", "grades")  # of subtopics
 _MISSED = ("queries", "labels", "document_ids")
 _SEVERAL = ("queries", "documents", "grades")
 _FACTS = ("feature_names", "source", "sparse", "notes")
+_JUDGED = ("query_weights", "document_ids", "judged")  # of judgments, where they have them
+_OF_ROWS = ("positions", "file_rows", "row_weights", "half_lives")  # of the rows, where they have them
 _ABANDONED_S = 24 * 3600
 
 
@@ -198,13 +200,8 @@ def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, F
 def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
     judgments, missed = dataset.judgments, dataset.judgments.missed
     optional = {
-        "query_weights": judgments.query_weights,
-        "document_ids": judgments.document_ids,
-        "judged": judgments.judged,
-        "positions": dataset.positions,
-        "file_rows": dataset.file_rows,
-        "row_weights": dataset.row_weights,
-        "half_lives": dataset.half_lives,
+        **{name: getattr(judgments, name) for name in _JUDGED},
+        **{name: getattr(dataset, name) for name in _OF_ROWS},
         **{f"subtopic_{name}": getattr(judgments.subtopics, name, None) for name in _PAIRS},
         **{f"missed_{name}": getattr(missed, name, None) for name in _MISSED},
         **{f"several_{name}": getattr(dataset.several, name, None) for name in _SEVERAL},
@@ -237,29 +234,27 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         return Subtopics(**pairs) if (pairs := parts(kind, _PAIRS)) else None
 
     missed, several = parts("missed", _MISSED), parts("several", _SEVERAL)
-    optional = {name: columns.get(name) for name in ("query_weights", "document_ids", "judged")}
+    judged: dict[str, Any] = {name: columns.get(name) for name in _JUDGED}
+    of_rows: dict[str, Any] = {name: columns.get(name) for name in _OF_ROWS}
     judgments = Judgments(
         columns["labels"],
         QueryGroups(columns["boundaries"], columns["ids"]),
-        **optional,
+        **judged,
         subtopics=subtopics("subtopic"),
         missed=Missed(**missed, subtopics=subtopics("missed_subtopic")) if missed else None,
     )
     return RankingDataset(
         columns["features"],
         judgments,
-        tuple(facts["feature_names"]),
-        columns.get("positions"),
-        {name: columns[f"attribute{i}"] for i, name in enumerate(facts["attributes"])},
-        facts["source"],
-        facts["sparse"],
-        tuple(facts["notes"]),
-        columns.get("file_rows"),
-        facts["columns"],
-        {name: tuple(texts) for name, texts in facts["categories"].items()},
-        Several(**several) if several else None,
-        columns.get("row_weights"),
-        columns.get("half_lives"),
+        query_attributes={name: columns[f"attribute{i}"] for i, name in enumerate(facts["attributes"])},
+        feature_names=tuple(facts["feature_names"]),
+        source=facts["source"],
+        sparse=facts["sparse"],
+        notes=tuple(facts["notes"]),
+        columns=facts["columns"],
+        categories={name: tuple(texts) for name, texts in facts["categories"].items()},
+        several=Several(**several) if several else None,
+        **of_rows,
     )
 
 

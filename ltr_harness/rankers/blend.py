@@ -1,7 +1,5 @@
 """Several models of the experiment as one: their scores made comparable within each query, and a weighted sum."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import tempfile
@@ -25,7 +23,7 @@ from ltr_harness.groups import QueryGroups, places_within
 from ltr_harness.metrics import bind
 from ltr_harness.own_files import admitted
 from ltr_harness.rankers import catalog
-from ltr_harness.rankers.ranker import Facts, FittedModel, Part, Ranker, Training, model_file
+from ltr_harness.rankers.ranker import Facts, FittedModel, Part, StoredRanker, Training, model_file
 from ltr_harness.stored import Stored, read_stored
 from ltr_harness.wording import count_of
 
@@ -34,78 +32,6 @@ STEPS = 20
 """Weights are chosen in steps of about a twentieth."""
 LARGEST = 1e6
 """Weight that may be given; the smallest above 0 is one divided by it."""
-
-
-class BlendRanker(Ranker):
-    """A weighted sum of other models' scores; each of them is trained once, for itself and for every blend.
-
-    Without `weights`, those with the best value of the stopping rule's metric, else of the primary one, on validation
-    data are taken: from equal weights on, weight moves between two models as long as a move improves the value. Of two
-    models, that is the best of 0, 0.05, …, 1; of equals, the more even weights.
-    """
-
-    seed_matters: ClassVar[bool] = False  # besides that of its parts
-
-    of: tuple[str, ...] = Field(description="The models, by their names in this experiment.")
-    how: How = Field(
-        description="What is summed of each query: ranks (the share of its documents that a document stands above, "
-        "equals counted half), z-scores ((score - mean) / standard deviation; 0 where all are equal), or plain scores."
-    )
-    weights: dict[str, float] | None = Field(
-        None,
-        description="Model to its weight, of which only the proportions count; chosen on validation data unless given.",
-    )
-
-    def parts(self) -> tuple[str, ...]:
-        return self.of
-
-    @property
-    def needs_valid(self) -> bool:
-        return self.weights is None
-
-    def check(self, facts: Facts | None = None) -> list[Problem]:
-        weights, problems = self.weights, []
-        if len(self.of) < 2 or len(set(self.of)) < len(self.of):
-            named = ", ".join(self.of) or "no model"
-            problems.append(Problem("of", f"names {named}", "at least two models, each once"))
-        if weights is not None and weights.keys() != set(self.of):
-            found = f"are of {', '.join(weights) or 'no model'}"
-            problems.append(Problem("weights", found, "one of each model in `of`", "0 leaves a model out"))
-        elif weights is not None and not any(weights.values()):
-            problems.append(Problem("weights", "are all 0", "one above 0"))
-        return problems + [
-            Problem(f"weights.{name}", f"is {weight:g}", "0, or 0.000001 to 1,000,000")
-            for name, weight in (weights or {}).items()
-            if weight and not 1 / LARGEST <= weight <= LARGEST
-        ]
-
-    def fit(self, training: Training) -> BlendModel:
-        self.require(training)
-        lacking = [name for name in self.of if name not in training.parts]
-        RankerError.refuse(Problem("of", f"Training.parts has no {name!r}") for name in lacking)
-        parts = {name: training.parts[name] for name in self.of}
-        weights: Sequence[float]
-        notes: tuple[str, ...] = ()
-        if self.weights is not None:
-            weights = [self.weights[name] for name in parts]
-        else:
-            weights, value = _chosen(parts, self.how, training)
-        shares = {name: weight / sum(weights) for name, weight in zip(parts, weights, strict=True)}
-        if self.weights is None:
-            said = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
-            notes = (f"weights chosen by {training.decisive} on validation data ({value:.4f}): {said}",)
-        return BlendModel(
-            how=self.how,
-            weights=weights,
-            parts=parts,
-            params=self.model_dump(mode="json", exclude_none=True),
-            notes=notes,
-            learned={"weights": shares},
-        )
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> BlendModel:
-        return BlendModel.load(folder, threads)
 
 
 class _StoredPart(Stored):
@@ -185,6 +111,75 @@ class BlendModel(FittedModel):
             model = cls(how=stored.how, weights=[part.weight for part in stored.parts.values()], parts=parts)
             weakref.finalize(model, stack.pop_all().close)  # scores in a file are read when they are needed
         return model
+
+
+class BlendRanker(StoredRanker):
+    """A weighted sum of other models' scores; each of them is trained once, for itself and for every blend.
+
+    Without `weights`, those with the best value of the stopping rule's metric, else of the primary one, on validation
+    data are taken: from equal weights on, weight moves between two models as long as a move improves the value. Of two
+    models, that is the best of 0, 0.05, …, 1; of equals, the more even weights.
+    """
+
+    trained = BlendModel
+    seed_matters: ClassVar[bool] = False  # besides that of its parts
+
+    of: tuple[str, ...] = Field(description="The models, by their names in this experiment.")
+    how: How = Field(
+        description="What is summed of each query: ranks (the share of its documents that a document stands above, "
+        "equals counted half), z-scores ((score - mean) / standard deviation; 0 where all are equal), or plain scores."
+    )
+    weights: dict[str, float] | None = Field(
+        None,
+        description="Model to its weight, of which only the proportions count; chosen on validation data unless given.",
+    )
+
+    def parts(self) -> tuple[str, ...]:
+        return self.of
+
+    @property
+    def needs_valid(self) -> bool:
+        return self.weights is None
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        weights, problems = self.weights, []
+        if len(self.of) < 2 or len(set(self.of)) < len(self.of):
+            named = ", ".join(self.of) or "no model"
+            problems.append(Problem("of", f"names {named}", "at least two models, each once"))
+        if weights is not None and weights.keys() != set(self.of):
+            found = f"are of {', '.join(weights) or 'no model'}"
+            problems.append(Problem("weights", found, "one of each model in `of`", "0 leaves a model out"))
+        elif weights is not None and not any(weights.values()):
+            problems.append(Problem("weights", "are all 0", "one above 0"))
+        return problems + [
+            Problem(f"weights.{name}", f"is {weight:g}", "0, or 0.000001 to 1,000,000")
+            for name, weight in (weights or {}).items()
+            if weight and not 1 / LARGEST <= weight <= LARGEST
+        ]
+
+    def fit(self, training: Training) -> BlendModel:
+        self.require(training)
+        lacking = [name for name in self.of if name not in training.parts]
+        RankerError.refuse(Problem("of", f"Training.parts has no {name!r}") for name in lacking)
+        parts = {name: training.parts[name] for name in self.of}
+        weights: Sequence[float]
+        notes: tuple[str, ...] = ()
+        if self.weights is not None:
+            weights = [self.weights[name] for name in parts]
+        else:
+            weights, value = _chosen(parts, self.how, training)
+        shares = {name: weight / sum(weights) for name, weight in zip(parts, weights, strict=True)}
+        if self.weights is None:
+            said = ", ".join(f"{name} {share:.2f}" for name, share in shares.items())
+            notes = (f"weights chosen by {training.decisive} on validation data ({value:.4f}): {said}",)
+        return BlendModel(
+            how=self.how,
+            weights=weights,
+            parts=parts,
+            params=self.model_dump(mode="json", exclude_none=True),
+            notes=notes,
+            learned={"weights": shares},
+        )
 
 
 def ranks(scores: NDArray[np.float64], groups: QueryGroups) -> NDArray[np.float64]:

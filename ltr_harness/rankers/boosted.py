@@ -24,14 +24,14 @@ from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.adapters import TreeModel, fixed_threads, training_notes
 from ltr_harness.rankers.cluster import Parts, SharedStopping, cut, train_across
 from ltr_harness.rankers.presets import PRESETS, SPACES
-from ltr_harness.rankers.ranker import VALID, Facts, Ranker, Training
+from ltr_harness.rankers.ranker import VALID, Facts, StoredRanker, Training
 from ltr_harness.wording import count_of, plural
 
 Name = int | str
 Watch = TypeVar("Watch", bound=Watching)
 
 
-class BoostedRanker(Ranker):
+class BoostedRanker(StoredRanker):
     """Trees, grown round by round until the stopping rule ends it."""
 
     boosted: ClassVar[bool] = True
@@ -169,10 +169,6 @@ class BoostedRanker(Ranker):
         return self.init_model / self.trained.FILE if self.init_model.is_dir() else self.init_model
 
     trained: ClassVar[type[TreeModel]]
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> TreeModel:
-        return cls.trained.load(folder, threads)
 
     def prepared(self, train: RankingDataset) -> RankingDataset:
         """The training data as the library gets it."""

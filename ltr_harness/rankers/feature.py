@@ -1,9 +1,6 @@
 """The baseline that costs nothing: rank by one feature."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -12,40 +9,9 @@ from pydantic import Field
 
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.adapters import feature_problems
-from ltr_harness.rankers.ranker import Facts, FieldsModel, Ranker, Training, as_matrix
+from ltr_harness.rankers.ranker import Facts, FieldsModel, StoredRanker, Training, as_matrix
 from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
-
-
-class FeatureRanker(Ranker):
-    """Ranks by the value of one feature, such as BM25; rows where it is missing come last."""
-
-    seed_matters: ClassVar[bool] = False
-
-    feature: int | str = Field(description="The file's own feature id, or the column's name.")
-    ascending: bool = Field(False, description="Rank low values first, as for a price or a distance.")
-
-    def check(self, facts: Facts | None = None) -> list[Problem]:
-        return [] if facts is None else feature_problems("feature", [str(self.feature)], facts)
-
-    def fit(self, training: Training) -> FeatureModel:
-        self.require(training)
-        names = training.train.feature_names
-        column = names.index(str(self.feature))
-        n_missing = int(np.isnan(training.train.features[:, column]).sum())
-        missing = f"feature {self.feature} is missing in {count_of(n_missing, 'training row')}"
-        return FeatureModel(
-            feature=str(self.feature),
-            column=column,
-            n_features=len(names),
-            ascending=self.ascending,
-            params={"feature": str(self.feature), "ascending": self.ascending},
-            notes=(f"{missing}; missing values rank last",) if n_missing else (),
-        )
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> FeatureModel:
-        return FeatureModel.load(folder, threads)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -73,3 +39,31 @@ class FeatureModel(FieldsModel):
         scores = -values if self.ascending else values
         scores[np.isnan(scores)] = -np.inf
         return scores
+
+
+class FeatureRanker(StoredRanker):
+    """Ranks by the value of one feature, such as BM25; rows where it is missing come last."""
+
+    trained = FeatureModel
+    seed_matters: ClassVar[bool] = False
+
+    feature: int | str = Field(description="The file's own feature id, or the column's name.")
+    ascending: bool = Field(False, description="Rank low values first, as for a price or a distance.")
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        return [] if facts is None else feature_problems("feature", [str(self.feature)], facts)
+
+    def fit(self, training: Training) -> FeatureModel:
+        self.require(training)
+        names = training.train.feature_names
+        column = names.index(str(self.feature))
+        n_missing = int(np.isnan(training.train.features[:, column]).sum())
+        missing = f"feature {self.feature} is missing in {count_of(n_missing, 'training row')}"
+        return FeatureModel(
+            feature=str(self.feature),
+            column=column,
+            n_features=len(names),
+            ascending=self.ascending,
+            params={"feature": str(self.feature), "ascending": self.ascending},
+            notes=(f"{missing}; missing values rank last",) if n_missing else (),
+        )

@@ -1,9 +1,6 @@
 """A weighted sum of features: the formula that many a search engine starts from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -12,16 +9,47 @@ from pydantic import Field
 
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.adapters import feature_problems
-from ltr_harness.rankers.ranker import Facts, FieldsModel, Ranker, Training, as_matrix
+from ltr_harness.rankers.ranker import Facts, FieldsModel, StoredRanker, Training, as_matrix
 from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
 
 Weight = Annotated[float, Field(allow_inf_nan=False)]
 
 
-class LinearRanker(Ranker):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinearModel(FieldsModel):
+    """sum of weight * (value - centre); a missing value adds nothing.
+
+    Example:
+        >>> model = LinearModel(columns=(0, 1), weights=(2.0, -1.0), centre=(0.0, 1.0), n_features=2)
+        >>> model.score([[1.0, 3.0], [float("nan"), 1.0]]).tolist()
+        [0.0, 0.0]
+    """
+
+    ranker: ClassVar[str] = "linear"
+    columns: tuple[Count, ...]
+    weights: tuple[float, ...]
+    centre: tuple[float, ...]
+    n_features: int
+
+    def __post_init__(self) -> None:
+        if not len(self.columns) == len(self.weights) == len(self.centre):
+            raise ValueError("columns, weights and centre are not of one length")
+        if max(self.columns, default=-1) >= self.n_features:
+            raise ValueError(f"column {max(self.columns)} of {count_of(self.n_features, 'feature')}")
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        values = as_matrix(features, self.n_features)[:, list(self.columns)].astype(np.float64)
+        values -= np.array(self.centre)
+        values[np.isnan(values)] = 0
+        scores: NDArray[np.float64] = (values * np.array(self.weights)).sum(axis=1)
+        return scores
+
+
+class LinearRanker(StoredRanker):
     """Ranks by a weighted sum of features, as in `0.7 bm25 + 0.3 clicks`; the weights are given, not learned."""
 
+    trained = LinearModel
     seed_matters: ClassVar[bool] = False
 
     weights: dict[str, Weight] = Field(
@@ -65,37 +93,3 @@ class LinearRanker(Ranker):
             params={"weights": dict(self.weights), "standardise": self.standardise},
             notes=tuple(notes),
         )
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> LinearModel:
-        return LinearModel.load(folder, threads)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LinearModel(FieldsModel):
-    """sum of weight * (value - centre); a missing value adds nothing.
-
-    Example:
-        >>> model = LinearModel(columns=(0, 1), weights=(2.0, -1.0), centre=(0.0, 1.0), n_features=2)
-        >>> model.score([[1.0, 3.0], [float("nan"), 1.0]]).tolist()
-        [0.0, 0.0]
-    """
-
-    ranker: ClassVar[str] = "linear"
-    columns: tuple[Count, ...]
-    weights: tuple[float, ...]
-    centre: tuple[float, ...]
-    n_features: int
-
-    def __post_init__(self) -> None:
-        if not len(self.columns) == len(self.weights) == len(self.centre):
-            raise ValueError("columns, weights and centre are not of one length")
-        if max(self.columns, default=-1) >= self.n_features:
-            raise ValueError(f"column {max(self.columns)} of {count_of(self.n_features, 'feature')}")
-
-    def score(self, features: ArrayLike) -> NDArray[np.float64]:
-        values = as_matrix(features, self.n_features)[:, list(self.columns)].astype(np.float64)
-        values -= np.array(self.centre)
-        values[np.isnan(values)] = 0
-        scores: NDArray[np.float64] = (values * np.array(self.weights)).sum(axis=1)
-        return scores

@@ -29,27 +29,22 @@ from ltr_harness.wording import count_of, plain_number
 
 # Names, in small letters, for the same thing or for what stands in its place in another library.
 _ALIKE = (
-    {"lambda_mart", "lambda_rank", "lambdamart", "lambdarank", "ndcg", "rank:ndcg", "yetirank"},
-    {"rank:xendcg", "rank_xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg", "xendcg_mart"},
-    {"pairlogit", "pairwise", "rank:pairwise", "ranknet"},
-    {"lambdamap", "map", "rank:map"},
-    {"mcrank", "multi:softmax", "multi:softprob", "multiclass", "softmax"},
-    {
-        "l2",
-        "mse",
-        "pointwise",
-        "queryrmse",
-        "reg:linear",
-        "reg:squarederror",
-        "regression",
-        "regression_l2",
-        "rmse",
-    },
-    {"l1", "mae", "reg:absoluteerror", "regression_l1"},
-    {"binary", "binary:logistic", "logistic", "logloss"},
-    {"cross_entropy", "crossentropy", "reg:logistic", "xentropy"},
-    {"huber", "reg:pseudohubererror"},
-    {"quantile", "reg:quantileerror"},
+    *(
+        set(names.split())
+        for names in (
+            "lambda_mart lambda_rank lambdamart lambdarank ndcg rank:ndcg yetirank",
+            "rank:xendcg rank_xendcg xe_ndcg xe_ndcg_mart xendcg xendcg_mart",
+            "pairlogit pairwise rank:pairwise ranknet",
+            "lambdamap map rank:map",
+            "mcrank multi:softmax multi:softprob multiclass softmax",
+            "l2 mse pointwise queryrmse reg:linear reg:squarederror regression regression_l2 rmse",
+            "l1 mae reg:absoluteerror regression_l1",
+            "binary binary:logistic logistic logloss",
+            "cross_entropy crossentropy reg:logistic xentropy",
+            "huber reg:pseudohubererror",
+            "quantile reg:quantileerror",
+        )
+    ),
     *({name, f"reg:{name}", f"count:{name}"} for name in ("gamma", "poisson", "tweedie")),
 )
 

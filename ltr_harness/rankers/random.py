@@ -1,37 +1,14 @@
 """The floor of every comparison: scores that know nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import Facts, FieldsModel, Ranker, Training
+from ltr_harness.rankers.ranker import Facts, FieldsModel, StoredRanker, Training
 from ltr_harness.stored import Count
-
-
-class RandomRanker(Ranker):
-    """Ranks each query's documents in random order: what a metric is worth without any model.
-
-    A row's score depends on the seed and the row's place in the split and on nothing else, the same on every
-    machine.
-    """
-
-    seed_matters: ClassVar[bool] = True
-
-    def check(self, facts: Facts | None = None) -> list[Problem]:
-        return []
-
-    def fit(self, training: Training) -> RandomModel:
-        return RandomModel(seed=training.seed, params={"seed": training.seed})
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> RandomModel:
-        return RandomModel.load(folder, threads)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,3 +27,20 @@ class RandomModel(FieldsModel):
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
         # a counter-based generator: the same stream on every machine, and row i never depends on how many follow
         return np.random.Generator(np.random.Philox(seed=self.seed)).random(len(np.asarray(features)))
+
+
+class RandomRanker(StoredRanker):
+    """Ranks each query's documents in random order: what a metric is worth without any model.
+
+    A row's score depends on the seed and the row's place in the split and on nothing else, the same on every
+    machine.
+    """
+
+    trained = RandomModel
+    seed_matters: ClassVar[bool] = True
+
+    def check(self, facts: Facts | None = None) -> list[Problem]:
+        return []
+
+    def fit(self, training: Training) -> RandomModel:
+        return RandomModel(seed=training.seed, params={"seed": training.seed})

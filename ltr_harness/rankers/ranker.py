@@ -335,6 +335,16 @@ class Ranker(BaseModel, ABC):
         RankerError.refuse(self.check(Facts.of(training.train, training.stopping is not None)))
 
 
+class StoredRanker(Ranker):
+    """A ranker whose models are all of one class, which can load them."""
+
+    trained: ClassVar[type[FittedModel]]
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> FittedModel:
+        return cls.trained.load(folder, threads)
+
+
 def as_matrix(features: ArrayLike, n_features: int) -> NDArray[np.float32]:
     """float32 (n_rows, n_features), without a copy where it is that already; a DataError for another shape.
 

@@ -1,7 +1,5 @@
 """Any other system in the same table, by the scores it gave: a neural ranker, yesterday's production, a TREC run."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from pydantic import Field
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.files import bare_name, suffix_of
-from ltr_harness.rankers.ranker import Facts, FittedModel, Ranker, Training, model_file
+from ltr_harness.rankers.ranker import Facts, FittedModel, StoredRanker, Training, model_file
 from ltr_harness.readers.scores import read_scores
 from ltr_harness.readers.trec import read_run
 from ltr_harness.wording import count_of
@@ -23,13 +21,40 @@ _TREC = (".run", ".trec")
 _KNOWN = (".npy", ".csv", ".tsv", ".tab", ".parquet", ".pq", ".arrow", ".txt", ".scores", *_TREC)
 
 
-class ScoresRanker(Ranker):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScoresModel(FittedModel):
+    """A table of scores; the run keeps a copy, so that it can be read when the original is gone."""
+
+    STEM: ClassVar[str] = "model.scores"
+    file: Path
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        raise DataError(
+            "scores from a file belong to its own rows and not to features; expected a ranker that is trained"
+        )
+
+    def score_split(self, split: RankingDataset) -> NDArray[np.float64]:
+        return _scores(self.file, split)
+
+    def save(self, folder: Path) -> str:
+        name = self.STEM + Path(bare_name(self.file.name)).suffix + suffix_of(self.file.name)
+        shutil.copyfile(self.file, Path(folder) / name)
+        return name
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        files = sorted(Path(folder).glob(f"{cls.STEM}*"))
+        return cls(file=model_file(folder, files[0].name if files else cls.STEM))
+
+
+class ScoresRanker(StoredRanker):
     """Scores of another system, from a file; rows are found by query and document id, or query and row.
 
     Every test row must have a score. Rows of queries that are not in the test split are passed over, so one file
     can serve all folds.
     """
 
+    trained = ScoresModel
     seed_matters: ClassVar[bool] = False
 
     file: Path = Field(
@@ -59,36 +84,6 @@ class ScoresRanker(Ranker):
     def fit(self, training: Training) -> ScoresModel:
         self.require(training)
         return ScoresModel(file=self.file, params={"file": self.file.name})
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> ScoresModel:
-        return ScoresModel.load(folder, threads)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ScoresModel(FittedModel):
-    """A table of scores; the run keeps a copy, so that it can be read when the original is gone."""
-
-    STEM: ClassVar[str] = "model.scores"
-    file: Path
-
-    def score(self, features: ArrayLike) -> NDArray[np.float64]:
-        raise DataError(
-            "scores from a file belong to its own rows and not to features; expected a ranker that is trained"
-        )
-
-    def score_split(self, split: RankingDataset) -> NDArray[np.float64]:
-        return _scores(self.file, split)
-
-    def save(self, folder: Path) -> str:
-        name = self.STEM + Path(bare_name(self.file.name)).suffix + suffix_of(self.file.name)
-        shutil.copyfile(self.file, Path(folder) / name)
-        return name
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> Self:
-        files = sorted(Path(folder).glob(f"{cls.STEM}*"))
-        return cls(file=model_file(folder, files[0].name if files else cls.STEM))
 
 
 def _scores(file: Path, split: RankingDataset) -> NDArray[np.float64]:

@@ -1,7 +1,5 @@
 """Estimators and pipelines with scikit-learn's interface, of any installed package or of a user's own file."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import sys
@@ -27,12 +25,69 @@ from ltr_harness.rankers.ranker import Facts, Training, failures_of
 from ltr_harness.wording import count_of, named
 
 
-class SklearnRanker(ranker.Ranker):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SklearnModel(ranker.FittedModel):
+    """A trained estimator, and the method that its score is of; it scores on one thread, so that scores repeat."""
+
+    FILE: ClassVar[str] = "model.pickle"
+    estimator: Any
+    names: tuple[str, ...]
+    how: str
+    n_features: int
+
+    def score(self, features: ArrayLike) -> NDArray[np.float64]:
+        matrix = ranker.as_matrix(features, self.n_features).astype(np.float64)
+        if not len(matrix):
+            return np.empty(0)
+        called = f"{_called(self.estimator)}.{self.how}"
+        with failures_of(called, Exception, say=_cured, kind=DataError), _threads(1, "sequential"):
+            scores = np.asarray(getattr(self.estimator, self.how)(matrix), dtype=np.float64)
+            if self.how == "predict_proba":
+                grades = self.estimator.classes_
+                scores = scores[:, 1] if len(grades) == 2 else expected_grade(scores, grades)
+        rows = count_of(len(matrix), "row")
+        if scores.shape != (len(matrix),):
+            raise DataError.at(
+                called, f"gave an array of shape {scores.shape} for {rows}", "a score for each"
+            )
+        if (bad := np.flatnonzero(~np.isfinite(scores))).size:
+            found = f"gave {scores[bad[0]]:g} for {len(bad):,} of {rows}, first row {bad[0]}"
+            raise DataError.at(called, found, "finite scores")
+        return scores
+
+    def save(self, folder: Path) -> str:
+        with (Path(folder) / self.FILE).open("wb") as file:
+            pickle.dump((self.names, self.how, self.n_features), file)
+            pickle.dump(self.estimator, file)
+        return self.FILE
+
+    @classmethod
+    def load(cls, folder: Path, threads: int | None = None) -> Self:
+        _require_library()
+        from sklearn.exceptions import InconsistentVersionWarning
+
+        require_trust("its model is a pickle, and reading one executes code that it holds")
+        path = ranker.model_file(folder, cls.FILE)
+        cure = "`ltr-harness export requirements` lists what it was trained with"
+        reading = failures_of(
+            f"{path}: cannot be read", Exception, say=lambda text: f"{_cured(text)}; {cure}", kind=DataError
+        )
+        with reading, path.open("rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("error", InconsistentVersionWarning)
+            names, how, n_features = pickle.load(file)
+            for name in filter(is_own_file, names):
+                load_own_file(name)  # the pickle has nothing but the name of its module
+            return cls(estimator=pickle.load(file), names=names, how=how, n_features=n_features)
+
+
+class SklearnRanker(ranker.StoredRanker):
     """An estimator or pipeline with scikit-learn's interface, trained on rows and labels; needs the extra `sklearn`.
 
     A regressor's score is its prediction. A classifier's is the decision function of two classes, or, without one, the
     probability of the higher; of more classes it is the expected grade.
     """
+
+    trained = SklearnModel
 
     estimator: str | tuple[str, ...] = Field(
         min_length=1,
@@ -157,65 +212,6 @@ class SklearnRanker(ranker.Ranker):
             params=json.loads(json.dumps({"estimator": self.estimator, **params}, default=str)),
             notes=tuple(notes),
         )
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> SklearnModel:
-        return SklearnModel.load(folder, threads)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SklearnModel(ranker.FittedModel):
-    """A trained estimator, and the method that its score is of; it scores on one thread, so that scores repeat."""
-
-    FILE: ClassVar[str] = "model.pickle"
-    estimator: Any
-    names: tuple[str, ...]
-    how: str
-    n_features: int
-
-    def score(self, features: ArrayLike) -> NDArray[np.float64]:
-        matrix = ranker.as_matrix(features, self.n_features).astype(np.float64)
-        if not len(matrix):
-            return np.empty(0)
-        called = f"{_called(self.estimator)}.{self.how}"
-        with failures_of(called, Exception, say=_cured, kind=DataError), _threads(1, "sequential"):
-            scores = np.asarray(getattr(self.estimator, self.how)(matrix), dtype=np.float64)
-            if self.how == "predict_proba":
-                grades = self.estimator.classes_
-                scores = scores[:, 1] if len(grades) == 2 else expected_grade(scores, grades)
-        rows = count_of(len(matrix), "row")
-        if scores.shape != (len(matrix),):
-            raise DataError.at(
-                called, f"gave an array of shape {scores.shape} for {rows}", "a score for each"
-            )
-        if (bad := np.flatnonzero(~np.isfinite(scores))).size:
-            found = f"gave {scores[bad[0]]:g} for {len(bad):,} of {rows}, first row {bad[0]}"
-            raise DataError.at(called, found, "finite scores")
-        return scores
-
-    def save(self, folder: Path) -> str:
-        with (Path(folder) / self.FILE).open("wb") as file:
-            pickle.dump((self.names, self.how, self.n_features), file)
-            pickle.dump(self.estimator, file)
-        return self.FILE
-
-    @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> Self:
-        _require_library()
-        from sklearn.exceptions import InconsistentVersionWarning
-
-        require_trust("its model is a pickle, and reading one executes code that it holds")
-        path = ranker.model_file(folder, cls.FILE)
-        cure = "`ltr-harness export requirements` lists what it was trained with"
-        reading = failures_of(
-            f"{path}: cannot be read", Exception, say=lambda text: f"{_cured(text)}; {cure}", kind=DataError
-        )
-        with reading, path.open("rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("error", InconsistentVersionWarning)
-            names, how, n_features = pickle.load(file)
-            for name in filter(is_own_file, names):
-                load_own_file(name)  # the pickle has nothing but the name of its module
-            return cls(estimator=pickle.load(file), names=names, how=how, n_features=n_features)
 
 
 def _require_library() -> None:

@@ -60,15 +60,14 @@ class CatBoostPool(TableReader):
                 f"describes column {beyond[0]}",
                 f"columns 0 to {len(first.columns) - 1}, which {first.path.name} has",
             )
-        names = [described.get(at, ("num", ""))[1] or str(at) for at in range(len(first.columns))]
-        kinds = [described.get(at, ("num", ""))[0] for at in range(len(first.columns))]
+        columns = [described.get(at, ("num", "")) for at in range(len(first.columns))]
+        by_kind = [(kind, name or str(at)) for at, (kind, name) in enumerate(columns)]
+        names = [name for _, name in by_kind]
         if twice := repeated(names):
             raise DataError.at(description, f"names {', '.join(map(repr, twice))} twice")
-        roles: dict[str, Any] = {
-            _ROLES[kind]: name for kind, name in zip(kinds, names, strict=True) if kind in _ROLES
-        }
-        features = tuple(name for kind, name in zip(kinds, names, strict=True) if kind in _FEATURES)
-        categorical = tuple(name for kind, name in zip(kinds, names, strict=True) if kind == "categ")
+        roles: dict[str, Any] = {_ROLES[kind]: name for kind, name in by_kind if kind in _ROLES}
+        features = tuple(name for kind, name in by_kind if kind in _FEATURES)
+        categorical = tuple(name for kind, name in by_kind if kind == "categ")
         chosen = {**roles, "features": self.features or features, "categorical": categorical}
         if not self._labelled:
             chosen.pop("label", None)

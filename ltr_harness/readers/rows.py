@@ -437,19 +437,16 @@ def _misfits(split: str, dataset: RankingDataset, train: RankingDataset) -> list
 
 def _other_kinds(place: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:
     """Features that are categories here and numbers there."""
+    here, there, kinds = dataset.categories, train.categories, ("a number", "a category")
     return [
         Problem(
             place,
-            f"feature {name!r} is {here} and in the train split {there}",
+            f"feature {name!r} is {kinds[name in here]} and in the train split {kinds[name in there]}",
             "one kind in all splits",
             "name it under `categorical:` of the reader",
         )
-        for one, other, here, there in (
-            (dataset, train, "a category", "a number"),
-            (train, dataset, "a number", "a category"),
-        )
-        for name in one.categories
-        if name not in other.categories
+        for name in (*here, *there)
+        if (name in here) != (name in there)
     ]
 
 

@@ -4,21 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Protocol
+from typing import Any
 
 from ltr_harness.wording import count_of, html_table, plain_number, text_table
-
-
-class Explained(Protocol):
-    """What is explained: a metric, whose text is its canonical name."""
-
-    @property
-    def counts(self) -> bool:
-        """Whether a query's value is a number of documents or pairs."""
-
-    @property
-    def by_subtopic(self) -> bool:
-        """Whether it looks at grades by subtopic instead of the labels."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +23,7 @@ class PresetValue:
 class Explanation:
     """A metric's arithmetic on one query."""
 
-    metric: Explained  # the metric, with everything it takes from the data fixed
+    metric: Any  # a `Metric`, with everything it takes from the data fixed
     value: float  # its value; NaN where it is undefined
     columns: tuple[str, ...]  # headings of `rows`
     # one per rank, best first: rank, tie group, row or document, label, score, whether anybody judged it (where not
@@ -125,7 +113,7 @@ class Explanation:
 class MeanExplanation:
     """A metric's mean over a whole set of queries, and the tools' means of the same."""
 
-    metric: Explained  # the metric, with everything it takes from the data fixed
+    metric: Any  # a `Metric`, with everything it takes from the data fixed
     # over the queries it is defined for, weighted where they have weights; NaN where it is for none
     mean: float
     n_queries: int  # all queries
