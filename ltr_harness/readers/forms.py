@@ -167,24 +167,14 @@ def of_table(table: OpenedTable, role: Role, form: str) -> Listing:
     return Listing(str(table.path), form, ids[0], ids[1], values, table.place, subtopics=subtopics)
 
 
-def of_rows(rows: Iterable[tuple[Any, Any, Any]], source: str, form: str) -> Listing:
-    """The rows of anything in memory. Raises DataError: ids that are neither text nor integers."""
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    return _of_columns(columns, source, form, "", lambda row: f"{source}: row {row + 1}")
-
-
-def of_mapping(mapping: Any, source: str, form: str, name: str = "") -> Listing:
-    """The rows of ``{query: {document: value}}``. Raises DataError: ids that are neither text nor integers."""
-    queries = [query for query, inner in mapping.items() for _ in range(len(inner))]
-    documents = [document for inner in mapping.values() for document in inner]
-    values = [value for inner in mapping.values() for value in inner.values()]
-    place = lambda row: f"{source}[{queries[row]!r}][{documents[row]!r}]"  # noqa: E731
-    return _of_columns((queries, documents, values), source, form, name, place)
-
-
 def _of_columns(
-    columns: Sequence[Sequence[Any]], source: str, form: str, name: str, place: Callable[[int], str]
+    columns: Sequence[Sequence[Any]],
+    source: str,
+    form: str,
+    name: str = "",
+    place: Callable[[int], str] | None = None,
 ) -> Listing:
+    """The rows of queries, documents and values. Raises DataError: ids that are neither text nor integers."""
     import pyarrow as pa
 
     ids = [
@@ -197,6 +187,7 @@ def _of_columns(
         texts = [pa.chunked_array([pa.array(column, pa.large_string())]) for column in ids]
     except UnicodeEncodeError:
         raise DataError.at(source, "an id is not Unicode text (a lone surrogate)", "text") from None
+    place = place or (lambda row: f"{source}: row {row + 1}")
     return Listing(source, form, texts[0], texts[1], _numbers(columns[2]), place, name)
 
 
@@ -238,9 +229,11 @@ def listing_of(value: Any, source: str, role: Role) -> Listing:
         kind = type(value).__name__
         if kind != role.capitalize():
             raise DataError.at(source, f"is a ranx {kind}", "ranx Qrels" if role == "qrels" else "a ranx Run")
-        return of_mapping(value.to_dict(), source, f"ranx {kind}", value.name or "")
+        return _of_mapping(value.to_dict(), source, role, f"ranx {kind}", value.name or "")
     if isinstance(value, Mapping):
-        return _of_mapping(value, source, role)
+        if role == "qrels" and (ratings := _ratings(value)) is not None:
+            return _of_ratings(ratings, source)
+        return _of_mapping(value, source, role, f"dict {{query: {{document: {WORD[role]}}}}}")
     if hasattr(value, "qrels_iter"):  # a data set of ir_datasets
         return _of_rows(value.qrels_iter() if role == "qrels" else value.scoreddocs_iter(), source, role)
     if (table := table_in_memory(value, source)) is not None:
@@ -278,14 +271,16 @@ def _is_row(value: Any) -> bool:
     return scalars and not any(isinstance(cell, Path) for cell in value) and len(value) > 2
 
 
-def _of_mapping(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
-    if role == "qrels" and (ratings := _ratings(value)) is not None:
-        return _of_ratings(ratings, source)
-    wrong = next(((query, inner) for query, inner in value.items() if not isinstance(inner, Mapping)), None)
+def _of_mapping(mapping: Mapping[Any, Any], source: str, role: Role, form: str, name: str = "") -> Listing:
+    wrong = next(((query, inner) for query, inner in mapping.items() if not isinstance(inner, Mapping)), None)
     if wrong is not None:
         found = f"holds {type(wrong[1]).__name__} where documents should be"
         raise DataError.at(f"{source}[{wrong[0]!r}]", found, f"{{query: {{document: {WORD[role]}}}}}")
-    return of_mapping(value, source, f"dict {{query: {{document: {WORD[role]}}}}}")
+    queries = [query for query, inner in mapping.items() for _ in range(len(inner))]
+    documents = [document for inner in mapping.values() for document in inner]
+    values = [value for inner in mapping.values() for value in inner.values()]
+    place = lambda row: f"{source}[{queries[row]!r}][{documents[row]!r}]"  # noqa: E731
+    return _of_columns((queries, documents, values), source, form, name, place)
 
 
 def table_in_memory(value: Any, source: str) -> ArrowTable | None:
@@ -308,12 +303,13 @@ def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
     first = next(each, None)
     rows: Any = each if first is None else itertools.chain([first], each)
     if first is None or (isinstance(first, tuple) and not hasattr(first, "_fields")):
-        rows = list(rows)
+        triples: list[Any] = list(rows)
         triple = f"(query, document, {WORD[role]})"
-        for number, row in enumerate(rows, 1):
+        for number, row in enumerate(triples, 1):
             if not isinstance(row, tuple) or len(row) != 3:
                 raise DataError.at(f"{source}: row {number}", f"is {str(row)[:60]!r}", triple)
-        return of_rows(rows, source, f"rows of {triple}")
+        columns = list(zip(*triples, strict=True)) or [(), (), ()]
+        return _of_columns(columns, source, f"rows of {triple}")
     try:
         if isinstance(first, Mapping):
             table, form = pa.Table.from_pylist([dict(row) for row in rows]), "list of dicts"
@@ -340,17 +336,15 @@ def _ratings(value: Any) -> Any | None:
 def _of_ratings(value: Any, source: str) -> Listing:
     """Ratings are text there: "0.000"."""
     try:
-        rows = [
-            (judged["query"], rating["docId"], float(rating["rating"]))
-            for judged in value
-            for rating in judged["ratings"]
-        ]
+        rated = [(judged["query"], rating) for judged in value for rating in judged["ratings"]]
+        rows = [(query, rating["docId"], float(rating["rating"])) for query, rating in rated]
     except (KeyError, TypeError, ValueError) as problem:
         found = f"a rating cannot be read: {type(problem).__name__} {problem}"
         raise DataError.at(
             source, found, '{"query": …, "ratings": [{"docId": …, "rating": "1.0"}]}'
         ) from None
-    return of_rows(rows, source, "judgments of OpenSearch's Search Relevance Workbench")
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return _of_columns(columns, source, "judgments of OpenSearch's Search Relevance Workbench")
 
 
 _LZ4 = b"\x04\x22\x4d\x18"

@@ -170,20 +170,6 @@ def problem_in(chunk: Chunk, line: int, code: int, at: int, last: int) -> Proble
     return Problem(place, found.format(quoted), expected or f"at most {last} (n_features)", cure)
 
 
-class _Counts(NamedTuple):
-    """What `parse` counts; the repeat is a line."""
-
-    blocks: int
-    documents: int
-    words: int
-    alone: int
-    problems: int
-    repeats: int
-    first_repeat: int
-    weights: int
-    beyond: int
-
-
 class _Arrays(NamedTuple):
     """The rows of a chunk, to be filled."""
 
@@ -199,7 +185,7 @@ class _Parsed(NamedTuple):
     block_ids: NDArray[np.str_]
     documents: NDArray[np.str_] | None
     problems: list[Problem]
-    counts: _Counts
+    counts: kernels.Counts
 
 
 def _total(parsed: Sequence[_Parsed], what: str) -> int:
@@ -412,8 +398,7 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     bad = np.empty((SHOWN, 3), dtype=np.int64)
     written = (*into[:3], block_rows, block_spans, document_spans, bad, into.weights)
     beyond = kernels.BEYOND.index(options.beyond_float32)
-    found, hard = kernels.parse(chunk.data, with_qid, first_index, *written, beyond)
-    counts = _Counts(*found)
+    counts, hard = kernels.parse(chunk.data, with_qid, first_index, *written, beyond)
     last = first_index + into.features.shape[1] - 1
     problems = [
         (int(line), problem_in(chunk, int(line), int(code), int(at), last))

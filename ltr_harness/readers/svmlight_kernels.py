@@ -13,6 +13,8 @@ Numbers come out bit-equal to ``float32(float(text))``, where ``float`` rounds c
 - otherwise (about one value in a hundred million) the text is left to Python's ``float``.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +31,21 @@ from ltr_harness.groups import LONGEST_ID
 BEYOND = ("error", "clip", "missing")
 """What becomes of values beyond float32."""
 _BEYOND_IS_AN_ERROR, _, _BEYOND_IS_MISSING = range(3)
+
+
+class Counts(NamedTuple):
+    """What `parse` counts."""
+
+    blocks: int  # runs of equal query ids
+    documents: int  # rows with a document id; words, alone: with another comment, with one of a single word
+    words: int
+    alone: int
+    problems: int  # rows with one
+    repeats: int  # rows that repeat a feature
+    first_repeat: int  # the line of the first of them
+    weights: int  # rows with one
+    beyond: int  # values beyond float32 that were put in their place
+
 
 # Columns of hard numbers that are not features.
 LABEL, WEIGHT, REPLACED = -1, -3, -2
@@ -130,13 +147,9 @@ def parse(
     problems: NDArray[np.int64],  # (n_limit, 3)
     weights: NDArray[np.float64],  # (n_rows,)
     beyond: int,
-) -> tuple[tuple[int, int, int, int, int, int, int, int, int], NDArray[np.int64]]:
-    """Fill the arrays from the text.
-
-    Runs of equal query ids; rows with a document id, with another comment, with one of a single word; rows with a
-    problem; rows that repeat a feature, the line of the first such row; rows with a weight; values beyond float32 that
-    were put in their place; and the hard numbers, int64 (n, 5): row, column (or `LABEL`, `WEIGHT`, or `REPLACED` by a
-    later value), start, end, line.
+) -> tuple[Counts, NDArray[np.int64]]:
+    """Fill the arrays from the text; and the hard numbers, int64 (n, 5): row, column (or `LABEL`, `WEIGHT`, or
+    `REPLACED` by a later value), start, end, line.
     """
     n_blocks, n_documents, n_words, n_alone = 0, 0, 0, 0
     n_problems, n_repeats, first_repeat = 0, 0, 0
@@ -295,7 +308,9 @@ def parse(
                 problems[n_problems] = line, problem, at
             n_problems += 1
         i = _next(data, i, n, _NEWLINE) + 1
-    counts = n_blocks, n_documents, n_words, n_alone, n_problems, n_repeats, first_repeat, n_weights, n_beyond
+    counts = Counts(
+        n_blocks, n_documents, n_words, n_alone, n_problems, n_repeats, first_repeat, n_weights, n_beyond
+    )
     return counts, hard[:n_hard]
 
 
