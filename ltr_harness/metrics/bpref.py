@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.metrics.core import Judgments, Ranking
 from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
+from ltr_harness.metrics.core.ranking import Lists
 from ltr_harness.metrics.rbp_residual import judged_rows
 
 
@@ -47,16 +48,7 @@ class BPref(BinaryMetric):
 
         def values(ranking: Ranking) -> Values:
             out = np.empty((1, n_relevant.size))
-            _preferences(
-                ranking.offsets,
-                ranking.rows,
-                ranking.tie_end,
-                is_relevant,
-                is_against,
-                n_relevant,
-                n_against,
-                out[0],
-            )
+            _preferences(ranking.lists, is_relevant, is_against, n_relevant, n_against, out[0])
             return self.apply_empty(out, n_relevant == 0)
 
         return values
@@ -83,15 +75,14 @@ class BPref(BinaryMetric):
 
 @compiled
 def _preferences(
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    tie_end: NDArray[np.int64],
+    lists: Lists,
     is_relevant: NDArray[np.bool_],
     is_against: NDArray[np.bool_],
     n_relevant: NDArray[np.int64],
     n_against: NDArray[np.int64],
     out: NDArray[np.float64],
 ) -> None:
+    offsets, rows, tie_end = lists
     for query in range(n_relevant.size):
         at = offsets[query]
         n = offsets[query + 1] - at

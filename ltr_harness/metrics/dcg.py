@@ -10,6 +10,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, GainMetric, discounts, gains_of, table_text
 from ltr_harness.metrics.core.metric import Cutoffs, Facts, Prepared, Values
+from ltr_harness.metrics.core.ranking import Lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,20 +124,19 @@ def cumulated(
     """
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
     index, gain = ranking.by_grade(gain) if by_grade else (ranking.rows, gain)
-    _cumulate(ranking.offsets, index, ranking.tie_end, cutoffs, gain, factor, out)
+    _cumulate((ranking.offsets, index, ranking.tie_end), cutoffs, gain, factor, out)
     return out
 
 
 @compiled
 def _cumulate(
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    tie_end: NDArray[np.int64],
+    lists: Lists,
     cutoffs: NDArray[np.int64],
     gain: NDArray[np.float64],
     factor: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
+    offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):
         at = offsets[query]
         n = min(offsets[query + 1] - at, factor.size, cutoffs[-1])

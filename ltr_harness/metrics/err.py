@@ -10,6 +10,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange, gains
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Facts, Metric, Prepared, Values
+from ltr_harness.metrics.core.ranking import Lists
 
 _LARGEST_TIE_WITHOUT_CUTOFF = 10_000
 
@@ -162,23 +163,21 @@ def expected_utility(
     """
     _refuse_huge_ties(ranking, cutoffs, metric.without_cutoff)
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
-    _expected_utility(
-        ranking.offsets, stops[0], ranking.tie_end, cutoffs, stops[1], worth, float(continuation), out
-    )
+    lists = (ranking.offsets, stops[0], ranking.tie_end)
+    _expected_utility(lists, cutoffs, stops[1], worth, float(continuation), out)
     return out
 
 
 @compiled
 def _expected_utility(
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    tie_end: NDArray[np.int64],
+    lists: Lists,
     cutoffs: NDArray[np.int64],
     stops: NDArray[np.float64],
     worth: NDArray[np.float64],
     continuation: float,
     out: NDArray[np.float64],
 ) -> None:
+    offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):
         at = offsets[query]
         n = min(offsets[query + 1] - at, cutoffs[-1])

@@ -10,6 +10,7 @@ from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
+from ltr_harness.metrics.core.ranking import Lists
 from ltr_harness.metrics.dcg import cumulated
 
 
@@ -55,9 +56,7 @@ class MAP(BinaryMetric):
         def values(ranking: Ranking) -> Values:
             out = np.empty(at_least_one.shape)
             hits = np.empty(at_least_one.shape)
-            straddled = _average_precision(
-                ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, is_relevant, out, hits
-            )
+            straddled = _average_precision(ranking.lists, cutoffs, is_relevant, out, hits)
             if self.denominator == "retrieved":
                 if straddled >= 0:
                     raise MetricError(
@@ -106,15 +105,14 @@ class MAP(BinaryMetric):
 
 @compiled
 def _average_precision(
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    tie_end: NDArray[np.int64],
+    lists: Lists,
     cutoffs: NDArray[np.int64],
     is_relevant: NDArray[np.bool_],
     out: NDArray[np.float64],
     hits: NDArray[np.float64],
 ) -> int:
     """Expected sum of precisions and of hits; returns a query with a mixed tie across a cutoff, or -1."""
+    offsets, rows, tie_end = lists
     straddled = -1
     for query in range(offsets.size - 1):
         at = offsets[query]

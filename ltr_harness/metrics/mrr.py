@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Facts, Prepared, Values
+from ltr_harness.metrics.core.ranking import Lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,7 @@ class FirstHitMetric(BinaryMetric):
 
         def values(ranking: Ranking) -> Values:
             out = np.empty((cutoffs.size, n_relevant.size))
-            _first_hit(ranking.offsets, ranking.rows, ranking.tie_end, cutoffs, is_relevant, worth, out)
+            _first_hit(ranking.lists, cutoffs, is_relevant, worth, out)
             np.minimum(out, 1.0, out=out)  # chances add up to at most 1; rounding may say otherwise
             return self.apply_empty(out, n_relevant == 0)
 
@@ -84,14 +85,13 @@ class MRR(FirstHitMetric):
 
 @compiled
 def _first_hit(
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    tie_end: NDArray[np.int64],
+    lists: Lists,
     cutoffs: NDArray[np.int64],
     is_relevant: NDArray[np.bool_],
     worth: NDArray[np.float64],
     out: NDArray[np.float64],
 ) -> None:
+    offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):
         at = offsets[query]
         n = min(offsets[query + 1] - at, worth.size)

@@ -11,6 +11,7 @@ from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.gains import GainMetric, gains_of
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Prepared, Values
+from ltr_harness.metrics.core.ranking import Lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,17 +60,8 @@ class Q(GainMetric):
 
         def values(ranking: Ranking) -> Values:
             out = np.empty(divisor.shape)
-            _blended_ratios(
-                ranking.offsets,
-                ranking.rows,
-                ranking.tie_end,
-                cutoffs,
-                gain,
-                judgments.groups.boundaries,
-                ideal,
-                float(self.b),
-                out,
-            )
+            bounds = judgments.groups.boundaries
+            _blended_ratios(ranking.lists, cutoffs, gain, bounds, ideal, float(self.b), out)
             out /= divisor
             np.minimum(out, 1.0, out=out)
             return self.apply_empty(out, n_relevant == 0)
@@ -116,9 +108,7 @@ def _ideal_ratios(boundaries: NDArray[np.int64], ideal: NDArray[np.float64], b: 
 
 @compiled
 def _blended_ratios(
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    tie_end: NDArray[np.int64],
+    lists: Lists,
     cutoffs: NDArray[np.int64],
     gain: NDArray[np.float64],
     boundaries: NDArray[np.int64],
@@ -127,6 +117,7 @@ def _blended_ratios(
     out: NDArray[np.float64],
 ) -> None:
     """Expected sum of blended ratios: each of the group's documents is equally likely at each of its ranks."""
+    offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):
         at = offsets[query]
         n = min(offsets[query + 1] - at, cutoffs[-1])

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prepared, Values
+from ltr_harness.metrics.core.ranking import Lists
 from ltr_harness.metrics.dcg import cumulated
 
 
@@ -41,7 +42,7 @@ class RPrec(BinaryMetric):
 
         def values(ranking: Ranking) -> Values:
             out = np.empty((1, n_relevant.size))
-            _r_precision(ranking.offsets, ranking.rows, ranking.tie_end, is_relevant, n_relevant, out[0])
+            _r_precision(ranking.lists, is_relevant, n_relevant, out[0])
             return self.apply_empty(np.minimum(out, 1.0), n_relevant == 0)
 
         return values
@@ -68,13 +69,12 @@ class RPrec(BinaryMetric):
 
 @compiled
 def _r_precision(
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    tie_end: NDArray[np.int64],
+    lists: Lists,
     is_relevant: NDArray[np.bool_],
     n_relevant: NDArray[np.int64],
     out: NDArray[np.float64],
 ) -> None:
+    offsets, rows, tie_end = lists
     for query in range(n_relevant.size):
         at = offsets[query]
         n = min(offsets[query + 1] - at, n_relevant[query])

@@ -12,6 +12,8 @@ from ltr_harness.errors import MetricError
 from ltr_harness.groups import Judgments
 
 Ties = Literal["expected", "stable", "worst", "best", "id"]
+Lists = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+"""Offsets, rows and ends of ties of a `Ranking`, as compiled loops take them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +29,10 @@ class Ranking:
     judgments: Judgments  # what the rows are worth
     # (n_candidates,), the rows that could be listed; None where all could
     candidates: NDArray[np.int64] | None = None
+
+    @property
+    def lists(self) -> Lists:
+        return self.offsets, self.rows, self.tie_end
 
     @cached_property
     def scores(self) -> NDArray[np.float64]:
