@@ -356,7 +356,9 @@ class DataCache:
         inputs = () if self._folder is None or code is None else reader.inputs(files, root)
         if not inputs:
             return CachedSet(reader.read(files, root))
-        digests = [(path.name, self.digest(path)) for path in inputs]
+        # folders such as day=1 say something of the rows in them
+        keys = ["".join(f"{part}/" for part in path.parts[:-1] if "=" in part) for path in inputs]
+        digests = [(key + path.name, self.digest(path)) for key, path in zip(keys, inputs, strict=True)]
         # What a reader hides from the configuration may change what it reads all the same.
         options = [reader.model_dump(mode="json"), repr(reader.__pydantic_private__)]
         made_of = [type(reader).__qualname__, code, options, list(files), digests]

@@ -58,9 +58,9 @@ def with_columns(reader: Reader, path: Path, of_run: Mapping[str, Any] | None = 
     """A reader of tables with the run's columns of query, label and candidates, or those that `init` would guess."""
     from ltr_harness.readers.tables import TableReader, column_for
 
-    if not isinstance(reader, TableReader) or not path.is_file():
+    if not isinstance(reader, TableReader) or not path.exists():
         return reader
-    columns, found = reader.opened(path).columns, {}
+    columns, found = reader.tables([str(path)], Path())[0].columns, {}
     free = [name for name in columns if name not in reader.roles()]
     roles = ("query", "label") if reader.relevance is None else ("query",)
     for role in roles if of_run is None else (*roles, "retrieved"):

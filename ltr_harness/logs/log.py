@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import plain_column
+from ltr_harness.places import partition_keys, refuse_stored_keys
 
 _ACTIONS = {"index", "create", "update", "delete"}
 _SHOWN = 10  # problems of a file
@@ -302,18 +303,21 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
         parsing = pyarrow.csv.ParseOptions(delimiter=separator)
         form = ds.CsvFileFormat(parse_options=parsing, convert_options=texts)
 
-    def opened(form: Any) -> Any:
+    def opened(form: Any, keys: Collection[str]) -> Any:
         return ds.dataset(
             [str(file.absolute()) for file in files],
             format=form,
-            partitioning=ds.partitioning(flavor="hive") if path.is_dir() else None,
-            partition_base_dir=str(path.absolute()) if path.is_dir() else None,
+            partitioning=ds.partitioning(flavor="hive") if keys else None,
+            partition_base_dir=str(path.absolute()) if keys else None,
         )
 
-    dataset = opened(form)
+    keys = {key for file in files for key in partition_keys(path, file)}
+    for file in opened(form, []).get_fragments() if keys else ():
+        refuse_stored_keys(file.path, keys, file.physical_schema.names)
+    dataset = opened(form, keys)
     if form == "parquet":  # ids stay codes, as they are in the file: five times as fast as text
         text = [f.name for f in dataset.schema if f.name in text_columns and pa.types.is_string(f.type)]
-        dataset = opened(ds.ParquetFileFormat(dictionary_columns=text)) if text else dataset
+        dataset = opened(ds.ParquetFileFormat(dictionary_columns=text), keys) if text else dataset
     return dataset
 
 

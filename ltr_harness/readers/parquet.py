@@ -8,6 +8,7 @@ from typing import Any
 
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import Columns, is_numeric
+from ltr_harness.places import partition_keys, refuse_stored_keys
 from ltr_harness.readers.files import Bound, located, refuse_pipe, unreadable
 from ltr_harness.readers.rows import repeated
 from ltr_harness.readers.table_part import OpenedTable, refuse_types
@@ -19,7 +20,8 @@ class Parquet(TableReader):
     """Parquet and Arrow tables with named columns; null and NaN in a feature are missing values.
 
     A folder, as Spark, Arrow or Dask write it, stands for the ``.parquet`` files in it, in the order of their
-    names. Arrow IPC files (``.arrow``, ``.feather``) are read as well.
+    names. Where it is divided by keys (``day=2024-01-01/part-0.parquet``), they are columns of whole numbers or
+    texts. Arrow IPC files (``.arrow``, ``.feather``) are read as well.
     """
 
     def paths(self, files: Sequence[str], root: Path) -> list[Path]:
@@ -34,17 +36,25 @@ class Parquet(TableReader):
                 for file in path.rglob("*.parquet")
                 if file.is_file() and not any(part[0] in "._" for part in file.relative_to(path).parts)
             )
-            folders = {part for file in inside for part in file.relative_to(path).parts[:-1] if "=" in part}
             if not inside:
                 problems.append(Problem(str(path), "the folder has no .parquet file", "at least one"))
-            if folders:
-                names = ", ".join(sorted({folder.partition("=")[0] for folder in folders}))
-                found = f"the folder is partitioned by {names}, whose values are in no file"
-                cure = f"name one such folder, as {sorted(folders)[0]}, or write without partitions"
-                problems.append(Problem(str(path), found, "files that hold all their columns", cure))
             paths += inside
         DataError.refuse(problems)
         return paths
+
+    def tables(self, files: Sequence[str], root: Path) -> list[OpenedTable]:
+        tables = super().tables(files, root)
+        for folder in located(files, root, folders=True):
+            inside = {
+                table: partition_keys(folder, table.path) for table in tables if folder in table.path.parents
+            }
+            for key in dict.fromkeys(key for keys in inside.values() for key in keys):
+                values = _key_values([keys.get(key) for keys in inside.values()])
+                for table, value in zip(inside, values, strict=True):
+                    if not isinstance(table, ParquetTable):
+                        raise DataError.at(table.path, f"is an Arrow file below {key}=…", "a Parquet file")
+                    table.add_key(key, value)
+        return tables
 
     def opened(self, path: Path) -> OpenedTable:
         refuse_pipe(path)
@@ -118,6 +128,7 @@ class ParquetTable(OpenedTable):
         from pyarrow.parquet import ParquetFile
 
         self.path = path
+        self._keys: dict[str, Any] = {}  # of the file's folder, pyarrow's scalars
         self.streams = path.suffix.lower() in (".parquet", ".pq")
         try:
             self._file = ParquetFile(path.absolute(), page_checksum_verification=True)
@@ -133,15 +144,25 @@ class ParquetTable(OpenedTable):
             raise unreadable(path, problem) from None
         _refuse_repeated(path, self.columns)
 
+    def add_key(self, name: str, value: Any) -> None:
+        """Let a key of the file's folder be its last column."""
+        from pyarrow import field
+
+        refuse_stored_keys(self.path, [name], self._file.schema_arrow.names)
+        self._keys[name] = value
+        self.schema = self.schema.append(field(name, value.type))
+        self.columns = list(self.schema.names)
+        self.streams = False
+
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
-        from pyarrow import ArrowException, ArrowMemoryError
+        from pyarrow import ArrowException, ArrowMemoryError, repeat
 
         refuse_types(self.path, self.schema, numbers)
         n_rows = self.n_rows
         if not n_rows:
             raise DataError.at(self.path, "has no rows", "rows")
         try:
-            table = self._file.read(columns=[*numbers, *texts])
+            table = self._file.read(columns=[name for name in (*numbers, *texts) if name not in self._keys])
         except ArrowMemoryError as problem:
             raise DataError.at(self.path, f"there is not enough memory to read it: {problem}") from None
         except (ArrowException, OSError, UnicodeDecodeError) as problem:
@@ -151,6 +172,9 @@ class ParquetTable(OpenedTable):
             if len(column) != n_rows:  # Arrow believes each column's own count
                 found = f"the Parquet file is damaged: column {name!r} has {len(column)} of {count_of(n_rows, 'row')}"
                 raise DataError.at(self.path, found)
+        for name, value in self._keys.items():
+            if name in (*numbers, *texts):
+                table = table.append_column(name, repeat(value, n_rows))
         return Columns(table)
 
 
@@ -165,6 +189,17 @@ def table_of(frame: Any, *, named_index: bool = False) -> Any:
     if named_index and any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     return pyarrow.Table.from_pandas(frame, preserve_index=False)
+
+
+def _key_values(texts: Sequence[str | None]) -> Any:
+    """The values of one key as pyarrow's scalars: whole numbers where all are, else texts."""
+    from pyarrow import ArrowInvalid, array, int64, string
+
+    values = array(texts, string())
+    try:
+        return values.cast(int64())
+    except ArrowInvalid:
+        return values
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:

@@ -296,8 +296,11 @@ class TableReader(FileReader, ValueOptions):
         """A file, ready to be read."""
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
-        tables = all_of([partial(self.opened, path) for path in self.paths(files, root)])
-        return self._beside(root).assembled(tables, ", ".join(files))
+        return self._beside(root).assembled(self.tables(files, root), ", ".join(files))
+
+    def tables(self, files: Sequence[str], root: Path) -> list[OpenedTable]:
+        """The files, ready to be read, in order."""
+        return all_of([partial(self.opened, path) for path in self.paths(files, root)])
 
     def inputs(self, files: Sequence[str], root: Path) -> tuple[Path, ...]:
         rule = self._beside(root).relevance

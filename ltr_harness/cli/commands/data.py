@@ -259,7 +259,7 @@ def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[Opened
 
     if not isinstance(reader, Csv | Parquet):
         return []
-    tables: list[OpenedTable] = [reader.opened(path) for path in reader.paths(list(map(str, files)), Path())]
+    tables = reader.tables(list(map(str, files)), Path())
     plain = Path(bare_name(f"part{suffix}")).suffix
     if isinstance(reader, Parquet):
         return tables if plain in (".parquet", ".pq", ".arrow", ".feather") else []
