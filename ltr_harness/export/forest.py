@@ -391,14 +391,11 @@ def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:
 
         return Tree.grown((0, 0), node_of)
 
-    def of_other(tree: Mapping[str, Any]) -> Tree:
-        def node_of(node: Mapping[str, Any]) -> Split | float:
-            if "split" not in node:
-                return float(node["value"] * scale)
-            return split(node["split"], node["left"], node["right"])
+    def node_of_other(node: Mapping[str, Any]) -> Split | float:
+        if "split" not in node:
+            return float(node["value"] * scale)
+        return split(node["split"], node["left"], node["right"])
 
-        return Tree.grown(tree, node_of)
-
-    trees = tuple(map(of_symmetric, content.get("oblivious_trees") or ()))
-    trees = trees or tuple(map(of_other, content.get("trees") or ()))
-    return Forest(names, trees, float(bias), float32=True)
+    trees = [of_symmetric(tree) for tree in content.get("oblivious_trees") or ()]
+    trees += [Tree.grown(tree, node_of_other) for tree in content.get("trees") or ()]
+    return Forest(names, tuple(trees), float(bias), float32=True)

@@ -360,7 +360,7 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
         n_repeated_rows=content.n_repeated_rows if names else 0,
         n_several_rows=n_several_rows,
         n_alike=n_alike,
-        n_forced_ties=_n_forced_ties(content.rows, labels, groups.sizes) if names else 0,
+        n_forced_ties=_n_forced_ties(content.rows, labels, query) if names else 0,
         random_ndcg=random,
         candidates=candidate_recall(dataset),
         agreement=agreement(dataset),
@@ -439,16 +439,12 @@ def _outcomes(sample: RankingDataset) -> list[tuple[float, int, bool, bool, bool
     return facts
 
 
-def _n_forced_ties(hashes: NDArray[np.uint64], labels: NDArray[np.float64], sizes: NDArray[np.int64]) -> int:
-    query = np.repeat(np.arange(len(sizes)), sizes)
+def _n_forced_ties(hashes: NDArray[np.uint64], labels: NDArray[np.float64], query: NDArray[np.int64]) -> int:
     order = np.lexsort((hashes, query))
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (hashes[order][1:] != hashes[order][:-1]) | (query[order][1:] != query[order][:-1])
+    new = np.diff(query[order], prepend=-1) | (np.diff(hashes[order], prepend=hashes[:1]) != 0)
     starts = np.flatnonzero(new)
-    best = np.maximum.reduceat(labels[order], starts)
-    worst = np.minimum.reduceat(labels[order], starts)
-    counts = np.diff(np.append(starts, len(order)))
-    return int(counts[best > worst].sum())
+    differ = np.maximum.reduceat(labels[order], starts) > np.minimum.reduceat(labels[order], starts)
+    return int(np.diff(starts, append=order.size)[differ].sum())
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,11 @@ class ElasticsearchNative(EngineFormat):
 
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
         expected = "names without {{, which begins a parameter, whose parts between dots are not empty"
-        formats.refuse_names(forest.feature_names, _is_no_field, expected)
+        formats.refuse_names(
+            forest.feature_names,
+            lambda name: "{{" in name or not all(map(str.strip, name.split("."))),
+            expected,
+        )
         form = formats.engine_forest(forest, forest.comparison, "Elasticsearch", leaves=np.float64)
         names = formats.used_features(form)
         shared = {"target_type": "regression", "feature_names": names}
@@ -104,10 +108,6 @@ class ElasticsearchNative(EngineFormat):
                 return (forest.scores(rows) + shift).astype(np.float32).astype(np.float64)
 
         return scores
-
-
-def _is_no_field(name: str) -> bool:
-    return "{{" in name or not all(part.strip() for part in name.split("."))
 
 
 def _nodes(tree: Tree, forest: Forest, place: Mapping[int, int]) -> list[dict[str, Any]]:
