@@ -13,6 +13,7 @@ from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_am
 from ltr_harness.comparison.gates import Gate
 from ltr_harness.comparison.inputs import name_among
 from ltr_harness.comparison.ledger import counted
+from ltr_harness.comparison.mteb import results_in
 from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
@@ -68,8 +69,11 @@ class ComparedInputs:
         runs_in = {path: find_runs(path) for path in paths if path.is_dir()}
         by_folder = {path: runs for path, runs in runs_in.items() if runs}
         others = [path for path in paths if path not in by_folder]
-        files = [path for path in others if saved_at(path) is None]  # what is left as a path, `compare` reads
-        expected = "a run folder, a folder of them, or a report's"
+        # what is left as a path, `compare` reads
+        files = [
+            path for path in others if saved_at(path) is None and not (path.is_dir() and results_in(path))
+        ]
+        expected = "a run folder, a folder of them, a report's, or results of MTEB"
         DataError.refuse(Problem(str(path), "contains no run", expected) for path in files if path.is_dir())
         self._paths = paths
         self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]

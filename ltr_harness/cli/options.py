@@ -139,7 +139,7 @@ _OF_RANKINGS = {
         multiple=True,
     ),
     "qrels": file("--qrels", "Judgments: TREC, BEIR, MTEB, NTCIR, CSV, Parquet, JSON, …"),
-    "run": file("--run", "Ranking for --qrels: TREC, MS MARCO, CSV, Parquet, JSON, …", multiple=True),
+    "run": file("--run", "Ranking for --qrels: TREC, MS MARCO, MTEB, CSV, Parquet, JSON, …", multiple=True),
     "all_queries": flag(
         "--all-queries", "Queries of the qrels that a run lacks count as empty rankings (trec_eval -c)."
     ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.entrants import distinct_replicates, entrants_from_runs, merged
 from ltr_harness.comparison.evaluated_runs import EvaluatedRuns
+from ltr_harness.comparison.mteb import from_results, results_in
 from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
 from ltr_harness.errors import DataError, MetricError, UsageError
@@ -52,21 +53,21 @@ def gather(
 
     def add(value: Any, name: str, given: bool = False) -> None:
         if isinstance(value, Entrant):
-            position.append(("", lambda: [value]))
+            own = replace(value, name=name) if given else value
+            position.append(("", lambda: [own]))
         elif isinstance(value, Saved | Comparison):
             position.append((name, lambda: value.entrants))
             saved.append(Saved(value.entrants, value.primary, value.baseline))
         elif isinstance(value, str | Path):
-            for item, label in _from_path(Path(value).expanduser()):
-                add(item, name if given else label)
+            for item, label in _from_path(Path(value).expanduser(), gathered.notes):
+                add(item, name if given else label, given)
         elif isinstance(value, EvaluatedRuns):
             gathered.notes += [*value.recognised, *value.notes]
             rankings = [Entrant.of(name, [one], None, primary) for name, one in value.items()]
             position.append(("", lambda: rankings))
         elif isinstance(value, Mapping):
             for label, item in value.items():
-                named = replace(item, name=str(label)) if isinstance(item, Entrant) else item
-                add(named, str(label), given=True)
+                add(item, str(label), given=True)
         # asked of the class: the attribute of a run would be read from its file
         elif hasattr(value, "record") and hasattr(type(value), "per_query"):
             if not runs:
@@ -165,14 +166,18 @@ def _is_evaluation(value: Any) -> bool:
     return hasattr(value, "query_ids") and hasattr(value, "directions") and hasattr(value, "metrics")
 
 
-def _from_path(path: Path) -> list[tuple[Any, str]]:
-    """Runs of a run folder or of all run folders in a folder; a saved comparison; a table of per-query values."""
+def _from_path(path: Path, notes: list[str]) -> list[tuple[Any, str]]:
+    """Runs of a run folder or of all in a folder; a saved comparison; a table of per-query values; MTEB's results."""
     if path.is_dir():
         from ltr_harness.runs import find_runs
 
         runs = find_runs(path)
         if not runs and saved_at(path) is not None:
             return [(read_saved(path / FILE), label_of(path))]
+        if not runs and (files := results_in(path)):
+            entrant, note = from_results(files)
+            notes.append(note)
+            return [(entrant, entrant.name)]
         if not runs:
             expected = "a run folder (with record.json), or a folder of them"
             raise DataError.at(path, "contains no run", expected)

@@ -233,6 +233,8 @@ def listing_of(value: Any, source: str, role: Role) -> Listing:
     if isinstance(value, Mapping):
         if role == "qrels" and (ratings := _ratings(value)) is not None:
             return _of_ratings(ratings, source)
+        if _MTEB in value:
+            return _of_mteb(value, source, role)
         return _of_mapping(value, source, role, f"dict {{query: {{document: {WORD[role]}}}}}")
     if hasattr(value, "qrels_iter"):  # a data set of ir_datasets
         return _of_rows(value.qrels_iter() if role == "qrels" else value.scoreddocs_iter(), source, role)
@@ -281,6 +283,36 @@ def _of_mapping(mapping: Mapping[Any, Any], source: str, role: Role, form: str, 
     values = [value for inner in mapping.values() for value in inner.values()]
     place = lambda row: f"{source}[{queries[row]!r}][{documents[row]!r}]"  # noqa: E731
     return _of_columns((queries, documents, values), source, form, name, place)
+
+
+_MTEB = "mteb_model_meta"
+
+
+def _of_mteb(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
+    """A retrieval task's predictions as MTEB keeps them, of any subsets and splits that share no query."""
+    if role == "qrels":
+        raise DataError.at(source, "holds predictions of MTEB, which are a ranking", "judgments")
+    part_of: dict[str, str] = {}
+    rows: dict[str, Mapping[str, Any]] = {}
+    for subset in (one for one in value if one != _MTEB):
+        splits = value[subset]
+        for split, queries in splits.items() if isinstance(splits, Mapping) else [(None, splits)]:
+            part = f"[{subset!r}]" + (f"[{split!r}]" if split is not None else "")
+            if not isinstance(queries, Mapping) or not all(
+                isinstance(one, Mapping) for one in queries.values()
+            ):
+                expected = f"{{{_MTEB!r}: …, subset: {{split: {{query: {{document: score}}}}}}}}, of a retrieval task"
+                raise DataError.at(source + part, "is not a ranking of MTEB", expected)
+            if twice := next((query for query in queries if query in rows), None):
+                found = f"query {twice!r} stands in {part_of[twice]} and in {part}"
+                cure = f"""take one of them, as jq '.["{subset}"]["{split}"]' does"""
+                raise DataError.at(source, found, "each query in one subset and split", cure)
+            rows |= queries
+            part_of |= dict.fromkeys(queries, part)
+    model = value[_MTEB].get("model_name") if isinstance(value[_MTEB], Mapping) else None
+    parts = shortened(list(dict.fromkeys(part_of.values())), 3)
+    form = f"predictions of MTEB {parts}".rstrip()
+    return _of_mapping(rows, source, role, form, str(model or ""))
 
 
 def table_in_memory(value: Any, source: str) -> ArrowTable | None:

@@ -353,6 +353,48 @@ def test_what_is_no_judgment_is_refused_with_its_place(value: Any, said: str) ->
     assert said in str(error.value)
 
 
+MTEB = {"mteb_model_meta": {"model_name": "org/model", "revision": "1"}}
+
+
+def test_predictions_of_mteb(write: Write) -> None:
+    several = {**MTEB, "en": {"test": {"q1": SCORES["q1"]}}, "de": {"test": {"ü": SCORES["ü"]}, "dev": {}}}
+    for found in (run_of(several), run_of(write(json.dumps(several), "Task_predictions.json"))):
+        assert as_dict(found) == SCORES
+        assert found.tag == "org/model"
+        assert found.form.endswith("predictions of MTEB ['en']['test'], ['de']['test']")
+    assert run_of({"mteb_model_meta": None, "en": {"test": SCORES}}).tag == ""
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (
+            {"en": {"dev": SCORES, "test": SCORES}},
+            "run: query 'q1' stands in ['en']['dev'] and in ['en']['test']; expected each query in one subset and "
+            """split; take one of them, as jq '.["en"]["test"]' does""",
+        ),
+        (
+            {"en": {"test": [0, 1, 1]}},
+            "run['en']['test']: is not a ranking of MTEB; expected {'mteb_model_meta': …, ",
+        ),
+        ({"en": {"test": {"q1": 3}}}, "run['en']['test']: is not a ranking of MTEB"),
+        ({"en": [0, 1]}, "run['en']: is not a ranking of MTEB"),
+        (
+            {"en": {"test": {"q1": {"d1": float("nan")}}}},
+            "run['q1']['d1']: the score is missing or no number",
+        ),
+        ({"en": {"test": {}}}, "run: has no rows (read as predictions of MTEB)"),
+        ({}, "run: has no rows (read as predictions of MTEB)"),
+    ],
+)
+def test_what_is_no_ranking_of_mteb(parts: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError) as error:
+        run_of({**MTEB, **parts})
+    assert said in str(error.value)
+    with pytest.raises(DataError, match="holds predictions of MTEB, which are a ranking; expected judgments"):
+        qrels_of({**MTEB, **parts})
+
+
 def test_scores_that_are_no_numbers() -> None:
     with pytest.raises(DataError) as error:
         run_of({"q": {"a": 1.0, "b": float("nan"), "c": None}})

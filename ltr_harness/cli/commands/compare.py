@@ -91,6 +91,7 @@ _summary = options.file(
   ltr-harness compare runs/shop --unit user_id       # many queries of one user are not independent
   ltr-harness compare a.run b.run --qrels qrels.txt -m map --baseline a
   ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
+  ltr-harness compare results/org__a results/org__b  # MTEB's results, over tasks
   ltr-harness compare lastweek/report.json runs/new  # a comparison kept with -o, or an experiment's report
   ltr-harness compare sets runs/mq2008 runs/web      # a command below; ./sets is a folder of that name
 
@@ -125,9 +126,9 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 def command(gates: tuple[str, ...], junit: Path | None, **given: Any) -> int:
     """Which ranking is better, by how much, how sure: at a fixed K, over the same queries.
 
-    RUNS-OR-SCORES are run folders, experiments' folders, saved comparisons (report.json) or tables of per-query
-    values; with --data score files, with --qrels TREC runs. What must not be compared (another K, definition,
-    query set, labels) is refused.
+    RUNS-OR-SCORES are run folders, experiments' folders, saved comparisons (report.json), tables of per-query
+    values or models' results of MTEB; with --data score files, with --qrels TREC runs. What must not be compared
+    (another K, definition, query set, labels) is refused.
     """
     if junit is not None and not gates:
         raise UsageError("--junit without --fail-if; its test cases are the gates")
