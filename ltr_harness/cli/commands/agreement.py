@@ -40,7 +40,7 @@ Agreement of assessors is in `data describe`.
 @options.method("confidence")
 @options.output("Write a page there.")
 @options.as_json
-def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: bool, **given: Any) -> int:
+def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: bool, **given: Any) -> None:
     """Do offline metrics predict what A/B tests measured?
 
     FILE holds past experiments: offline differences of one or more metrics and the online difference, all with standard
@@ -52,4 +52,3 @@ def command(file: Path, metrics: tuple[str, ...], output: Path | None, as_json: 
     confidence = options.taken_method(given).confidence
     found = agreement(file, metrics=split(metrics), confidence=confidence, **given)
     say_page(agreement_page(found), as_json, output, ("html", "md", "json", "svg"))
-    return 0

@@ -14,7 +14,7 @@ from ltr_harness.cli.output import say
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
-def command(context: click.Context, shell: str) -> int:
+def command(context: click.Context, shell: str) -> None:
     """Print the script that completes commands and options with the Tab key, for bash, zsh or fish."""
     from click.shell_completion import get_completion_class
 
@@ -22,4 +22,3 @@ def command(context: click.Context, shell: str) -> int:
     assert kind is not None  # click knows these three
     root = context.find_root().command
     say(kind(root, {}, "ltr-harness", "_LTR_HARNESS_COMPLETE").source())
-    return 0

@@ -67,7 +67,7 @@ def data_describe(
     overrides: tuple[str, ...],
     output: Path | None,
     as_json: bool,
-) -> int:
+) -> None:
     """Show the contents of data, and suspicious findings.
 
     WHAT is an experiment's file (its splits, fold by fold) or data files, each a split, as FILE or NAME=FILE.
@@ -106,7 +106,6 @@ def data_describe(
                 say(f"wrote {path}", err=True)
     if as_json:
         say(json.dumps(cards["all"] if list(cards) == ["all"] else cards, indent=1, allow_nan=False))
-    return 0
 
 
 @options.examples("""
@@ -122,7 +121,7 @@ def data_describe(
 @click.option(
     "--to", "form", help="letor, lightgbm, csv, parquet, arrow or qrels; else as the output's name says."
 )
-def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **reader: Any) -> int:
+def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **reader: Any) -> None:
     """Write files as one file of another format, exactly.
 
     FILES are read one after the other.
@@ -133,7 +132,6 @@ def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **read
     say_notes([*dataset.notes, *write_dataset(dataset, output, form)])
     size = counts(query=dataset.n_queries, row=dataset.n_rows, feature=dataset.n_features)
     say(f"wrote {output}: {size}")
-    return 0
 
 
 @options.examples("""
@@ -166,7 +164,7 @@ def data_split(
     seed: int,
     suffix: str | None,
     **how: Any,
-) -> int:
+) -> None:
     """Divide files by query, and write the parts.
 
     Beside the parts stands splits.tsv: which query went where.
@@ -210,7 +208,6 @@ def data_split(
             written = (write_dataset(dataset.take(parts[part]), paths[part], form) for part in parts)
             notes = list(dict.fromkeys(note for of_part in written for note in of_part))
         _say_parts(dataset, parts, paths, notes)
-    return 0
 
 
 def _divided(
@@ -347,14 +344,13 @@ def _copy_columns(tables: Sequence[OpenedTable], of_row: NDArray[np.int64], targ
   ltr-harness data list
 """)
 @command.command("list")
-def data_list() -> int:
+def data_list() -> None:
     """List the public sets of `data get` and `data: {set: …}`."""
     width = max(map(len, SETS))
     for name, known in SETS.items():
         say(f"{name:<{width}}  {known.title}")
         say(f"{'':<{width}}  {'downloaded' if known.downloads else 'by hand'}; {known.terms}")
         say(f"{'':<{width}}  {known.home}")
-    return 0
 
 
 @options.examples("""
@@ -460,7 +456,7 @@ def _progress(done: int, total: int) -> None:
     "--unused", type=click.IntRange(min=0), metavar="DAYS", help="Remove what was not read for so many days."
 )
 @options.flag("--clear", "Remove everything.")
-def data_cache(unused: int | None, clear: bool) -> int:
+def data_cache(unused: int | None, clear: bool) -> None:
     """List the parsed data in the cache, or remove some of it.
 
     The longest unused stands last.
@@ -475,7 +471,7 @@ def data_cache(unused: int | None, clear: bool) -> int:
     folder = cache_folder()
     if folder is None:
         say("the data cache is off (LTR_HARNESS_CACHE=off)")
-        return 0
+        return
     now = time.time()
     entries = kept_entries(folder)
     if clear or unused is not None:
@@ -483,11 +479,10 @@ def data_cache(unused: int | None, clear: bool) -> int:
         remove_entries(folder, chosen, everything=clear)
         freed = sum(entry.size for entry in chosen)
         say(f"removed {len(chosen):,} of {count_of(len(entries), 'entry')}, {in_words(freed)}: {folder}")
-        return 0
+        return
     for entry in entries:
         days = int((now - entry.used) // 86_400)
         read = "today" if days <= 0 else f"{count_of(days, 'day')} ago"
         say(f"{in_words(entry.size):>9}  {read:>14}  {entry.title}")
     total = sum(entry.size for entry in entries)
     say(f"{count_of(len(entries), 'entry')}, {in_words(total)}: {folder}")
-    return 0

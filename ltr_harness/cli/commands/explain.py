@@ -38,7 +38,7 @@ from ltr_harness.wording import count_of, printable
 @options.as_json
 def command(
     metric: str, run_folder: Path | None, query: str | None, rows: int | None, as_json: bool, **given: Any
-) -> int:
+) -> None:
     """The arithmetic of one query: every document in rank order, what it contributes, the ideal order, the result.
 
     Then the same query as LightGBM, XGBoost, trec_eval and others measure it, and why their numbers differ. Without
@@ -64,10 +64,9 @@ def command(
     if as_json:
         body = [document(*pair) for pair in of_rankings]
         say_json(body[0] if len(body) == 1 else body)
-        return 0
+        return
     say("\n\n".join(text(*pair) for pair in of_rankings))
     say_notes([*loaded.notes, *notes, *metric_names.tools_named([metric])])
-    return 0
 
 
 def _of_query(metric: Metric, query: str, scored: rankings.Scored) -> Explanation:

@@ -66,7 +66,7 @@ def to_model(
     metric: str | None,
     as_json: bool,
     **rows: Any,
-) -> int:
+) -> None:
     """Write a model for another engine, and verify it.
 
     The written file is read back and scores the test rows by the engine's own rules: in its runtime where there is a
@@ -85,7 +85,7 @@ def to_model(
     if as_json:
         head = {"format": form, "versions": chosen.versions, "file": str(output)}
         say_json({**head, **json_value(verification), "rules": chosen.rules})
-        return 0
+        return
     for name in verification.kept:
         path = output.with_name(name)
         say(f"{path} was there with other content and stays; remove it for a new one", err=True)
@@ -94,7 +94,6 @@ def to_model(
     for rule in chosen.rules:
         say(f"{form}: {rule}", err=True)
     _print(verification)
-    return 0
 
 
 def _print(verification: Verification) -> None:
@@ -134,7 +133,7 @@ _runs = click.argument("runs", type=options.PATH)
 @command.command("requirements")
 @_runs
 @options.output("File to write to.", options.FILE)
-def to_requirements(runs: Path, output: Path | None) -> int:
+def to_requirements(runs: Path, output: Path | None) -> None:
     """Print a requirements file of the packages used.
 
     Every package that RUNS used is pinned to its version.
@@ -151,7 +150,6 @@ def to_requirements(runs: Path, output: Path | None) -> int:
         say(text, nl=False)
     else:
         write_whole(output, text)
-    return 0
 
 
 @options.examples("""
@@ -168,7 +166,7 @@ def to_requirements(runs: Path, output: Path | None) -> int:
     "--models/--no-models", default=True, help="Log each run's model, too; the default is to do so."
 )
 @options.as_json
-def to_mlflow(runs: Path, uri: str | None, experiment: str | None, models: bool, as_json: bool) -> int:
+def to_mlflow(runs: Path, uri: str | None, experiment: str | None, models: bool, as_json: bool) -> None:
     """Log stored runs with their models to MLflow.
 
     Each run is logged once, however often the command is called.
@@ -191,4 +189,3 @@ def to_mlflow(runs: Path, uri: str | None, experiment: str | None, models: bool,
             say(f"{name}: {model}")
         for name, why in exported.without_model.items():
             say(f"{name}: no model, {why}")
-    return 0

@@ -62,7 +62,7 @@ def command(
     output: Path,
     reader_name: str | None,
     reader_options: tuple[str, ...],
-) -> int:
+) -> None:
     """Write a commented experiment file.
 
     TRAIN is a file of labelled rows: LETOR, LibSVM, CSV, TSV, Parquet or Arrow; how to read it is guessed from its
@@ -89,7 +89,6 @@ def command(
     for line in said:
         say(line)
     say(f"wrote {output}\nnext: ltr-harness check {output}\n      ltr-harness run {output}")
-    return 0
 
 
 def _guessed(

@@ -22,7 +22,7 @@ CATALOGS = {
 """)
 @click.command("list")
 @click.argument("family", type=click.Choice(list(CATALOGS)))
-def command(family: str) -> int:
+def command(family: str) -> None:
     """List metrics, rankers, readers or report sections, with a line about each."""
     catalog = load_target(CATALOGS[family])
     names = catalog.names()
@@ -33,4 +33,3 @@ def command(family: str) -> int:
         about = inspect.getmodule(target) if target.__name__ == "section" else target
         text = inspect.getdoc(about) or ""
         say(f"{name:<{width}}  {text.splitlines()[0] if text else ''}")
-    return 0

@@ -68,7 +68,7 @@ def command(
     formats: str,
     as_json: bool,
     **given: Any,
-) -> int:
+) -> None:
     """How many queries, users and seeds find a difference: for the test that `compare` would use.
 
     From the per-query differences of stored runs, saved comparisons, tables or scores, or a standard deviation.
@@ -88,7 +88,6 @@ def command(
         planned = _measured(inputs, difference, powers, method, given)
     wanted = [part.strip() for part in formats.split(",")]
     say_page(power_page(planned), as_json, output, wanted)
-    return 0
 
 
 def _powers(text: str) -> list[float]:

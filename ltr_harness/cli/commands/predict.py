@@ -44,7 +44,7 @@ def command(
     threads: int | None,
     trust: bool,
     **reader: Any,
-) -> int:
+) -> None:
     """Score the rows of DATA with a stored model.
 
     RUN is a run folder. Features are found by name, or by number in LETOR files. Tables name each row by
@@ -63,7 +63,6 @@ def command(
     with whole_files(output) as temporary:
         _write(temporary(output), split, scores, stored.record.model)
     say(f"{count_of(split.n_rows, 'score')} of {count_of(split.n_queries, 'query')}: {output}", err=True)
-    return 0
 
 
 def _read(

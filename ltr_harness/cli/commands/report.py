@@ -23,7 +23,7 @@ from ltr_harness.cli.output import say
 @options.no_ledger
 def command(
     runs: tuple[Path, ...], output: Path | None, formats: str, baseline: str | None, no_ledger: bool
-) -> int:
+) -> None:
     """Rebuild the report from stored runs; nothing is trained.
 
     RUNS are run folders or experiments' folders. Runs that must not be compared (another K, definition,
@@ -46,4 +46,3 @@ def command(
     path = write_report(data, output or runs[0] / "report", wanted)
     show(data)
     say(f"report: {path}")
-    return 0

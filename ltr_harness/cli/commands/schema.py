@@ -22,7 +22,6 @@ SCHEMAS = {
 """)
 @click.command("schema")
 @click.argument("what", type=click.Choice(list(SCHEMAS)), default="experiment")
-def command(what: str) -> int:
+def command(what: str) -> None:
     """Print the JSON Schema of experiment files, of report.json, or of the events that --json writes to stderr."""
     say(json.dumps(load_target(SCHEMAS[what])(), indent=2, ensure_ascii=False))
-    return 0

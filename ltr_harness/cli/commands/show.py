@@ -65,7 +65,7 @@ def show_trees(
     documents: int,
     as_json: bool,
     **rows_of_run: Any,
-) -> int:
+) -> None:
     """Print how good a model's first trees are and what they cost.
 
     Nothing is trained.
@@ -83,7 +83,6 @@ def show_trees(
         raise UsageError(f"{found}; expected one, or the time that a query may take")
     else:
         trees.say_first_rounds(runs[0], names, documents, as_json, **rows_of_run)
-    return 0
 
 
 @options.examples("""
@@ -93,7 +92,7 @@ def show_trees(
 @command.command("config")
 @options.config
 @options.overrides
-def show_config(config: Path, overrides: tuple[str, ...]) -> int:
+def show_config(config: Path, overrides: tuple[str, ...]) -> None:
     """Print every resolved value and its origin.
 
     The origin is a file and line, --set, or default.
@@ -105,7 +104,6 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> int:
     for row in rows:
         text = f"{row.path}: {row.value}"
         say(f"{text:<{min(width, 60)}}  # {row.origin}")
-    return 0
 
 
 @options.examples("""
@@ -115,12 +113,12 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> int:
 @command.command("run")
 @options.run
 @options.as_json
-def show_run(run: Path, as_json: bool) -> int:
+def show_run(run: Path, as_json: bool) -> None:
     """Print a run's record."""
     record = ltr_harness.load_run(run).record
     if as_json:
         say(record.model_dump_json(indent=2))
-        return 0
+        return
     say(f"{record.model} of {record.experiment}: fold {record.fold}, seed {record.seed}, {record.status}")
     if record.error:
         say(f"error: {record.error}")
@@ -134,7 +132,6 @@ def show_run(run: Path, as_json: bool) -> int:
     for name, value in record.params.items():
         say(f"  {name} = {value}")
     say(f"identity {record.identity}")
-    return 0
 
 
 @options.examples("""
@@ -145,7 +142,7 @@ def show_run(run: Path, as_json: bool) -> int:
 @click.argument("folder", type=options.PATH, default=Path("runs"))
 @options.output("Page to write, such as runs/index.html.", options.PATH)
 @options.as_json
-def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
+def show_runs(folder: Path, output: Path | None, as_json: bool) -> None:
     """Print all experiments of a folder.
 
     Each has its best model, the difference to the one before on the same question, and its size.
@@ -163,11 +160,10 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
         write_whole(page, html.render(report).encode("utf-8", "backslashreplace"))
     if as_json:
         say(report.document())
-        return 0
+        return
     show_page(report)
     if page is not None:
         say(f"page: {page}")
-    return 0
 
 
 @options.examples("""
@@ -181,7 +177,7 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> int:
     "-n", "number", type=click.IntRange(min=1), default=10, show_default=True, help="How many queries."
 )
 @options.as_json
-def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int:
+def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> None:
     """Print the queries that a run ranks worst: where to look first."""
     stored = ltr_harness.load_run(run)
     stored.refuse_without_test()
@@ -194,11 +190,10 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int
     worst = ordered[["query_id", name, "rows", "n_relevant"]].head(number)
     if as_json:
         say(worst.to_json(orient="records", indent=2))
-        return 0
+        return
     lines = worst.itertuples(index=False)
     rows = [[str(query), f"{value:z.4f}", *map(str, counted)] for query, value, *counted in lines]
     print_table(["query", name, "rows", "relevant"], rows)
-    return 0
 
 
 @options.examples("""
@@ -217,7 +212,7 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> int
 @options.as_json
 def show_importance(
     run: Path, metric: str | None, repeats: int, top: int, as_json: bool, **rows_of_run: Any
-) -> int:
+) -> None:
     """Print the metric's loss when a feature is shuffled.
 
     Beside it are the feature's shares of gain and of splits.
@@ -241,7 +236,7 @@ def show_importance(
     of_each = [(one, {kind: share[one.feature] for kind, share in shares.items()}) for one in effects]
     if as_json:
         say_json({"metric": str(measured), "features": [one._asdict() | of for one, of in of_each]})
-        return 0
+        return
     rows = []
     for one, of in of_each[:top]:
         parts = [f"{100 * share:.1f} %" for share in of.values()]
@@ -249,7 +244,6 @@ def show_importance(
     print_table(["feature", f"loss of {measured}", "95 % interval", *shares], rows)
     if len(effects) > top:
         say(f"{count_of(len(effects) - top, 'more feature')}; --top shows more", err=True)
-    return 0
 
 
 @options.examples("""
@@ -272,7 +266,7 @@ def show_importance(
 @options.as_json
 def show_why(
     run: Path, query: str, rows: tuple[int, int] | None, top: int, as_json: bool, **rows_of_run: Any
-) -> int:
+) -> None:
     """Print why one document of a query ranks above another.
 
     The difference of their scores, feature by feature: SHAP values of the library that trained the model. They sum to
@@ -294,7 +288,7 @@ def show_why(
     if as_json:
         body = {"query": query, "rows": [a, b], "scores": [score_a, score_b]}
         say_json(body | {"reasons": [reason._asdict() for reason in reasons]})
-        return 0
+        return
     above = "above" if score_a > score_b else "below" if score_a < score_b else "level with"
     difference = f"{score_a - score_b:+.4f}"
     say(f"query {query}: row {a} ({score_a:.4f}) stands {above} row {b} ({score_b:.4f}), {difference}")
@@ -303,4 +297,3 @@ def show_why(
     rest = sum(reason.difference for reason in reasons[top:])
     if reasons[top:]:
         say(f"{count_of(len(reasons) - top, 'more feature')} together {rest:+.4f}")
-    return 0
