@@ -78,10 +78,7 @@ class Measure:
 
 
 def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The measures named, each with its cutoffs; trec_eval's official ones where none is named.
-
-    Takes trec_eval's names (``map``, ``P.5,10``, ``ndcg_cut_10``, ``official``, …) and, beside them, our metrics.
-    """
+    """The measures named, trec_eval's or ours, each with its cutoffs; trec_eval's official ones where none is named."""
     measures: dict[str, tuple[str, ...]] = {}
     for text in texts or ("official",):
         if text in SETS:

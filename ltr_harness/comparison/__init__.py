@@ -119,11 +119,7 @@ def compare_entrants(
     method: Method | None = None,
     notes: Sequence[str] = (),
 ) -> Comparison:
-    """The comparison of models whose per-query values are at hand.
-
-    The p-values of the models at the primary metric are one family and carry the verdict; those at all other
-    metrics together are another.
-    """
+    """The comparison of models by their per-query values: the primary metric is one family, all others are another."""
     method = method or Method()
     primary = primary or metrics[0]
     names = [entrant.name for entrant in entrants]

@@ -39,10 +39,7 @@ def powered(
     cheap: Floats,  # (n, m) of the same queries
     rest: Floats,  # (M, m) of the queries that have the cheap labels alone
 ) -> Powered:
-    """The means of the human differences over all queries of this kind, with what the cheap ones add.
-
-    A query whose human difference is undefined counts by its influence on the mean, which is 0.
-    """
+    """Means of human differences over all queries, with what cheap ones add; undefined human ones have influence 0."""
     n, m = len(human), len(rest)
     defined = ~np.isnan(human)
     k = np.maximum(defined.sum(axis=0), 1)

@@ -64,10 +64,7 @@ class Preference:
 
 
 def interleaved(log: Any, confidence: float = 0.95) -> Preference:
-    """Count the votes of an interleaving log.
-
-    Source: F. Radlinski, M. Kurup, T. Joachims, CIKM 2008.
-    """
+    """Count the votes of an interleaving log (F. Radlinski, M. Kurup, T. Joachims, CIKM 2008)."""
     opened = open_log(log, str(log) if isinstance(log, str | Path) else "log", [SESSION, TEAM, USER])
     known = USER in opened.columns
     (table,) = opened.batches([SESSION, TEAM, CLICK, *([USER] if known else [])], SESSION, in_memory=1 << 60)

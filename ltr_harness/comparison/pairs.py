@@ -302,10 +302,7 @@ def contrast(
 def differences_of(
     mean: Floats, found: Outcome, higher_is_better: Sequence[bool], method: Method
 ) -> list[Difference]:
-    """The (m,) differences of tested columns, whose direction is the sign of the estimate; NaN proves nothing.
-
-    One proven to lie inside the margin is "equivalent" even where it is significantly different from 0.
-    """
+    """The (m,) differences, directed by their sign; one proven inside the margin is equivalent, even if it is not 0."""
     columns = np.stack([mean, found.low, found.high, found.p, found.p_corrected], axis=1).tolist()
     differences = []
     for j, (difference, low, high, p, p_corrected) in enumerate(columns):
@@ -429,10 +426,7 @@ def letters(
 
 
 def _shared(alike: Sequence[Sequence[bool]]) -> list[tuple[str, ...]]:
-    """Letters of models in the order of their means, from which of them do not differ.
-
-    Each pair that is alike and shares no letter yet makes a group, with every model that is like all in it.
-    """
+    """Letters of models by their means: a pair alike without one makes a group with every model like all in it."""
     groups: list[list[int]] = []
     for first in range(len(alike)):
         for second in range(first, len(alike)):

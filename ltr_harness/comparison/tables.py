@@ -174,9 +174,7 @@ class _Columns:
 
 
 def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None:
-    """The name to compare a column under, which is foreign unless it is ours to the letter, and whether higher is
-    better; None for what is no metric.
-    """
+    """The name to compare a column under, foreign unless ours to the letter, and direction; None for no metric."""
     if convention is not None:
         theirs = metric_named(convention, column)
         if theirs is not None:

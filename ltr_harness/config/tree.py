@@ -118,10 +118,7 @@ def shown(node: Node) -> str:
 
 
 def from_plain(value: Any, place: Place, problems: list[Problem] | None = None, path: str = "") -> Node:
-    """The tree of Python's own dicts, lists and scalars, all of it at one place.
-
-    NumPy numbers and paths are taken as what they say, other types are added to `problems`.
-    """
+    """The tree of Python's own values, NumPy numbers and paths, all at one place; others are added to `problems`."""
     if isinstance(value, Mapping):
         below = ((key, item, f"{path}.{key}".lstrip(".")) for key, item in value.items())
         entries = {str(key): from_plain(item, place, problems, inner) for key, item, inner in below}

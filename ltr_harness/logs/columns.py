@@ -213,10 +213,7 @@ Moments = NDArray[np.int64]
 
 
 def timestamps(column: Any, name: str, timezone: str) -> Moments:
-    """An Arrow column of times or of ISO 8601 text as int64 nanoseconds UTC; the least int64 where missing.
-
-    Times without a zone are of `timezone`. What lies beyond the nanoseconds of int64 is the largest of them.
-    """
+    """Arrow times or ISO 8601 text, of `timezone` if none, as int64 ns UTC; missing the least, beyond the largest."""
     import pyarrow as pa
 
     column = decoded(column)

@@ -238,10 +238,7 @@ class MonitorConfig(Part, use_attribute_docstrings=True):
 
     @property
     def resolved_metrics(self) -> tuple[Metric, ...]:
-        """The metrics with the rule for empty queries and the scale of grades in them; the first one alerts.
-
-        Where rows are left out of their lists because nobody judged them, no denominator counts them either.
-        """
+        """The metrics with the rule for empty queries, unjudged rows and the scale of grades; the first one alerts."""
         return _resolved(self.metrics, self.empty, self.relevance.cuts_lists, self.relevance.scale)
 
     @property

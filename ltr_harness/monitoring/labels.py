@@ -204,10 +204,7 @@ def _share_chart(result: MonitorResult) -> Chart:
 
 
 def presentation(periods: Periods) -> Presentation:
-    """Positives by rank before and now, the signature of the change, and IPS-DCG where propensities are known.
-
-    Rank 1 is looked at whatever the page looks like: where it is shown to stand still and others move, it is the page.
-    """
+    """Positives by rank, IPS-DCG, and the signature: where rank 1, seen by all, stands still, it is the page."""
     now, before = periods.now, periods.before
     ours, theirs = _positives(now), _positives(before)
     p, distance = profile_p(ours[0], theirs[0])

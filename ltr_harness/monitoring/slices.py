@@ -47,10 +47,7 @@ class _Search:
 
 
 def slices(periods: Periods) -> tuple[list[Slice], int]:
-    """The segments behind a drop, in order of impact, and how many candidates (of one column or two) were looked at.
-
-    The smallest p is taken and its queries set aside, as its parents and children would be found with it.
-    """
+    """The segments behind a drop by impact, each found without the queries of those before; and how many candidates."""
     config, columns = periods.config, _columns(periods)
     if not columns:
         return [], 0

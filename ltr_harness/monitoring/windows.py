@@ -223,10 +223,7 @@ def corrected(
 
 
 def _in_turn(raw: Floats, alpha: float) -> Floats:
-    """(n,) p-values as parts of alpha: half is the first's, half the others', and all of it once the first is passed.
-
-    Source: B. Wiens, Pharmaceutical Statistics 2 (2003), the fallback procedure.
-    """
+    """(n,) p as parts of alpha: half the first's, half the others', all once it passes (fallback, Wiens 2003)."""
     others = bonferroni(raw[1:])
     if np.isnan(others).all():
         return raw
@@ -239,10 +236,7 @@ _DAY_SECONDS = 86_400
 
 
 def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estimate:
-    """The difference of some queries and windows of earlier runs, together, to the baseline; `rows` (n_rows,).
-
-    Each window is compared with the part of the season that it was in, as today's queries are.
-    """
+    """Queries (n_rows,) and windows of earlier runs together against the baseline, each in its part of the season."""
     if not past or periods.common is not None:
         return periods.compare(rows=rows)
     now = periods.sample_now(rows=rows)

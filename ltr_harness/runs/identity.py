@@ -84,10 +84,7 @@ def _digest(value: Mapping[str, Any]) -> str:
 
 @cache
 def installed_requirements(names: tuple[str, ...]) -> dict[str, str]:
-    """Distributions and whatever they need, directly or not, with the installed versions.
-
-    Extras and what is for other platforms are left out, and what is not installed; ``name-cpu`` answers for ``name``.
-    """
+    """Distributions and all that they need here, with installed versions; ``name-cpu`` answers for ``name``."""
     versions: dict[str, str] = {}
     waiting = list(names)
     while waiting:

@@ -150,10 +150,7 @@ def latency(
     least: int = _LEAST,
     budget: float = math.inf,
 ) -> Latency:
-    """Time calls one by one, each with another list drawn from rows (n_rows, n_features); a twentieth more warm up.
-
-    Timing ends once `seconds` are over, after the `least` calls, or when p99 cannot be within the budget any more.
-    """
+    """Time calls on lists of rows (n_rows, n_features), until `seconds` are over, or p99 is known or out of reach."""
     draw = np.random.Generator(np.random.Philox(documents))
     warm_up = max(calls // 20, 1)
     taken: list[float] = []

@@ -125,10 +125,7 @@ def rare_kind(
     then: str = "the verdict changes",
     family: int = 1,  # comparisons that share the level
 ) -> str:
-    """The line about a kind of query, or unit, that may be absent from these; "" where none could matter.
-
-    n queries hold none of a kind whose share is below 1 - level**(1/n) with a probability above the level.
-    """
+    """The line about a kind of unit rarer than 1 - level**(1/n), absent from n; "" where none could matter."""
     if method.test == "bounded" or not n or room != room:
         return ""
     kind, these = method.unit or "query", f"{n:,} of {method.unit}" if method.unit else f"{n:,} queries"

@@ -20,10 +20,7 @@ class Moments:
 
 
 def moments(values: Floats) -> Moments:
-    """Moments over the first axis, NaN left out; any further axes keep their shape.
-
-    A column whose values are all equal has a standard deviation of exactly 0, whatever rounding its mean has.
-    """
+    """Moments over the first axis, NaN left out; of values that are all equal the standard deviation is exactly 0."""
     defined = ~np.isnan(values)
     n = np.asarray(defined.sum(axis=0), dtype=np.int64)
     whole = bool(defined.all())

@@ -11,11 +11,7 @@ from ltr_harness.stats.moments import SMALLEST_P, TIE, Floats, moments, paired_d
 
 
 def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:  # (seeds, n_queries) each
-    """Of all pairs (a seed of one, a seed of the other), the share whose mean difference has the overall sign.
-
-    1 means the winner never depended on the seeds drawn, 0.5 that they decided; NaN where there is only one pair, or no
-    query that is defined in all. Mean differences up to the tolerance have no sign.
-    """
+    """Of all pairs of seeds, one of each, the share with the overall sign, which ties lack; NaN for one pair."""
     defined = ~(np.isnan(one).any(axis=0) | np.isnan(other).any(axis=0))
     if len(one) * len(other) < 2 or not defined.any():
         return float("nan")

@@ -13,10 +13,7 @@ _EXPECTED = 5.0  # in a cell, for chi-squared to hold
 
 
 def sample_ratio_p(counts: NDArray[np.int64], shares: Floats) -> float:
-    """Chi-squared: how often chance alone takes (k,) counts as far from their expected shares; NaN without counts.
-
-    Source: A. Fabijan et al., "Diagnosing sample ratio mismatch in online controlled experiments", KDD 2019.
-    """
+    """Chi-squared p of (k,) counts against their expected shares; NaN without counts (A. Fabijan et al., KDD 2019)."""
     expected = counts.sum() * shares
     if not counts.sum():
         return float("nan")
@@ -24,10 +21,7 @@ def sample_ratio_p(counts: NDArray[np.int64], shares: Floats) -> float:
 
 
 def same_shares_p(groups: Codes, places: Codes) -> float:
-    """Chi-squared: whether groups have the same shares at all places, such as arms in all windows; codes are (n,).
-
-    NaN where fewer than two places are large enough.
-    """
+    """Chi-squared p of groups (n,) having the same shares at all places (n,); NaN below two large enough places."""
     table = np.zeros((int(places.max(initial=-1)) + 1, int(groups.max(initial=-1)) + 1))
     np.add.at(table, (places, groups), 1)
     shares = table.sum(axis=0) / max(table.sum(), 1)
@@ -55,10 +49,7 @@ class WindowVariance:
 
 
 def variance_between(sample: Sample, windows: Codes) -> WindowVariance | None:
-    """Of the windows of one sample, around the means of their strata; None where there are too few windows.
-
-    The method of moments for one-way random effects, with as many degrees of freedom as windows more than strata.
-    """
+    """Of windows about the means of their strata (one-way random effects, by moments); None where there are too few."""
     strata = np.zeros(windows.size, dtype=np.int64) if sample.strata is None else sample.strata
     shape = int(windows.max(initial=0)) + 1, int(strata.max(initial=0)) + 1
     of_cell = np.bincount(windows * shape[1] + strata, minlength=shape[0] * shape[1])
@@ -84,10 +75,7 @@ def variance_between(sample: Sample, windows: Codes) -> WindowVariance | None:
 
 
 def variance_of_neighbours(sample: Sample, windows: Codes) -> WindowVariance | None:
-    """The same from differences of neighbouring windows, of which a lasting change moves one: where no time is quiet.
-
-    Source: J. von Neumann, Annals of Mathematical Statistics 12 (1941).
-    """
+    """The same from differences of neighbours (von Neumann 1941), of which a lasting change moves one."""
     n = np.bincount(windows).astype(np.float64)
     mean, variance = _windows(sample.values, windows, sample.clusters, n.size)
     used = (n > 1) & ~np.isnan(variance)

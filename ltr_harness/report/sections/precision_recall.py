@@ -49,10 +49,7 @@ def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, 
 
 
 def interpolated(ranking: Ranking, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """float64 (11,): the best precision at this recall or a higher one, averaged over queries with relevant documents.
-
-    Of ties: on average over their orders; 0 at a recall out of reach. Of whole lists and `is_relevant` (n_rows,).
-    """
+    """float64 (11,): best precision at this recall or higher, 0 out of reach; mean over queries and orders of ties."""
     n_relevant = ranking.judgments.groups.sum(is_relevant, np.int64)
     starts, sizes = ranking.offsets[:-1], np.diff(ranking.offsets)
     query = np.repeat(np.arange(sizes.size), sizes)
