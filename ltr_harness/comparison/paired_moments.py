@@ -21,10 +21,8 @@ from ltr_harness.stats.moments import Floats, paired_differences
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LEAST = 100_000
-"""Queries from which on flips of signs add nothing to Student's t."""
-_MOST_SKEWED = 0.1
-"""Skewness of a mean; beyond it either tail is off by more than a third of the level."""
+LEAST = 100_000  # queries from which on flips of signs add nothing to Student's t
+_MOST_SKEWED = 0.1  # skewness of a mean; beyond it either tail is off by more than a third of the level
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]
 
-WEIGHT = "query_weight"
-"""The query attribute that says how much a query counts in weighted means."""
+WEIGHT = "query_weight"  # the query attribute that says how much a query counts in weighted means
 
 SMALLEST = 5
 """Parts with fewer defined queries are counted and not compared: their interval would say nothing."""

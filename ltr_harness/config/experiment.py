@@ -84,8 +84,7 @@ FixedKMetric = Annotated[DecidingMetric, AfterValidator(_fixed_k)]
 Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-TOOLS = (*PRESETS, *SAME_TOOLS)
-"""Whose conventions published figures may have."""
+TOOLS = (*PRESETS, *SAME_TOOLS)  # whose conventions published figures may have
 
 
 def _no_file(metric: str) -> str:

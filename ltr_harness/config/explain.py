@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.config.tree import KeyPath, Node, Place, dotted, shown
+from ltr_harness.config.tree import KeyPath, Node, dotted, shown
 from ltr_harness.errors import HarnessError, Problem
 from ltr_harness.wording import plural
 
@@ -64,7 +64,11 @@ def _one(
         known = {key for option in _schemas_at(schema, steps[:-1]) for key in option.get("properties", ())}
         if len(steps) == 1:
             known |= set(also_known)
-        return unknown_key(place, key, (*path, *steps[:-1]), known)
+        cure = did_you_mean(key, known)
+        if "params" in known and not cure.startswith("did you mean"):
+            cure = f"parameters of the library go under params ({cure})"
+        where = dotted((*path, *steps[:-1])) or "the experiment"
+        return Problem(place, f"unknown key {key!r} in {where}", cure=cure)
     there = node.at(steps) or node
     if detail["loc"][-1:] == ("[key]",) and parent is not None:
         place = parent.key_places[str(steps[-1])]
@@ -118,15 +122,6 @@ def _accepts_unquoted(text: str, accepted: Iterable[Schema]) -> bool:
 
 def _reason(detail: Any) -> str:
     return str(detail.get("ctx", {}).get("error", detail["msg"]))
-
-
-def unknown_key(place: Place, key: str, path: KeyPath, known: Iterable[str]) -> Problem:
-    """The same words for every key that has no meaning where it stands."""
-    known = set(known)
-    cure = did_you_mean(key, known)
-    if "params" in known and not cure.startswith("did you mean"):
-        cure = f"parameters of the library go under params ({cure})"
-    return Problem(place, f"unknown key {key!r} in {dotted(path) or 'the experiment'}", cure=cure)
 
 
 def _steps(node: Node, location: Sequence[str | int]) -> KeyPath:

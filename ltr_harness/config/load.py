@@ -393,7 +393,9 @@ class _Loading:
                 compare._outdated = f"compare: {', '.join(said)}"
         baseline, models = self.tree.at(("compare", "baseline")), self.tree.at(("models",))
         if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
-            self.check(rules.baseline_rule(baseline.value, models.mapping, expand.origins(self.tree)))
+            where, cure = ("compare", "baseline"), "the first model is the baseline unless one is named"
+            swept = expand.origins(self.tree)
+            self.check(rules.model_rule(where, "", baseline.value, models.mapping, swept, cure))
         return compare
 
     def references(self, max_grade: float | None = None) -> tuple[Reference, ...]:

@@ -144,15 +144,7 @@ def stopping_rules(
             yield Violation(("data", "splits", fold), f"split {fold!r} {_NO_VALID}", cure=cure)
 
 
-def baseline_rule(
-    baseline: str, models: Mapping[str, object], swept: Mapping[str, str]
-) -> Iterator[Violation]:
-    """The baseline is one of the models; `swept` are the points of sweeps by the model they were made of."""
-    where, cure = ("compare", "baseline"), "the first model is the baseline unless one is named"
-    yield from _known(where, "", baseline, models, swept, cure)
-
-
-def _known(
+def model_rule(
     where: KeyPath, said: str, name: str, models: Iterable[str], swept: Mapping[str, str], cure: str = ""
 ) -> Iterator[Violation]:
     """A name of one of the models; `swept` are the points of sweeps by the model they were made of."""
@@ -178,7 +170,7 @@ def part_rules(
                 itself = "itself" if part == name else f"{part!r}, which is made of others"
                 yield Violation(where, f"{said}names {itself}", "models that are trained")
             else:
-                yield from _known(where, said, part, [one for one in known if one != name], swept)
+                yield from model_rule(where, said, part, [one for one in known if one != name], swept)
         if model.ranker.needs_valid and without_valid:
             found = f"models.{name} chooses its weights on validation data, and there is none"
             weights = ", ".join(f"{part}: 1" for part in model.ranker.parts())

@@ -122,8 +122,7 @@ def _list_or_range(items: dict[str, Any]) -> WithJsonSchema:
     )
 
 
-Values = Annotated[tuple[Any, ...], AfterValidator(_distinct)]
-"""Values of any kind, each tried."""
+Values = Annotated[tuple[Any, ...], AfterValidator(_distinct)]  # values of any kind, each tried
 
 Draws = Annotated[
     Annotated[Values, Tag("list")] | Annotated[Range, Tag("range")],

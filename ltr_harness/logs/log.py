@@ -123,8 +123,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-IN_MEMORY_ROWS = 5_000_000
-"""A log up to this size is read whole, and its rows may come in any order."""
+IN_MEMORY_ROWS = 5_000_000  # a log up to this size is read whole, and its rows may come in any order
 BATCH_ROWS = 1_000_000
 
 _FORMATS = {

@@ -82,12 +82,14 @@ def quantitative(field: str, **more: Any) -> dict[str, Any]:
     return {"field": field, "type": "quantitative", **more}
 
 
-def tooltip(*words: str, **numbers: str) -> list[dict[str, Any]]:
-    """Fields as they are, then numbers in their format."""
-    return [
-        *({"field": field} for field in words),
-        *(quantitative(field, format=form) for field, form in numbers.items()),
+def tooltip(*words: str, **numbers: str | tuple[str, str]) -> list[dict[str, Any]]:
+    """Fields as they are, then numbers in their format, some with a title."""
+    said = {field: form if isinstance(form, tuple) else (form,) for field, form in numbers.items()}
+    shown = [
+        quantitative(field, **dict(zip(("format", "title"), look, strict=False)))
+        for field, look in said.items()
     ]
+    return [*({"field": field} for field in words), *shown]
 
 
 def layer(mark: Mapping[str, Any], **channels: Any) -> dict[str, Any]:
@@ -199,10 +201,7 @@ def histogram(
             "y": quantitative("share", title="queries", axis={"format": "%", "tickCount": 3}),
             "color": model_colour(data, names),
             "opacity": fade(),
-            "tooltip": [
-                *tooltip("model", **{"from": number, "to": number}),
-                quantitative("share", format=".1%", title="queries"),
-            ],
+            "tooltip": tooltip("model", **{"from": number, "to": number}, share=(".1%", "queries")),
         },
     }
     return small_multiples(names, rows, panel)
@@ -250,8 +249,7 @@ def _still(value: Any) -> Any:
     return [_still(part) for part in value] if isinstance(value, list) else value
 
 
-_PNG_HEADER = 33
-"""Bytes of a PNG's signature and its first chunk, after which text may stand."""
+_PNG_HEADER = 33  # bytes of a PNG's signature and its first chunk, after which text may stand
 
 
 def svg(chart: Chart) -> str:

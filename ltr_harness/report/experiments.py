@@ -247,8 +247,7 @@ def _sizes(path: Path) -> Iterator[int]:
 
 
 _TREND = 20  # experiments that a trend shows at most
-SHORT = 8
-"""Hex digits of a fingerprint that are shown."""
+SHORT = 8  # hex digits of a fingerprint that are shown
 
 
 def report(listed: Experiments, page: Path | None = None) -> Report:

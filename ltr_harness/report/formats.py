@@ -30,8 +30,7 @@ def value_text(value: float | None, form: Format) -> str:
     return _WRITERS.get(form, "{:g}".format)(value)
 
 
-metric = four_decimals
-"""A metric's value or mean."""
+metric = four_decimals  # a metric's value or mean
 
 
 difference = partial(value_text, form="difference")

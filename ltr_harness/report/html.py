@@ -98,7 +98,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        spans=blocks.spans, plain=blocks.plain, cells=table_views, footer_cells=footer_views, scale=scale
+        spans=blocks.spans, plain=blocks.plain, cells=table_views, cell_text=formats.cell_text, scale=scale
     )
     return environment
 
@@ -111,10 +111,6 @@ def table_views(table: blocks.Table) -> list[list[CellView]]:
         ]
         for number, row in enumerate(table.rows)
     ]
-
-
-def footer_views(table: blocks.Table) -> list[list[str]]:
-    return [[formats.cell_text(cell, "count") for cell in row] for row in table.footer]
 
 
 def _view(cell: blocks.Cell, column: blocks.Column, best: bool) -> CellView:

@@ -20,8 +20,7 @@ from ltr_harness.wording import count_of, json_text, named, plural, text_table
 
 # ---- power ---------------------------------------------------------------------------------------------
 
-SHOWN = 5
-"""Models whose curves are shown; all are in the JSON."""
+SHOWN = 5  # models whose curves are shown; all are in the JSON
 
 
 def power_page(planned: PowerPlan) -> Report:

@@ -32,8 +32,7 @@ Biases = (
 )
 
 
-TEMPERATURE: Final = "temperature"
-"""What `learned` has the temperatures under, by the metric's name."""
+TEMPERATURE: Final = "temperature"  # what `learned` has the temperatures under, by the metric's name
 
 
 def _with_biases(learned: dict[str, Any]) -> dict[str, Any]:
@@ -218,8 +217,7 @@ class Record(Stored):
     packages: dict[str, str] = Field(default_factory=dict)  # all that it stood on: distribution -> version
 
 
-STUDIES = "tuning"
-"""Folder of studies in an experiment's folder of runs."""
+STUDIES = "tuning"  # folder of studies in an experiment's folder of runs
 STUDY = "study.json"
 
 

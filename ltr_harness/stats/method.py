@@ -23,8 +23,7 @@ TESTS: dict[Test, str] = {
     "bounded": "betting test for bounded metrics",
 }
 CORRECTIONS: dict[Correction, str] = {"joint": "joint", "none": "no correction"}
-FLIPS = ("skew-adjusted", "permutation")
-"""The tests that flip signs."""
+FLIPS = ("skew-adjusted", "permutation")  # the tests that flip signs
 
 CHOICES: Mapping[str, Mapping[Any, str]] = {"test": TESTS, "correction": CORRECTIONS}
 

@@ -20,14 +20,9 @@ if TYPE_CHECKING:
     from ltr_harness.readers.reader import Reader
     from ltr_harness.readers.tables import TableReader
 
-FEW_QUERIES = 2_000
-"""Training queries up to which the preset `small` is written instead of `web`."""
-
-MOST_GUESSED = 50
-"""Different texts of a column up to which it is guessed to be a category."""
-
-LARGEST_EXPONENTIAL = 31
-"""Above this grade 2^label - 1 is no longer a gain anybody means."""
+FEW_QUERIES = 2_000  # training queries up to which the preset `small` is written instead of `web`
+MOST_GUESSED = 50  # different texts of a column up to which it is guessed to be a category
+LARGEST_EXPONENTIAL = 31  # above this grade 2^label - 1 is no longer a gain anybody means
 
 _SAID = ("leaking-feature", "outcome-feature", "id-feature", "position-feature", "inverted-label")
 """The lints of which features and labels were guessed."""

@@ -236,11 +236,7 @@ def _front_chart(data: ReportData, points: Sequence[FirstRounds]) -> Chart:
 
 def _front_layers(colour: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The front, each model's line, points, filled on the front, and names."""
-    about = [
-        *charts.tooltip("model", rounds=","),
-        charts.quantitative("p50", format=",.3~r", title="µs per query"),
-        *charts.tooltip(mean=".4f"),
-    ]
+    about = charts.tooltip("model", rounds=",", p50=(",.3~r", "µs per query"), mean=".4f")
     front_line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": "#8a9099"}
     return [
         {"transform": [{"filter": "datum.front"}], "mark": front_line},

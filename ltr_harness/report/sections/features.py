@@ -14,11 +14,8 @@ from ltr_harness.wording import count_of
 if TYPE_CHECKING:
     from ltr_harness.runs import Run
 
-DRAWN = 10
-"""Features drawn per model, most important first."""
-
-LISTED = 30
-"""Features in the table, by their mean share over models."""
+DRAWN = 10  # features drawn per model, most important first
+LISTED = 30  # features in the table, by their mean share over models
 
 
 @dataclass(frozen=True)
@@ -87,11 +84,9 @@ def _importance_chart(data: ReportData, shares: dict[str, dict[str, Importance]]
             "x": charts.quantitative("gain", title="share of gain", axis={"format": "%", "tickCount": 3}),
             "color": charts.model_colour(data, names),
             "opacity": charts.fade(),
-            "tooltip": [
-                *charts.tooltip("model", "feature"),
-                charts.quantitative("gain", format=".1%", title="share of gain"),
-                charts.quantitative("split", format=".1%", title="share of splits"),
-            ],
+            "tooltip": charts.tooltip(
+                "model", "feature", gain=(".1%", "share of gain"), split=(".1%", "share of splits")
+            ),
         },
     }
     return Chart(

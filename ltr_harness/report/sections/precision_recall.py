@@ -16,8 +16,7 @@ from ltr_harness.report.sections.verdict import near_models
 from ltr_harness.report.test_rows import TestRows
 from ltr_harness.wording import plain_number
 
-LEVELS = np.arange(11) / 10
-"""Of recall."""
+LEVELS = np.arange(11) / 10  # of recall
 
 _ROUNDING = 1e-9  # far above what sums of hits lose, far below one document of any list
 

@@ -15,14 +15,12 @@ from ltr_harness.report.test_rows import TestRows
 from ltr_harness.stats.moments import TIE
 from ltr_harness.wording import count_of
 
-EACH = 5
-"""Largest gains shown per model, and as many losses."""
+EACH = 5  # largest gains shown per model, and as many losses
 
 IN_ALL = 100
 """Upper bound of queries over all models, so that the page stays small; every model keeps one of each."""
 
-DEPTH = 20
-"""Documents shown of a list at most; K where it is smaller."""
+DEPTH = 20  # documents shown of a list at most; K where it is smaller
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ltr_harness.config.search import shown_value
@@ -224,26 +225,21 @@ def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str,
     best: Best = "max" if higher else "min"
     validation = Column(f"Validation {watched}", "metric", best=best, hint="At the chosen round.")
 
+    def swept_to(option: str, model: str) -> str:
+        return shown_value(points[model][option])
+
     def order(model: str) -> tuple[bool, float]:
         value = values[model]
         return math.isnan(value), -value if higher else value
 
-    return Table(
-        name=name,
-        caption=f"Points of {swept}, best on validation data first; means over folds and seeds.",
-        columns=(
-            Column("Model"),
-            *(Column(option, "code") for option in options),
-            validation,
-            Column(f"Test {data.primary}", "metric", best=data.best(data.primary)),
-        ),
-        rows=tuple(
-            (
-                data.model_name(model),
-                *(shown_value(points[model][option]) for option in options),
-                values[model],
-                data.mean(model),
-            )
-            for model in sorted(points, key=order)
-        ),
+    return Table.of(
+        name,
+        f"Points of {swept}, best on validation data first; means over folds and seeds.",
+        sorted(points, key=order),
+        {
+            Column("Model"): data.model_name,
+            **{Column(option, "code"): partial(swept_to, option) for option in options},
+            validation: values.__getitem__,
+            Column(f"Test {data.primary}", "metric", best=data.best(data.primary)): data.mean,
+        },
     )
