@@ -70,7 +70,12 @@ class FileDigests:
             before = stamp(path)
             if path in self._seen and self._seen[path][0] == before:
                 return self._seen[path][1]
-            digest = None if self._verify or note is None else _remembered(note, path, before)
+            digest = None
+            if note is not None and not self._verify:  # absent, damaged, of another state: it is hashed again
+                with suppress(OSError, ValueError, TypeError, KeyError):
+                    kept = json.loads(note.read_text(encoding="utf-8"))
+                    if kept["path"] == str(path) and kept["stamp"] == before and len(kept["digest"]) == 64:
+                        digest = str(kept["digest"])
             if digest is None:
                 started = time.time_ns()
                 digest = file_digest(path)
@@ -96,15 +101,6 @@ class FileDigests:
             if self._seen[path][0] == stamp(path):
                 return
         raise _changed(path)
-
-
-def _remembered(note: Path, path: Path, now: Stamp) -> str | None:
-    """The digest in a note; None where it is absent, damaged or of another state of the file, which is hashed again."""
-    with suppress(OSError, ValueError, TypeError, KeyError):
-        kept = json.loads(note.read_text(encoding="utf-8"))
-        if kept["path"] == str(path) and kept["stamp"] == now and len(kept["digest"]) == 64:
-            return str(kept["digest"])
-    return None
 
 
 def _changed(path: Path) -> DataError:

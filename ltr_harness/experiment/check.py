@@ -35,6 +35,11 @@ def findings_of(
         if name not in LINTS
     )
     repeated = _repeated(reader)
+
+    def of_primary(name: str) -> list[Finding]:
+        test = reader.read(name).splits.get("test")
+        return [] if primary is None or test is None else little_to_gain("test", test.judgments, primary)
+
     exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
     return {
         name: tuple(
@@ -43,18 +48,11 @@ def findings_of(
                 place=finding.place if name == "all" else f"{name} {finding.place}",
                 accepted=finding.severity == "error" and finding.lint in accept,
             )
-            for finding in worst_first(
-                (*reader.findings(name), *_of_primary(reader, name, primary), *repeated.get(name, ()))
-            )
+            for finding in worst_first((*reader.findings(name), *of_primary(name), *repeated.get(name, ())))
             if exponential or finding.lint != "steep-gain"
         )
         for name in reader.names()
     }
-
-
-def _of_primary(reader: FoldReader, name: str, primary: Metric | None) -> list[Finding]:
-    test = reader.read(name).splits.get("test")
-    return [] if primary is None or test is None else little_to_gain("test", test.judgments, primary)
 
 
 def refuse_errors(findings: Findings) -> None:

@@ -183,8 +183,9 @@ def seconds_left(job: Job, study: StudyRecord) -> float | None:
 
 def interactive_progress() -> TerminalProgress | None:
     """Progress for a terminal or a notebook, without the table, which the result shows; None elsewhere."""
-    progress = TerminalProgress(quiet=False, table=False)
-    return progress if progress.is_watched else None
+    console = Console(stderr=True)
+    watched = console.is_terminal or console.is_jupyter
+    return TerminalProgress(quiet=False, table=False) if watched else None
 
 
 class TerminalProgress(Progress):
@@ -208,11 +209,6 @@ class TerminalProgress(Progress):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._stop_live()
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether there is a terminal or a notebook."""
-        return self._console.is_terminal or self._console.is_jupyter
 
     def say(self, text: str) -> None:
         """A plain line."""

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass
 
+from ltr_harness.metrics.core.gains import GainMetric
 from ltr_harness.metrics.dcg import CumulatedMetric
 
 
 @dataclass(frozen=True, kw_only=True)
-class CG(CumulatedMetric):
+class CG(GainMetric, CumulatedMetric):
     """How much graded relevance the first K documents deliver, in whatever order: DCG without a discount.
 
     CG@K = sum over ranks r <= K of gain(label_r). A tie group counts its mean gain at each of its ranks.

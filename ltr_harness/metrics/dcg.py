@@ -1,5 +1,6 @@
 """DCG: discounted cumulative gain."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,21 +9,23 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
-from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, GainMetric, discounts, gains_of, table_text
-from ltr_harness.metrics.core.metric import Cutoffs, Facts, Prepared, Values
+from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, GainMetric, discounts, table_text
+from ltr_harness.metrics.core.metric import Cutoffs, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Lists
 
 
 @dataclass(frozen=True, kw_only=True)
-class CumulatedMetric(GainMetric):
+class CumulatedMetric(Metric):
     """Base of the metrics that add up gains, each times what its rank counts: 1 unless said otherwise."""
 
     @property
     def adds_up(self) -> bool:
-        return bool(self.gain == "linear") and self.name in (
-            "cg",
-            "dcg",
-        )  # what divides by an ideal is no sum
+        # what divides by an ideal is no sum
+        return self.name in ("cg", "dcg") and getattr(self, "gain", None) == "linear"
+
+    @abstractmethod
+    def gains(self, judgments: Judgments) -> NDArray[np.float64]:
+        """float64 (n_rows,), what each row is worth."""
 
     def factors(self, n_ranks: int) -> NDArray[np.float64]:
         """float64 (n_ranks,), what ranks 1, 2, … count."""
@@ -39,7 +42,7 @@ class CumulatedMetric(GainMetric):
     def swap_change(self, judgments: Judgments) -> SwapChange:
         return SwapChange(
             form="sum",
-            worth=gains_of(judgments, self.gain, self.name),
+            worth=self.gains(judgments),
             scale=np.ones(judgments.groups.n_queries),
             rank_worth=self.factors(self.ranks_counted(judgments)),
         )
@@ -48,13 +51,12 @@ class CumulatedMetric(GainMetric):
         self, judgments: Judgments, cutoffs: Cutoffs
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
         """The gain of each document, the discount of each rank that counts, and which queries have no gain."""
-        groups = judgments.groups
-        gain = gains_of(judgments, self.gain, self.name)
+        groups, gain = judgments.groups, self.gains(judgments)
         return gain, self.factors(int(min(groups.sizes.max(), cutoffs[-1]))), groups.max(gain) <= 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class DCG(CumulatedMetric):
+class DCG(GainMetric, CumulatedMetric):
     """How much graded relevance the list delivers, each rank worth less than the one above it.
 
     DCG@K = sum over ranks r <= K of gain(label_r) * discount(r).

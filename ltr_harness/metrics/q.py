@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
-from ltr_harness.metrics.core.gains import GainMetric, gains_of
+from ltr_harness.metrics.core.gains import GainMetric
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.core.ranking import Lists
 
@@ -72,7 +72,7 @@ class Q(GainMetric):
         self, judgments: Judgments
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
         """The gain of each row, the relevant rows of each query, and its rows in ideal order."""
-        gain = gains_of(judgments, self.gain, self.name)
+        gain = self.gains(judgments)
         n_relevant = judgments.groups.sum(gain > 0.0, dtype=np.int64)
         return gain, n_relevant, RowRanker(judgments, "stable", None).rank(gain).rows
 
@@ -90,7 +90,7 @@ class Q(GainMetric):
         )
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
-        relevant = np.count_nonzero(gains_of(judgments, self.gain, self.name) > 0.0)
+        relevant = np.count_nonzero(self.gains(judgments) > 0.0)
         return "min(R, K)", np.minimum(cutoffs, relevant).astype(np.float64)
 
 

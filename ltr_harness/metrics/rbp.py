@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
+from ltr_harness.metrics.core import Judgments
 from ltr_harness.metrics.core.gains import check_max_grade, freeze_max_grade
-from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Facts, Prepared, Values
-from ltr_harness.metrics.dcg import cumulated
+from ltr_harness.metrics.core.metric import BinaryMetric, Facts
+from ltr_harness.metrics.dcg import CumulatedMetric
 
 
 @dataclass(frozen=True, kw_only=True)
-class RBP(BinaryMetric):
+class RBP(CumulatedMetric, BinaryMetric):
     """How useful the list is to a user who goes on to the next document with probability p.
 
     RBP@K = (1 - p) * sum over ranks r <= K of utility(label_r) * p^(r-1): expected utility over the expected
@@ -73,38 +73,18 @@ class RBP(BinaryMetric):
     def resolved(self, judgments: Judgments) -> Self:
         return freeze_max_grade(self, judgments)
 
-    def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        utility = self.utility(judgments)
-        weight = self.rank_weights(judgments, cutoffs)
-        is_empty = judgments.groups.max(utility) <= 0.0
-
-        def values(ranking: Ranking) -> Values:
-            return self.apply_empty(cumulated(ranking, cutoffs, utility, weight, by_grade=True), is_empty)
-
-        return values
-
-    def swap_change(self, judgments: Judgments) -> SwapChange:
-        return SwapChange(
-            form="sum",
-            worth=self.utility(judgments),
-            scale=np.ones(judgments.groups.n_queries),
-            rank_worth=self.rank_weights(judgments, np.array([self.cutoff])),
-        )
-
     def row_facts(self, judgments: Judgments) -> Facts:
-        return {"utility": self.utility(judgments)}
+        return {"utility": self.gains(judgments)}
 
     def rank_facts(self, n_ranks: int) -> Facts:
-        assert self.p is not None
-        return {"looks": np.asarray((1.0 - self.p) * np.power(float(self.p), np.arange(n_ranks)))}
+        return {"looks": self.factors(n_ranks)}
 
-    def utility(self, judgments: Judgments) -> NDArray[np.float64]:
-        """float64 (n_rows,), what each row is worth to the user, in [0, 1]."""
+    def factors(self, n_ranks: int) -> NDArray[np.float64]:
+        assert self.p is not None
+        return np.asarray((1.0 - self.p) * np.power(float(self.p), np.arange(n_ranks)))
+
+    def gains(self, judgments: Judgments) -> NDArray[np.float64]:
         if not self.graded:
             return self.relevant_rows(judgments)[0].astype(np.float64)
         assert self.max_grade is not None  # `resolved` has fixed it
         return np.minimum(judgments.labels / self.max_grade, 1.0)
-
-    def rank_weights(self, judgments: Judgments, cutoffs: Cutoffs) -> NDArray[np.float64]:
-        """float64 (n_ranks,), (1 - p) p^(r-1): the share of looks that fall on rank r."""
-        return self.rank_facts(int(min(judgments.groups.sizes.max(), cutoffs[-1])))["looks"]

@@ -41,9 +41,8 @@ class RBPResidual(RBP):
     diagnostic = True
 
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
-        weight = self.rank_weights(judgments, cutoffs)
+        _, weight, is_empty = self.gain_and_discount(judgments, cutoffs)
         judged = judged_rows(judgments)
-        is_empty = judgments.groups.max(self.utility(judgments)) <= 0.0
 
         def values(ranking: Ranking) -> Values:
             seen = cumulated(ranking, cutoffs, judged, weight)

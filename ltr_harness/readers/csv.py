@@ -41,8 +41,11 @@ class Delimited(OpenedTable):
         first = next(self._records(), None)
         if first is None:
             raise DataError.at(path, "has only blank lines", "rows")
-        if header:
-            self._check_header(first[0])
+        try:  # or pyarrow would refuse another encoding in words that nobody understands
+            bytes(self._data[: 1 << 20] if header else b"").lstrip().partition(b"\n")[0].decode("utf-8")
+        except UnicodeDecodeError:
+            place, found = f"{path}:{first[0]}", "the header is not UTF-8"
+            raise DataError.at(place, found, "UTF-8 text", "save it as UTF-8") from None
         self.columns = first[1] if header else [str(i) for i in range(len(first[1]))]
         if twice := repeated(self.columns):
             if missing := self.missing_header():
@@ -149,15 +152,6 @@ class Delimited(OpenedTable):
     def place(self, row: int) -> str:
         """``file:line`` of a row; counted anew each time, since only messages ask."""
         return f"{self.path}:{self._lines([row + self.header])[0]}"
-
-    def _check_header(self, line: int) -> None:
-        """Names in another encoding would be refused by pyarrow in words that nobody understands."""
-        try:
-            bytes(self._data[: 1 << 20]).lstrip().partition(b"\n")[0].decode("utf-8")
-        except UnicodeDecodeError:
-            raise DataError.at(
-                f"{self.path}:{line}", "the header is not UTF-8", "UTF-8 text", "save it as UTF-8"
-            ) from None
 
     def _stream(self) -> io.BufferedReader:
         return io.BufferedReader(_Passing(self._data), 1 << 20)

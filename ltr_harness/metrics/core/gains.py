@@ -136,8 +136,12 @@ class GainMetric(Metric):
         object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
         super().__post_init__()
 
+    def gains(self, judgments: Judgments) -> NDArray[np.float64]:
+        """(n_rows,)."""
+        return gains_of(judgments, self.gain, self.name)
+
     def row_facts(self, judgments: Judgments) -> Facts:
-        return {"gain": gains_of(judgments, self.gain, self.name)}
+        return {"gain": self.gains(judgments)}
 
 
 M = TypeVar("M", bound=Metric)
