@@ -34,19 +34,15 @@ def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str | N
 
 
 class Catalog:
-    """A family of named things: a literal table, then entry points, then a user's own file.
-
-    The family is a singular noun such as ``metric``. The table leads from names to ``module:attribute``; nothing is
-    imported before it is asked for. Synonyms are suggested, not accepted.
-    """
+    """A family of named things: a literal table, then entry points, then a user's own file; imported when asked for."""
 
     def __init__(
         self,
-        family: str,
-        table: Mapping[str, str],
+        family: str,  # a singular noun, such as ``metric``
+        table: Mapping[str, str],  # name to ``module:attribute``
         entry_point_group: str,
         base: str = "",
-        synonyms: Mapping[str, str | None] | None = None,
+        synonyms: Mapping[str, str | None] | None = None,  # suggested, not accepted
     ) -> None:
         self.family = family
         self.table = table

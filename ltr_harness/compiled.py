@@ -81,10 +81,7 @@ def compiled(function: Callable[P, R]) -> Compiled[P, R]:
 
 
 def compiled_vectorized(function: Callable[P, R]) -> Compiled[P, R]:
-    """`compiled` into vector instructions: a division is not looked at for a zero below, sums are taken in parts.
-
-    The same machine code takes the same parts in the same order, so that results repeat to the bit.
-    """
+    """`compiled` into vector instructions: sums are taken in parts, the same in the same order, each time."""
     return Compiled(function, error_model="numpy", fastmath={"reassoc"})
 
 
@@ -126,10 +123,7 @@ def _cache_class() -> type[Any]:
 
 
 class _Files:
-    """A file for each signature of a function: the digest of its content, then the content.
-
-    The name is the function's, its place and the Python version; the stamp is the digest of its source.
-    """
+    """A file for each signature of a function: the digest of its content, then the content."""
 
     def __init__(self, folder: Path, name: str, stamp: Any) -> None:
         self._folder = folder

@@ -10,14 +10,7 @@ def available_cores() -> int:
 
 
 def let_idle_threads_sleep() -> bool:
-    """Wait for each other a little while, which small trees need, then sleep.
-
-    By default they spin so long that small trainings take several times as long on a busy machine. OpenMP reads this
-    when a booster loads.
-
-    Returns:
-        Whether that still lies ahead in this process; processes that it starts are in time anyway.
-    """
+    """Have idle threads of OpenMP sleep after a moment; whether it has yet to read that, as a booster loads, here."""
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     return sys.modules.keys().isdisjoint(("lightgbm", "xgboost"))
@@ -28,12 +21,7 @@ SMALL_DATA = 64_000_000
 
 
 def sensible_workers(n_runs: int, n_values: int) -> int:
-    """How many processes finish first, where nobody has said.
-
-    On small data threads spend much of a round waiting for each other: on two cores one model per core trains about a
-    fifth faster, and other work on the machine slows it less. On large data threads wait little, and each further
-    process would need its own binned copy.
-    """
+    """How many processes finish first: several on small data, where threads wait for each other, one on large data."""
     return 1 if n_values > SMALL_DATA else max(1, min(available_cores(), n_runs // 2))
 
 

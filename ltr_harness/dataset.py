@@ -229,9 +229,7 @@ def fingerprint_judgments(judgments: Judgments) -> str:
 
 
 def fingerprint_truth(judgments: Judgments) -> str:
-    """Digest of what is relevant to each query, whatever the candidates.
-
-    Of ids and weights of queries, ids and labels of relevant documents, in any order.
+    """Digest of queries, their weights and relevant documents, in any order and whatever the candidates.
 
     "" where nobody said which documents were candidates, documents have no ids, or labels are by subtopic.
     """

@@ -112,11 +112,7 @@ class MissingExtraError(UsageError):
 
 
 def optional_module(module: str, needed: str, extra: str) -> Any:
-    """Import a module of an optional package.
-
-    Raises:
-        MissingExtraError: it is not installed; `needed` says what needs which package.
-    """
+    """Import a module of an optional package; MissingExtraError where it is not there, saying what needs which."""
     try:
         return importlib.import_module(module)
     except ImportError:

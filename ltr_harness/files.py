@@ -143,10 +143,7 @@ _swept = cache(sweep_unfinished)  # once is enough for a process
 
 
 def _lock(folder: Path, *, wait: bool) -> int | None:
-    """An open file that holds the folder's lock, until this process ends at the latest; None where there are no locks.
-
-    Two processes in containers can have one number, so that whether it lives says nothing of who made the folder.
-    """
+    """An open file that holds the folder's lock, until this process ends at most; None where there are no locks."""
     if sys.platform == "win32":
         return None
     import fcntl
@@ -194,15 +191,12 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True)
 class Compression:
-    """One kind of compressed files, known by the suffix where one is written and by its first bytes where one is read.
-
-    `blocks` reads the content in pieces; it raises EOFError where it ends too early, zlib.error where it is damaged.
-    """
+    """One kind of compressed files, known by its suffix where one is written, by its first bytes where one is read."""
 
     name: str
     suffix: str
     magic: bytes
-    blocks: Callable[[Path], Iterator[bytes]]
+    blocks: Callable[[Path], Iterator[bytes]]  # EOFError: it ends too early; zlib.error: it is damaged
     opened: Callable[[Path], Any]
 
 

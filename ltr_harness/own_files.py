@@ -146,10 +146,7 @@ def require_trust(found: str) -> None:
 
 
 def own_module(path: Path) -> ModuleType:
-    """The module that a file is, under a name that two different files never share.
-
-    A file that has changed since, or that imports a module which has, is executed again: its digest is a new one too.
-    """
+    """The module that a file is, under a name of its own; executed again where it or what it imports has changed."""
     path = path.resolve()
     source = path.read_bytes()
     digest = code_digest(path)

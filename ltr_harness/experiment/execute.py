@@ -101,11 +101,7 @@ def execute(
     workers: Workers | None = None,
     failure: TrainingError | None = None,
 ) -> Run:
-    """Train and evaluate, or evaluate again what is trained; a failure becomes a run that says so.
-
-    Raises:
-        TrainingError: `failure`, where there is a trained run that it must not replace.
-    """
+    """Train and evaluate, or evaluate again what is trained; a failure becomes a run, or is raised beside one."""
     if task.state == "score again":
         if failure is not None:
             raise failure

@@ -282,11 +282,10 @@ def check_final(experiment: Experiment, model: str) -> None:
 
 
 def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) -> dict[str, Any]:
-    """An experiment of the one model, which stops nowhere: it takes the rounds that stopping found.
+    """An experiment of the one model, which stops nowhere: it takes the median of the rounds that stopping found.
 
-    The median over folds and seeds, of two in the middle the smaller. A blend comes with its parts; its weights are the
-    means of those chosen. The test queries of a split stay unseen, so the model has a number of its own; it
-    stands beside the other runs under the name ``…-final``. With `folds`, `train_on_all` trains it.
+    A blend comes with its parts and the mean weights. Test queries of a split stay unseen; with `folds`,
+    `train_on_all` trains it.
     """
     check_final(experiment, model)
     plain, models = as_mapping(experiment), {}

@@ -51,8 +51,7 @@ class TreeModel(FittedModel):
     def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
         """SHAP values, float64 (n_rows, n_features + 1), from features (n_rows, n_features) in training's column order.
 
-        The last column is the model's mean score; a row's values sum to its score. For why row a stands above
-        row b, subtract b's from a's: the mean cancels and the rest sums to the difference of their scores.
+        The last column is the model's mean score; a row's values sum to its score.
         """
         if self._is_of_classes:
             raise DataError(
@@ -140,15 +139,11 @@ _REMEMBERED = 10_000  # answers of each library
 def name_problems(
     params: Mapping[str, Any],
     library: str,
-    canonical: Mapping[str, str],
-    owned: Mapping[str, str],
-    conditions: Sequence[tuple[str, bool, str]] = (),
+    canonical: Mapping[str, str],  # every name that the library accepts to the one it stands for
+    owned: Mapping[str, str],  # a canonical name to the place where it is set
+    conditions: Sequence[tuple[str, bool, str]] = (),  # names, whether they mean anything, and why not
 ) -> Iterator[Problem]:
-    """Parameters that are unknown, set elsewhere, given twice, empty, or without effect.
-
-    `canonical` maps every name that the library accepts to the one it stands for, `owned` a canonical name to the place
-    where it is set, and `conditions` have parameters, whether they mean anything beside the others, and why not.
-    """
+    """Parameters that are unknown, set elsewhere, given twice, empty, or without effect."""
     first: dict[str, str] = {}
     for name, value in params.items():
         place = f"params.{name}"

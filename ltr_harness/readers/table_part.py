@@ -91,10 +91,7 @@ def refuse_types(path: Path, schema: Any, numbers: Sequence[str]) -> None:
 
 
 def unfit_ids(texts: Any) -> NDArray[np.bool_]:
-    """Which texts cannot be ids: empty ones, very long ones, and those with a NUL byte.
-
-    NumPy loses NUL bytes at the end, which would make two ids one, and makes all texts as wide as the longest.
-    """
+    """Which texts cannot be ids in NumPy: empty ones, very long ones, and those with a NUL byte."""
     from pyarrow.compute import binary_length, match_substring
 
     length = binary_length(texts).to_numpy()
@@ -358,10 +355,7 @@ def joined(
     problems: Sequence[Problem],
     categorical: Sequence[str] = (),
 ) -> Rows:
-    """The rows of all files, one after the other; without blocks where no column names the query.
-
-    Raises DataError: the problems, and those of the parts.
-    """
+    """The rows of all files; without blocks where no column names the query. Raises DataError: what is wrong."""
     problems = [*problems, *(problem for part in parts for problem in part.problems)]
     DataError.refuse(limited(problems, noun="problem"))
     starts = np.cumsum([0, *(part.n_rows for part in parts)])

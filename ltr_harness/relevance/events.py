@@ -30,11 +30,10 @@ _UNTIMED = np.empty(0, dtype=np.int64)
 def matched(
     join: EventLog, columns: ListColumns, timezone: str, log: Log, source: Any
 ) -> tuple[list[str], Codes, Rows, Rows]:
-    """The events' names; and of every event, in no particular order, its name's number, its row, and its time.
+    """The events' names; and of every event, its name's number, its row (-1 for none), and its time.
 
-    The events are held as numbers of their ids, sorted by owner (the query or the user), item and time; the log
-    passes by in batches. Each of its rows leaves its mark at the first event that could be its own; at the end every
-    event takes the best mark at or before itself. A number or row is -1 where there is none.
+    Events are sorted by owner (query or user), item and time. Each row of the log leaves its mark at the first event
+    that could be its own; at the end every event takes the best mark at or before itself.
     """
     names, owners, items = Ids(), Ids(), Ids()
     theirs, when = join.query_id or join.user or "", join.timestamp

@@ -97,9 +97,7 @@ def satisfied_clicks(
 ) -> tuple[NDArray[np.integer], NDArray[np.bool_]]:
     """Clicks (n_rows,), 0 where the user did not stay, and whether a row's click lacks a dwell time it should have.
 
-    Nobody measures how long a user stayed on what was clicked last, so a missing dwell time is that of the visit's
-    last click, which satisfied. A visit has one last click: of several without a time it is the lowest, as users
-    read downwards.
+    A missing dwell time is that of the visit's last click, which satisfied: of several without a time the lowest.
 
     Source: Y. Kim, A. Hassan, R. White, I. Zitouni, WSDM 2014: 30 s, and that one threshold does not suit all pages.
     """

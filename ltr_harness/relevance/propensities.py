@@ -239,10 +239,7 @@ def doubly_robust(gains: Floats, looked: Floats, predicted: Floats, clip: float)
 
 
 def cross_fitted(gains: Floats, looked: Floats, queries: Codes, features: NDArray[np.float32]) -> Floats:
-    """Relevance predicted from features, for each query by a regression on the queries of the other folds.
-
-    Ridge regression of what happened on p * (1, z, z**2), z the standardised features, p the probability of a look.
-    """
+    """Relevance by ridge regression of the other folds on p (1, z, z**2), p: of a look, z: standardised features."""
     mean = np.nan_to_num(np.nanmean(features, axis=0, dtype=np.float64)) if features.size else np.zeros(0)
     spread = np.nan_to_num(np.nanstd(features, axis=0, dtype=np.float64)) if features.size else np.zeros(0)
     chunks = [slice(at, at + _CHUNK) for at in range(0, gains.size, _CHUNK)]

@@ -334,11 +334,11 @@ def _as_slices(
 
 
 @compiled
-def means_of(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means (n_metrics,) that do not depend on the order of the queries: sums carry their rounding errors along.
-
-    Shapes: `values` (n_metrics, n_queries), `weights` (n_queries,), or (0,) where all queries count once.
-    """
+def means_of(
+    values: NDArray[np.float64],  # (n_metrics, n_queries)
+    weights: NDArray[np.float64],  # (n_queries,), or (0,) where all queries count once
+) -> NDArray[np.float64]:
+    """Means (n_metrics,) that do not depend on the order of the queries: sums carry their rounding errors along."""
     means = np.empty(values.shape[0], dtype=np.float64)
     for metric in range(values.shape[0]):
         total, lost = 0.0, 0.0

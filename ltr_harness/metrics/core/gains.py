@@ -58,11 +58,7 @@ def table_text(value: TableLike, parameter: str, named: Sequence[str], first: in
 
 
 def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64]:
-    """float64 (n_rows,), the gain of every row.
-
-    ``exp`` is 2^g - 1 of whole grades, ``exp_real`` the same of any, ``linear`` is g, a table names the gain of
-    grades 0, 1, 2, …
-    """
+    """float64 (n_rows,): ``exp`` 2^g - 1 of whole grades, ``exp_real`` of any, ``linear`` g, a table of 0, 1, 2, …"""
     labels = judgments.labels
     if gain == "linear":
         return labels

@@ -64,12 +64,7 @@ class Headroom:
     def limits(
         self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
     ) -> Limits | None:
-        """The means over the queries for which a ranking has a value; None where there is none.
-
-        Args:
-            values: (n_queries,) of the ranking, NaN where undefined.
-            weights: (n_queries,), how much each query counts; None where all count once.
-        """
+        """The means over queries for which a ranking has a value (n_queries,), by their weights; None without any."""
         defined = ~np.isnan(values) & ~np.isnan(self.room)
         if weights is not None:
             defined &= weights > 0
@@ -122,15 +117,9 @@ _known: WeakKeyDictionary[Judgments, dict[Metric, Headroom | None]] = WeakKeyDic
 
 
 def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
-    """Random order and ceiling of a metric, computed once for the same judgments.
+    """Random order and ceiling of a resolved metric, computed once for the same judgments.
 
-    Args:
-        metric: with everything fixed that it takes from data.
-        judgments: of the candidates, and of what was missed.
-
-    Returns:
-        None for metrics whose best order is not by label (those by subtopic, of whole orders, where lower is better,
-        from outside), diagnostics, and where the expectation is refused.
+    None for metrics whose best order is not by label, diagnostics, and where the expectation is refused.
 
     Example:
         >>> from ltr_harness.groups import QueryGroups

@@ -52,10 +52,7 @@ class Ranking:
     def by_grade(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """`values[rows]` as an index and a table, for values (n_rows,) that depend on the label alone.
 
-        A table of a few grades stays in the processor's nearest cache; values by row have to be fetched from
-        all over the memory, which takes longer than the metric itself.
-
-        Shapes: `values` (n_rows,).
+        A table of a few grades stays in the processor's nearest cache, which values by row do not.
         """
         grades = self.judgments.grades
         if grades is None:
@@ -205,12 +202,12 @@ def _workspace(
 
 @compiled
 def select(
-    scores: NDArray[np.float64],
-    boundaries: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    last: NDArray[np.float64],
-    beyond: NDArray[np.int64],
+    scores: NDArray[np.float64],  # (n_rows,)
+    boundaries: NDArray[np.int64],  # (n_queries + 1,)
+    offsets: NDArray[np.int64],  # (n_queries + 1,)
+    rows: NDArray[np.int64],  # (n_listed,)
+    last: NDArray[np.float64],  # (n_queries,)
+    beyond: NDArray[np.int64],  # (n_queries,)
     maxima: NDArray[np.float64],  # float64 (lanes,)
     reaching: NDArray[np.float64],  # float64 (longest + _WIDTH,), scores of the candidates
     reaching_rows: NDArray[np.int64],  # int64 (longest + _WIDTH,)
@@ -222,9 +219,6 @@ def select(
     A query with ties is left for `list_ties`: `last` is its last listed score, and `beyond` the number
     of rows that tie with it past the list's end. Without ties `beyond` is -1. Of the `CROWDS`, `beyond` is -2 and
     `last` the bound.
-
-    Shapes: `scores` (n_rows,), `boundaries` (n_queries + 1,), `offsets` (n_queries + 1,), `rows` (n_listed,),
-    `last` (n_queries,), `beyond` (n_queries,).
     """
     lanes = maxima.size
     crowd = place.size
@@ -306,19 +300,15 @@ def select(
 
 @compiled
 def sort_crowds(
-    scores: NDArray[np.float64],
-    boundaries: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    scores: NDArray[np.float64],  # (n_rows,)
+    boundaries: NDArray[np.int64],  # (n_queries + 1,)
+    offsets: NDArray[np.int64],  # (n_queries + 1,)
     longest: int,
-    rows: NDArray[np.int64],
-    last: NDArray[np.float64],
-    beyond: NDArray[np.int64],
+    rows: NDArray[np.int64],  # (n_listed,)
+    last: NDArray[np.float64],  # (n_queries,)
+    beyond: NDArray[np.int64],  # (n_queries,)
 ) -> int:
-    """What `select` leaves because too many rows reach the bound: they are sorted; whether any has `TIES`.
-
-    Shapes: `scores` (n_rows,), `boundaries` (n_queries + 1,), `offsets` (n_queries + 1,), `rows` (n_listed,),
-    `last` (n_queries,), `beyond` (n_queries,).
-    """
+    """What `select` leaves because too many rows reach the bound: they are sorted; whether any has `TIES`."""
     reaching = np.empty(longest + 1, dtype=np.float64)
     reaching_rows = np.empty(longest + 1, dtype=np.int64)
     spare = np.empty(longest, dtype=np.float64)
@@ -361,24 +351,19 @@ def sort_crowds(
 
 @compiled
 def list_ties(
-    scores: NDArray[np.float64],
-    boundaries: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    last: NDArray[np.float64],
-    beyond: NDArray[np.int64],
-    tie_order: NDArray[np.int64],
-    longer: NDArray[np.int64],
+    scores: NDArray[np.float64],  # (n_rows,)
+    boundaries: NDArray[np.int64],  # (n_queries + 1,)
+    offsets: NDArray[np.int64],  # (n_queries + 1,)
+    rows: NDArray[np.int64],  # (n_listed,)
+    last: NDArray[np.float64],  # (n_queries,)
+    beyond: NDArray[np.int64],  # (n_queries,)
+    tie_order: NDArray[np.int64],  # (n_rows,)
+    longer: NDArray[np.int64],  # (n_queries + 1,)
     longest: int,
-    listed: NDArray[np.int64],
-    tie_end: NDArray[np.int64],
+    listed: NDArray[np.int64],  # (n_listed_with_ties,)
+    tie_end: NDArray[np.int64],  # (n_listed_with_ties,)
 ) -> None:
-    """Copy the lists without ties, and list the others anew: a stable sort of rows already in tie order.
-
-    Shapes: `scores` (n_rows,), `boundaries` (n_queries + 1,), `offsets` (n_queries + 1,), `rows` (n_listed,),
-    `last` (n_queries,), `beyond` (n_queries,), `tie_order` (n_rows,), `longer` (n_queries + 1,),
-    `listed` (n_listed_with_ties,), `tie_end` (n_listed_with_ties,).
-    """
+    """Copy the lists without ties, and list the others anew: a stable sort of rows already in tie order."""
     above = np.empty(longest + 1, dtype=np.float64)
     above_rows = np.empty(longest + 1, dtype=np.int64)
     equal_rows = np.empty(longest + 1, dtype=np.int64)

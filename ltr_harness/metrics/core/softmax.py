@@ -87,11 +87,7 @@ class ProbabilityMetric(BinaryMetric):
         raise NotImplementedError
 
     def best_temperature(self, judgments: Judgments, scores: NDArray[np.float64]) -> float:
-        """The T with the least log loss of these candidates; scores (n_rows,).
-
-        The loss is convex in 1/T. It is looked for where the widest list's probabilities are all but equal and where
-        they are all but 0 and 1; T is 1 where no query with a winner among its rows has different scores.
-        """
+        """The T with the least log loss, convex in 1/T, of scores (n_rows,); 1 where none differ beside a winner."""
         groups = judgments.groups
         share, n_winners = self.shares(judgments)
         low, high = groups.min(scores), groups.max(scores)
