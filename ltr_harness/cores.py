@@ -10,7 +10,7 @@ def available_cores() -> int:
 
 
 def let_idle_threads_sleep() -> bool:
-    """Have idle threads of OpenMP sleep after a moment; whether it has yet to read that, as a booster loads, here."""
+    """Have idle threads of OpenMP sleep after a moment; whether it reads that in time, before a booster is loaded."""
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     return sys.modules.keys().isdisjoint(("lightgbm", "xgboost"))

@@ -143,7 +143,7 @@ _swept = cache(sweep_unfinished)  # once is enough for a process
 
 
 def _lock(folder: Path, *, wait: bool) -> int | None:
-    """An open file that holds the folder's lock, until this process ends at most; None where there are no locks."""
+    """An open file that holds the folder's lock until this process ends; None where there are no locks."""
     if sys.platform == "win32":
         return None
     import fcntl

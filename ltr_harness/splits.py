@@ -17,10 +17,7 @@ _NOT_BOTH = "queries can be kept together or stratified, not both: a user may be
 
 
 def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Hold-out: a share of the queries, rounded to the nearest query, is set aside by chance.
-
-    Returns:
-        Kept and held-out query indices, int64, each sorted.
+    """Kept and held-out queries, int64, each sorted: a share, rounded to the nearest query, is set aside by chance.
 
     Example:
         >>> kept, held = holdout(QueryGroups.from_sizes([3] * 10), 0.2, seed=1)
@@ -47,12 +44,9 @@ def folds(
     together: NDArray[Any] | None = None,  # (n_queries,): queries of one value stay in one part
     strata: NDArray[Any] | None = None,  # (n_queries,): queries of each value are spread evenly
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-    """Cross-validation by query: in fold i, part i is test, part i + 1 valid, the rest train.
+    """Train, valid and test queries of each fold, int64, each sorted: in fold i, part i is test, part i + 1 valid.
 
     Every query is tested exactly once. Parts differ in size by at most one query, except with `together`.
-
-    Returns:
-        For each fold the train, valid and test query indices, int64, each sorted.
     """
     if n < 3:
         raise DataError(f"{n} folds; expected at least 3: each fold needs a train, a valid and a test part")
@@ -107,10 +101,7 @@ def divided(
     together: NDArray[Any] | None = None,  # (n_queries,): queries of one value stay in one part
     strata: NDArray[Any] | None = None,  # (n_queries,): each value gets its share of every part
 ) -> dict[str, NDArray[np.int64]]:
-    """Parts by chance with the given shares, such as ``{"valid": 0.1, "test": 0.2}``; what remains is ``train``.
-
-    Returns:
-        ``train`` and the parts of `shares`: query indices, int64, sorted.
+    """Queries, int64, sorted, of parts by chance with shares such as ``{"valid": 0.1}``; what remains is ``train``.
 
     Example:
         >>> parts = divided(QueryGroups.from_sizes([1] * 10), {"valid": 0.1, "test": 0.2}, seed=1)
@@ -154,12 +145,9 @@ def divided(
 def divided_by_time(
     groups: QueryGroups, shares: Mapping[str, float], times: NDArray[Any]
 ) -> dict[str, NDArray[np.int64]]:
-    """Parts by time: the oldest queries train, and the parts of `shares` follow in the order of time.
+    """Queries, int64, sorted, of parts by time: the oldest are ``train``, and the parts of `shares` follow.
 
     Times are (n_queries,), numbers or text that sorts by time. Queries of one time are never on two sides.
-
-    Returns:
-        ``train`` and the parts of `shares`: query indices, int64, sorted.
 
     Example:
         >>> parts = divided_by_time(QueryGroups.from_sizes([1] * 4), {"test": 0.25}, np.array([3, 1, 2, 4]))

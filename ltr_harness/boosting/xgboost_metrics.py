@@ -207,7 +207,7 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
         super().__init__()
         self._seed = seed
         self._round: int | None = None  # unknown where this is no callback
-        self._prepared: OncePerSet[_Lists] = OncePerSet()
+        self._prepared: OncePerSet[list[Any]] = OncePerSet()  # the set's own calls so far, and what is fixed
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._seed,)
@@ -223,20 +223,19 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
         return model
 
     def __call__(self, scores: NDArray[np.float32], matrix: Any) -> Both:
-        lists = self._prepared.of(matrix, lambda: _Lists(judgments_of(matrix)))
-        round_ = lists.calls if self._round is None else self._round
-        lists.calls += 1
-        return xendcg_gradients(scores, *lists.fixed, draw_gammas(self._seed, round_, scores.size))
+        def prepare() -> list[Any]:
+            judgments = judgments_of(matrix)
+            groups, weights = judgments.groups, judgments.query_weights
+            weights = np.ones(groups.n_queries) if weights is None else weights
+            return [0, xendcg_worth(judgments.labels), groups.boundaries, weights]
 
-
-class _Lists:
-    """The part of a training set that XE-NDCG needs in every round."""
-
-    def __init__(self, judgments: Judgments) -> None:
-        weights = judgments.query_weights
-        weights = np.ones(judgments.groups.n_queries) if weights is None else weights
-        self.fixed = xendcg_worth(judgments.labels), judgments.groups.boundaries, weights
-        self.calls = 0
+        prepared = self._prepared.of(matrix, prepare)
+        round_ = prepared[0] if self._round is None else self._round
+        prepared[0] += 1
+        _, worth, boundaries, weights = prepared
+        return xendcg_gradients(
+            scores, worth, boundaries, weights, draw_gammas(self._seed, round_, scores.size)
+        )
 
 
 # Bruch, "An Alternative Cross Entropy Loss for Learning-to-Rank" (WWW 2021). Of one query with labels y and scores s,
