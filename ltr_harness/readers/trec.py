@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import DataError
 from ltr_harness.groups import Grades, Judgments, QueryGroups, Subtopics
 from ltr_harness.readers import trec_kernels as kernels
-from ltr_harness.readers.trec_lines import Lines, Names, Spans, Texts
+from ltr_harness.readers.trec_lines import Lines, Names, Texts
 from ltr_harness.wording import count_of, shortened
 
 Namer = Callable[[NDArray[np.int64]], NDArray[np.str_]]
@@ -319,7 +319,7 @@ def join(
     notes = (*run.notes, *_query_notes(qrels, run, in_qrels, kept, complete))
     if complete:
         kept[:] = True
-    arrangement = _Arrangement.of(qrels, run, in_qrels, kept, judged_only, depth)
+    arrangement = _Arrangement(qrels, run, in_qrels, kept, judged_only, depth)
     most = run.scores.size + qrels.grades.size
     dtype = np.uint8 if np.isin(qrels.grades, np.arange(-1, 256)).all() else np.float64
     labels: NDArray[Any] = np.zeros(most, dtype)
@@ -340,42 +340,27 @@ def join(
     return Joined(judgments, scores[:n], retrieved[:n], notes)
 
 
-@dataclass(frozen=True, eq=False)
 class _Arrangement:
     """Where the rows of a run and its judgments stand, query by query: what `arrange` takes."""
 
-    blocks: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-    counts: NDArray[np.bool_]
-    listed: Spans
-    lines: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
-    judged: Spans
-    judged_only: bool
-    kept: NDArray[np.bool_]
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         qrels: Qrels,
         run: TrecRun,
         in_qrels: NDArray[np.int32],
         kept: NDArray[np.bool_],
         judged_only: bool,
         depth: int | None,
-    ) -> _Arrangement:
+    ) -> None:
         code_of_block = in_qrels[run.queries.of_block]
         blocks = np.argsort(code_of_block, kind="stable")[np.count_nonzero(code_of_block < 0) :]
-        every = np.arange(qrels.n_queries + 1)
-        codes = qrels.queries.codes
+        every, codes = np.arange(qrels.n_queries + 1), qrels.queries.codes
         lines = np.argsort(codes, kind="stable")
-        return cls(
-            (np.searchsorted(code_of_block[blocks], every), blocks, run.queries.starts),
-            np.empty(0, dtype=bool) if depth is None else _ranks(run) <= depth,
-            run.documents.spans,
-            (np.searchsorted(codes[lines], every), lines, qrels.grades.astype(np.float64)),
-            qrels.documents.spans,
-            judged_only,
-            kept,
-        )
+        listed = np.empty(0, dtype=bool) if depth is None else _ranks(run) <= depth
+        judged = np.searchsorted(codes[lines], every), lines, qrels.grades.astype(np.float64)
+        self.kept, self._most = kept, run.scores.size + qrels.grades.size
+        self._blocks = np.searchsorted(code_of_block[blocks], every), blocks, run.queries.starts
+        self._names = listed, run.documents.spans, judged, qrels.documents.spans, judged_only, kept
 
     def fill(
         self,
@@ -385,16 +370,14 @@ class _Arrangement:
     ) -> NDArray[np.int64]:
         """Fill columns and sources as `arrange` does; the rows of each query."""
         sizes = np.zeros(self.kept.size, dtype=np.int64)
-        names = (self.counts, self.listed, self.lines, self.judged, self.judged_only, self.kept)
-        kernels.arrange((*self.blocks, scores), *names, sizes, columns, sources)
+        kernels.arrange((*self._blocks, scores), *self._names, sizes, columns, sources)
         return sizes
 
     @cached_property
     def sources(self) -> NDArray[np.int32]:
         """A row of the run, or -1 - line of the judgments: only who asks for names needs them, and few do."""
-        most = int(self.blocks[2][-1]) + self.lines[1].size
-        labels, flags, nothing = np.zeros(most, np.uint8), np.zeros(most, dtype=bool), np.empty(0)
-        rows, lines = np.empty(most, dtype=np.int32), np.empty(0, dtype=np.int32)
+        labels, flags, nothing = np.zeros(self._most, np.uint8), np.zeros(self._most, dtype=bool), np.empty(0)
+        rows, lines = np.empty(self._most, dtype=np.int32), np.empty(0, dtype=np.int32)
         self.fill(nothing, (labels, flags, flags, nothing), (rows, lines))
         return rows
 
