@@ -133,7 +133,7 @@ def with_judgments(
         found = "its rows have no document ids, by which judgments find them"
         raise DataError.at(dataset.source, found, cure="name the column with `document_id:`")
     added = elsewhere is None and no_candidates == "zero"
-    match = _Match.of(dataset, truth, as_text(judgments.document_ids), added=added)
+    match = _Match(dataset, truth, as_text(judgments.document_ids), added=added)
     labels, judged, subtopics = judgments.labels, judgments.judged, judgments.subtopics
     notes = [*dataset.notes, *truth.notes, *match.notes(no_candidates, elsewhere)]
     if labelled:
@@ -187,23 +187,12 @@ def with_candidates(dataset: RankingDataset) -> RankingDataset:
     return replace(kept, notes=(*kept.notes, said))
 
 
-@dataclass(frozen=True, eq=False)
 class _Match:
-    """Which judgment each row has, and which judgments no row has."""
+    """Which judgment each row has, and which judgments no row has, in any order; queries without rows are `added`."""
 
-    dataset: RankingDataset
-    truth: Truth
-    ids: NDArray[Any]  # (n_queries,), of the dataset's queries and those that are added to them
-    number: NDArray[np.int64]  # (n,), of each judgment's query; -1 where it is not there
-    rows: NDArray[np.int64]  # (n_matched,), those that are judged
-    lines: NDArray[np.int64]  # (n_matched,), their judgments
-    documents: NDArray[np.str_]  # (n_rows,)
-    missed: NDArray[np.int64]  # (n_missed,), judgments of other documents, by query
-    strays: NDArray[np.str_]  # (n_strays,), queries that are judged and have no row
-
-    @classmethod
-    def of(cls, dataset: RankingDataset, truth: Truth, documents: NDArray[np.str_], *, added: bool) -> _Match:
-        """The match, queries without rows `added`, whatever the order of the judgments."""
+    def __init__(
+        self, dataset: RankingDataset, truth: Truth, documents: NDArray[np.str_], *, added: bool
+    ) -> None:
         groups = dataset.groups
         (own, theirs), names = _coded(groups.ids, truth.queries)
         (named, asked), distinct = _coded(documents, truth.documents)
@@ -228,7 +217,15 @@ class _Match:
         is_missed[at[rows]] = False
         missed = line[is_missed]
         missed = missed[np.lexsort((truth.documents[missed], number[missed]))]
-        return cls(dataset, truth, ids, number, rows, line[at[rows]], documents, missed, names[strays])
+        self.dataset, self.truth, self.documents = dataset, truth, documents
+        self.ids = ids  # (n_queries,), of the dataset's queries and those that are added to them
+        self.number = number  # (n,), of each judgment's query; -1 where it is not there
+        self.rows, self.lines = (
+            rows,
+            line[at[rows]],
+        )  # (n_matched,), those that are judged, and their judgments
+        self.missed = missed  # (n_missed,), judgments of other documents, by query
+        self.strays = names[strays]  # queries that are judged and have no row
 
     def _by_query(self, of: NDArray[np.int64], first: int = 0) -> NDArray[np.int64]:
         """Which of some judgments (n,) are of queries from this number on, query by query."""
