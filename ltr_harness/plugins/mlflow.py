@@ -80,13 +80,14 @@ class RankingEvaluator:
         if others.get("extra_metrics") or others.get("custom_artifacts"):
             left = "extra_metrics and custom_artifacts are left to MLflow's own evaluators"
             warnings.warn(f"evaluator ltr_harness: {left}", stacklevel=2)
-        prefix = _checked_prefix(evaluator_config)
+        _refuse_options(evaluator_config)
+        prefix = evaluator_config.get("metric_prefix") or ""
         asked = [parse_metric(metric) for metric in as_list(evaluator_config["metrics"])]
         table, columns = _table(dataset, model, predictions, evaluator_config)
         found = per_query(table, asked, columns, max_grade=evaluator_config.get("max_grade"))
         logged, averages = {}, means(found)
         for name, legal in legal_names(averages).items():
-            logged[prefix + legal] = averages[name]
+            logged[f"{prefix}{legal}"] = averages[name]
             logged[f"{prefix}{legal}.queries"] = float(np.isfinite(found[name].to_numpy()).sum())
         mlflow.log_metrics(logged, run_id=run_id)
         inside, name = os.path.split(f"{prefix}per_query.parquet")
@@ -97,8 +98,7 @@ class RankingEvaluator:
         return EvaluationResult(logged, {f"{prefix}per_query": artifact}, run_id)
 
 
-def _checked_prefix(config: Mapping[str, Any]) -> str:
-    """What stands before each name, where the options are such as there are."""
+def _refuse_options(config: Mapping[str, Any]) -> None:
     problems = [
         Problem(_CONFIG, f"unknown option {key!r}", cure=did_you_mean(str(key), _OPTIONS))
         for key in config
@@ -106,11 +106,7 @@ def _checked_prefix(config: Mapping[str, Any]) -> str:
     ]
     if not config.get("metrics"):
         problems.append(Problem(_CONFIG, "no metrics", 'such as {"metrics": ["ndcg@10", "mrr"]}'))
-    prefix = config.get("metric_prefix", "")
-    if not isinstance(prefix, str):
-        problems.append(Problem(_CONFIG, f"metric_prefix is {prefix!r}", "text, such as 'test/'"))
     UsageError.refuse(problems)
-    return str(prefix)
 
 
 def _table(
