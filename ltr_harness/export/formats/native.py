@@ -139,7 +139,7 @@ def _tree(content: Mapping[str, Any], column: Mapping[str, int]) -> Tree:
             return float(node["leaf_value"])
         operator, threshold = node["decision_type"], float(node["threshold"])
         if operator not in ("lt", "lte", "gt", "gte"):
-            raise ValueError(f"{operator!r} is no operator")
+            raise ValueError(f"{operator!r} is not an operator")
         if operator in ("lt", "gte"):
             threshold = float(np.nextafter(threshold, -np.inf))
         above = operator.startswith("g")
