@@ -37,6 +37,7 @@ from ltr_harness.files import (
 )
 from ltr_harness.groups import Judgments, Missed, QueryGroups, Several, Subtopics
 from ltr_harness.own_files import code_digest, installed_version, is_own_module
+from ltr_harness.places import COPIES
 from ltr_harness.readers.reader import Reader
 from ltr_harness.wording import count_of
 
@@ -307,7 +308,7 @@ def remove_entries(folder: Path, entries: Sequence[KeptEntry], *, everything: bo
                 with suppress(FileNotFoundError):  # another process was faster
                     os.rename(entry.folder, aside / str(number))
     if everything:
-        for kept in ("files", "facts", "charts", "answers"):
+        for kept in ("files", "facts", "charts", "answers", COPIES):
             shutil.rmtree(folder / kept, ignore_errors=True)
 
 

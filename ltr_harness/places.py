@@ -1,10 +1,190 @@
-"""Where data lies: what the names of folders say of the rows in them."""
+"""Where data lies: addresses such as ``s3://bucket/folder``, and keys in the names of folders.
 
+What stands at an address is copied through pyarrow's file systems and then read as any other file: of every format,
+by every reader, with the same digests. A copy counts as long as it has the size and the time of the original.
+"""
+
+import atexit
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import time
 from collections.abc import Iterable
-from pathlib import Path
-from urllib.parse import unquote
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.files import CACHE_VARIABLE, cache_folder, unfinished
+from ltr_harness.wording import ADDRESSES
+
+COPIES = "copies"
+"""The folder of the cache for what was read at addresses."""
+
+_SCHEMES = "s3://, gs://, abfs:// or file://"
+_S3 = ("region", "scheme", "endpoint_override", "anonymous")  # what may stand behind the ? of an address
+_ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")  # which pyarrow heeds in some versions only
+_SECRET = re.compile("key|secret|token|password|sig", re.IGNORECASE)
+_SIGN_IN = {
+    "s3": "sign in: AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; ?anonymous=true for public buckets",
+    "gs": "sign in: `gcloud auth application-default login`, or GOOGLE_APPLICATION_CREDENTIALS",
+    "abfs": "sign in: `az login`, or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
+}
+# What file systems say, what it means, and the cure; None: to sign in as somebody who may.
+_REASONS = (
+    ("ACCESS_DENIED|status 403|PERMISSION_DENIED|Forbidden|Authorization", "permission denied", None),
+    ("OAuth2|Credential|INVALID_ACCESS_KEY|SIGNATURE|ExpiredToken|UNAUTHENTICATED", "not signed in", None),
+    ("NETWORK_CONNECTION|TIMEOUT|CURL|resolve host|Transport", "cannot be reached", "is the network there?"),
+    ("NO_SUCH_BUCKET|Bucket '.*' not found", "no such bucket", ""),
+    ("without .* support|libjvm|libhdfs", "this pyarrow cannot read it", "copy it to a disk first"),
+    ("No space left", "there is no room for the copy", f"set {CACHE_VARIABLE} to a folder with more"),
+    ("Unrecognized filesystem", f"its kind is none of {_SCHEMES}", "copy it to a disk first"),
+)
+_TICK_S = 2.0  # within which a further change may show in neither size nor time
+_AT_ONCE = 8  # files that are copied side by side
+
+
+def is_address(place: object) -> bool:
+    """Whether a text is an address, not a path.
+
+    Example:
+        >>> is_address("s3://bucket/train.parquet"), is_address("data/train.parquet")
+        (True, False)
+    """
+    return isinstance(place, str) and re.match("[A-Za-z][A-Za-z0-9+.-]+://", place) is not None
+
+
+def here(place: str | Path) -> Path:
+    """A path as it is; of an address a copy of what stands there, up to date.
+
+    Raises DataError: nothing stands there, or it may not be read.
+    """
+    if not isinstance(place, str) or not is_address(place):
+        return Path(place).expanduser()
+    from pyarrow import ArrowException, fs
+
+    try:
+        system, path = _opened(place)
+        return Path(path) if isinstance(system, fs.LocalFileSystem) else _copied(place, system, path)
+    except DataError:
+        raise
+    except (ArrowException, OSError, ValueError) as problem:
+        raise _in_words(place, problem) from None
+
+
+def _opened(address: str) -> tuple[Any, str]:
+    """The file system of an address, which gives up soon where nobody answers, and the path in it."""
+    from pyarrow import fs
+
+    parts = urlsplit(address, allow_fragments=False)
+    asked = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if parts.password or any(map(_SECRET.search, asked)):
+        found, expected = "has a secret in it, which records would keep", "an address without"
+        raise DataError.at(_shown(address), found, expected, _SIGN_IN.get(parts.scheme, ""))
+    if parts.scheme != "s3":
+        patience = f"{'&' if parts.query else '?'}retry_limit_seconds=10" * (parts.scheme == "gs")
+        opened: tuple[Any, str] = fs.FileSystem.from_uri(address + patience)
+        return opened
+    if odd := sorted(asked.keys() - {*_S3}):
+        raise DataError.at(_shown(address), f"has the option {odd[0]!r}", f"one of {', '.join(_S3)}")
+    options: dict[str, Any] = {**asked, "anonymous": asked.get("anonymous", "").lower() in ("true", "1")}
+    options.setdefault("endpoint_override", next(filter(None, map(os.environ.get, _ENDPOINT)), None))
+    placed = options["endpoint_override"] or {"AWS_REGION", "AWS_DEFAULT_REGION"} & os.environ.keys()
+    if not placed and "region" not in asked:
+        options["region"] = fs.resolve_s3_region(parts.netloc)
+    options |= {"connect_timeout": 5, "request_timeout": 15}
+    system = fs.S3FileSystem(**options, retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=3))
+    return system, f"{parts.netloc}{unquote(parts.path)}".rstrip("/")
+
+
+def _copied(address: str, system: Any, path: str) -> Path:
+    """The copy's path, in a folder of the cache that is this address's own."""
+    scheme = urlsplit(address).scheme
+    top = _copies() / hashlib.sha256(address.encode()).hexdigest()[:16] / scheme
+    ADDRESSES[f"{top}{os.sep}"] = f"{scheme}://"
+    files = {top / file.path: file for file in _files_at(address, system, path)}
+    stale = {target: file for target, file in files.items() if _stamp(target) != (file.size, file.mtime_ns)}
+    if stale:
+        newest = max(file.mtime_ns for file in stale.values()) / 1e9
+        time.sleep(min(_TICK_S, max(0.0, newest + _TICK_S - time.time())))
+        with unfinished(top.parent) as making, ThreadPoolExecutor(_AT_ONCE) as threads:
+            parts = [making / str(number) for number in range(len(stale))]
+            list(threads.map(partial(_copy, system), stale.values(), parts))
+            for part, target in zip(parts, stale, strict=True):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                part.replace(target)
+    for old in (top / path).rglob("*"):
+        if old not in files and old.is_file():
+            old.unlink(missing_ok=True)
+    return top / path
+
+
+def _files_at(address: str, system: Any, path: str) -> list[Any]:
+    """What stands at an address, but for what Spark and others write beside their files, such as _SUCCESS."""
+    from pyarrow import fs
+
+    if ".." in PurePosixPath(path).parts:  # the copy would lie outside of its folder
+        raise DataError.at(_shown(address), "has '..' in it", "an address from the bucket down")
+    there = system.get_file_info(path)
+    if there.type == fs.FileType.NotFound:
+        bucket = system.get_file_info(path.partition("/")[0]).type
+        lacking = "bucket" if bucket == fs.FileType.NotFound else "file or folder"
+        raise DataError.at(_shown(address), f"no such {lacking}")
+    inside = [there] if there.is_file else system.get_file_info(fs.FileSelector(path, recursive=True))
+    names = (PurePosixPath(file.path).relative_to(path).parts for file in inside)
+    shown = [not any(part.startswith((".", "_")) for part in parts) for parts in names]
+    files = [file for file, known in zip(inside, shown, strict=True) if known and file.is_file]
+    if not files:
+        raise DataError.at(_shown(address), "holds no file")
+    return files
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """A file's size and time of change; None where there is no file."""
+    return (path.stat().st_size, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+def _copy(system: Any, file: Any, target: Path) -> None:
+    from pyarrow import fs
+
+    fs.copy_files(file.path, str(target), system, fs.LocalFileSystem(), use_threads=False)
+    os.utime(target, ns=(file.mtime_ns, file.mtime_ns))
+    if target.stat().st_size != file.size:
+        raise DataError.at(file.path, "changed while it was copied", cure="run again when it is written")
+
+
+def _copies() -> Path:
+    kept = cache_folder()
+    return _temporary() if kept is None else kept.absolute() / COPIES
+
+
+@cache
+def _temporary() -> Path:
+    """A folder that goes with this process."""
+    folder = tempfile.mkdtemp(prefix="ltr-harness-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _shown(address: str) -> str:
+    """An address without options and secrets."""
+    return re.sub("//[^/@]*:[^/@]*@", "//…@", address.partition("?")[0])
+
+
+def _in_words(address: str, problem: Exception) -> DataError:
+    """What a file system says, in one line."""
+    said = next(iter(str(problem).splitlines()), type(problem).__name__)
+    for pattern, found, cure in _REASONS:
+        if re.search(pattern, said, re.IGNORECASE):
+            signed = next((how for kind, how in _SIGN_IN.items() if address.lower().startswith(kind)), "")
+            return DataError.at(
+                _shown(address), f"{found} ({said[:200]})", cure=signed if cure is None else cure
+            )
+    return DataError.at(_shown(address), f"cannot be read: {said[:200]}")
 
 
 def partition_keys(folder: Path, file: Path) -> dict[str, str | None]:

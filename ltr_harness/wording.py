@@ -72,8 +72,19 @@ _COMMAND = re.compile(r"^(?P<indent>[^\S\n]*):(?=:)|#(?=#\w*\[)", re.MULTILINE)
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
+ADDRESSES: dict[str, str] = {}
+"""Folders of copies and the beginning of the addresses they were made from; messages name the original."""
+
+
+def addressed(text: str) -> str:
+    """Text in which paths of copies are the addresses they were copied from."""
+    for folder, scheme in ADDRESSES.items():
+        text = text.replace(folder, scheme)
+    return text
+
+
 def printable(text: str, *, lines: bool = False) -> str:
-    """Text whose control characters are shown as escapes instead of being obeyed.
+    """Text whose control characters are shown as escapes instead of being obeyed, and copies as their addresses.
 
     JSON stays the same JSON: it has no raw characters below blank, and the others become escapes of its own.
 
@@ -81,6 +92,7 @@ def printable(text: str, *, lines: bool = False) -> str:
         >>> print(printable("run\x1b[2J\\nred"))
         run\\x1b[2J\\nred
     """
+    text = addressed(text)
     if text.isprintable():
         return text
     return _CONTROL_CHARACTERS.sub(

@@ -19,6 +19,7 @@ from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import with_tool
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
+from ltr_harness.places import here
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.stats.method import Method
 
@@ -32,7 +33,7 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
     files: list[Path] = []
     problems = []
     for text in inputs:
-        path = Path(text).expanduser()
+        path = here(text)
         matches = [path] if path.exists() else [Path(match) for match in sorted(glob.glob(str(path)))]
         if not matches:
             what = "matches nothing" if glob.has_magic(text) else "no such file or folder"

@@ -15,13 +15,31 @@ from ltr_harness.stats.method import CHOICES, RETIRED, Method, method_of
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=click.Command)
 
-PATH = click.Path(path_type=Path)
-FILE = click.Path(path_type=Path, dir_okay=False)
-FOLDER = click.Path(path_type=Path, file_okay=False)
+
+class Place(click.Path):
+    """A path of this machine; where data is read, of an address such as ``s3://bucket/key`` that of its copy."""
+
+    def __init__(self, *, data: bool = False, **more: bool) -> None:
+        super().__init__(path_type=Path, **more)
+        self._data = data
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from ltr_harness.places import here, is_address
+
+        name, sign, place = ("", "", value) if is_address(value) else str(value).partition("=")
+        if is_address(place):
+            if not self._data:
+                raise UsageError(f"{value}: is an address; expected a path of this machine")
+            value = f"{name}{sign}{here(place)}"
+        return super().convert(value, param, ctx)
+
+
+PATH, DATA = Place(), Place(data=True)
+FILE, FOLDER = Place(dir_okay=False), Place(file_okay=False)
 
 config = click.argument("config", type=PATH)
 run = click.argument("run", type=PATH)
-files = click.argument("files", nargs=-1, required=True, type=PATH)
+files = click.argument("files", nargs=-1, required=True, type=DATA)
 
 overrides = click.option(
     "--set",
@@ -100,7 +118,7 @@ def output(text: str | None, kind: click.Path = FOLDER, **more: Any) -> Callable
     return click.option("-o", "--output", type=kind, help=text, **more)
 
 
-def file(name: str, text: str, kind: click.Path = PATH, **more: Any) -> Callable[[F], F]:
+def file(name: str, text: str, kind: click.Path = DATA, **more: Any) -> Callable[[F], F]:
     """An option that names a file."""
     return click.option(name, type=kind, metavar="FILE", help=text, **more)
 

@@ -15,6 +15,7 @@ from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.metrics.core.grammar import MetricName, parse_metric
+from ltr_harness.places import here
 from ltr_harness.wording import count_of, plural
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def gather(
             position.append((name, lambda: value.entrants))
             saved.append(Saved(value.entrants, value.primary, value.baseline))
         elif isinstance(value, str | Path):
-            for item, label in _from_path(Path(value).expanduser(), gathered.notes):
+            for item, label in _from_path(here(value), gathered.notes):
                 add(item, name if given else label, given)
         elif isinstance(value, EvaluatedRuns):
             gathered.notes += [*value.recognised, *value.notes]

@@ -18,6 +18,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem, UsageError, all_of
 from ltr_harness.logs.columns import category_of, is_numeric, numbers_of, texts_of
 from ltr_harness.logs.log import Log, open_log
+from ltr_harness.places import here
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.errors_in_variables import Interval, TrueEffects, correlation_difference, variation_p
 from ltr_harness.stats.moments import Floats
@@ -142,7 +143,7 @@ def agreement(
     """
     if not 0.5 <= confidence < 1:
         raise UsageError(f"confidence {confidence:g}; expected a number from 0.5 to below 1, such as 0.95")
-    where = Path(experiments).expanduser() if isinstance(experiments, str | Path) else None
+    where = here(experiments) if isinstance(experiments, str | Path) else None
     log = open_log(where or experiments, None if where else "experiments", _TEXTS)
     past = _Past.of(log, where.parent if where else Path(), metrics, measure)
     rule = None if tested_if is None else _Rule.of(tested_if, past)

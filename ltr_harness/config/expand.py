@@ -20,6 +20,7 @@ from ltr_harness.config.search import MOST_POINTS, Range, SweepConfig, shown_val
 from ltr_harness.config.tree import Node, Place, from_plain, not_an_experiment, parse_yaml, read_yaml, shown
 from ltr_harness.errors import ConfigError, Problem
 from ltr_harness.own_files import is_own_file
+from ltr_harness.places import is_address
 
 # What an experiment leaves open is taken from its preset, `search` unless it names another.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -177,10 +178,12 @@ def normal_form(tree: Node) -> Node:
     return tree.changed(("stopping", "metric"), _own_file)
 
 
-def absolute_path(node: Node) -> Node:
+def absolute_path(node: Node, *, data: bool = False) -> Node:
     """A path made absolute: relative to the file it is written in; on the command line, to the current folder."""
-    if not isinstance(node.value, str):
+    if not isinstance(node.value, str) or (data and is_address(node.value)):
         return node
+    if is_address(node.value):
+        raise ConfigError.at(node.place, f"{node.value!r} is an address", "a path of this machine")
     return Node(str((node.place.folder / Path(node.value).expanduser()).resolve()), node.place)
 
 

@@ -31,7 +31,7 @@ from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
 from ltr_harness.time_folds import DAY, TimeFold, days_of
-from ltr_harness.wording import count_of, plural
+from ltr_harness.wording import addressed, count_of, plural
 from ltr_harness.writers import write_dataset
 
 
@@ -290,7 +290,8 @@ class FoldReader:
             inputs += truths.judgment_files(files.judgments, root)
         names = [path.relative_to(root) if path.is_relative_to(root) else path for path in inputs]
         digests = {
-            name.as_posix(): self._cache.digest(path) for name, path in zip(names, inputs, strict=True)
+            addressed(name.as_posix()): self._cache.digest(path)
+            for name, path in zip(names, inputs, strict=True)
         }
         return SplitFacts(
             source=part.source,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import plain_column
-from ltr_harness.places import partition_keys, refuse_stored_keys
+from ltr_harness.places import here, partition_keys, refuse_stored_keys
 
 _ACTIONS = {"index", "create", "update", "delete"}
 _SHOWN = 10  # problems of a file
@@ -244,7 +244,7 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
     if not isinstance(table, str | Path):
         expected = "a path, or a pandas, Polars or Arrow table"
         raise DataError.at(name or "log", f"is a {type(table).__name__}", expected)
-    path = Path(source)
+    path = here(table)
     return open_files(files_of(path), name, text_columns, path)
 
 

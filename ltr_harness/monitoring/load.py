@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,8 +102,9 @@ def _said(section: Mapping[str, Any], given: Any) -> dict[str, Any]:
 
 _ESTIMATE = ("relevance", "propensity", "estimate")
 _TABLES = ("relevance", "event_log"), _ESTIMATE, _ESTIMATE[1:]
+_OURS = ("history",), ("drift", "model"), ("parity", "model")
 _PATHS = (
-    *(("log",), ("baseline",), ("history",), ("drift", "model"), ("parity", "model")),
+    *(("log",), ("baseline",), *_OURS),
     *((*table, key) for table in _TABLES for key in ("path", "baseline_path")),
 )
 """Where files are named."""
@@ -118,7 +120,7 @@ def load_monitor_config(
         raise ConfigError.at(file, "is an experiment", "a file for monitoring", cure)
     tree, problems = with_rule(tree)
     for path in _PATHS:
-        tree = tree.changed(path, absolute_path)
+        tree = tree.changed(path, partial(absolute_path, data=path not in _OURS))
     try:
         config = MonitorConfig.model_validate(tree.plain())
     except ValidationError as error:

@@ -27,6 +27,7 @@ from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_wh
 from ltr_harness.monitoring.parity import feature_columns, parity_of_rows, refuse_unlogged, served
 from ltr_harness.monitoring.queries import Bools, Floats, Ints, QueryColumns, columns_of, concatenated
 from ltr_harness.monitoring.synthetic import SyntheticLog
+from ltr_harness.places import here
 from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events
 from ltr_harness.relevance.grades import fit, grades_of_rows, judged_rows
 from ltr_harness.relevance.propensities import estimated_labels, examination
@@ -79,7 +80,7 @@ def _from_ubi(source: Any, config: MonitorConfig, ubi: Ubi) -> tuple[Any, Any, M
     if not isinstance(source, str | Path):
         found, cure = f"is a {type(source).__name__}", "leave out ubi for tables"
         raise DataError(Problem("log", found, "with ubi, a path of its documents", cure))
-    path, zone = Path(source).expanduser(), config.windows.timezone
+    path, zone = here(source), config.windows.timezone
     shown, events = impressions_and_events(path, ubi, config.relevance.event_names, zone)
     joined = config.relevance.model_copy(update={"event_log": EventLog(path=str(path), ubi=True)})
     return shown, events, config.model_copy(update={"relevance": joined})

@@ -22,6 +22,7 @@ from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import Found, MonitorResult, Watched
 from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.monitoring.verdict import Evidence, alerts_of, verdict_of
+from ltr_harness.places import here
 from ltr_harness.relevance.grades import describe
 from ltr_harness.relevance.propensities import estimated
 from ltr_harness.wording import count_of, plural
@@ -84,7 +85,7 @@ def _baseline(
     source: Any, config: MonitorConfig, dask: Any
 ) -> tuple[pd.DataFrame, str, tuple[LogFinding, ...]]:
     if isinstance(source, str | Path):
-        path = Path(source).expanduser()
+        path = here(source)
         if stored.is_result(path):
             return stored.stored_result(path, config), "an earlier result of monitor", ()
         if stored.is_run(path):

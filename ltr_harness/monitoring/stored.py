@@ -27,11 +27,12 @@ from ltr_harness.logs.log import files_of
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
 from ltr_harness.monitoring.result import MonitorResult, Slice, Watched, Window
+from ltr_harness.places import here
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.runs.run import MISSED, Run, find_runs
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.stored import read_stored
-from ltr_harness.wording import count_of, csv_text
+from ltr_harness.wording import addressed, count_of, csv_text
 
 RESULT = "report.json"
 PER_QUERY = "per_query.parquet"
@@ -158,8 +159,10 @@ def write_provenance(
         "model": settings.drift.model,
         "served model": settings.parity and settings.parity.model,
     }
-    paths = {role: Path(source) for role, source in sources.items() if isinstance(source, str | Path)}
-    files = {role: {str(f): file_digest(f) for f in _input_files(path)} for role, path in paths.items()}
+    paths = {role: here(source) for role, source in sources.items() if isinstance(source, str | Path)}
+    files = {
+        role: {addressed(str(f)): file_digest(f) for f in _input_files(path)} for role, path in paths.items()
+    }
     document = {
         **_attributes(watched.result, "config_sha256", "production_sha256", "baseline_sha256"),
         "files": files,

@@ -76,7 +76,7 @@ class CatBoostPool(TableReader):
         return super(CatBoostPool, reader).read(files, root)
 
     def _description(self, files: Sequence[str], root: Path) -> Path:
-        self.paths(files, root)  # a pool that is missing is said first
+        located(files, root, alone=bool(self.cd))  # a pool that is missing is said first
         (path,) = located([self.cd or str(Path(files[0]).with_suffix(".cd"))], root)
         return path
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.files import compression_of
+from ltr_harness.places import here, is_address
 
 VARIABLE = "LTR_HARNESS_READ_LIMIT"
 TIMES = 100
@@ -148,14 +149,22 @@ _NOT_TEXT = {
 }
 
 
-def located(files: Sequence[str], root: Path, *, folders: bool = False) -> list[Path]:
-    """The paths behind file names."""
+def located(files: Sequence[str], root: Path, *, folders: bool = False, alone: bool = True) -> list[Path]:
+    """The paths behind file names; other files stand beside those that are not `alone`."""
     if not files:
         raise DataError.at(root, "no file is given for this split", "at least one file")
     problems = []
     paths: list[Path] = []
     for name in files:
-        path = root / Path(name).expanduser()
+        if is_address(name) and not alone:
+            cure = "copy the folder to a disk first"
+            problems.append(Problem(name, "is an address, and other files belong to it", "a path", cure))
+            continue
+        try:
+            path = root / here(name)
+        except DataError as error:
+            problems += error.problems
+            continue
         if path in paths:
             problems.append(Problem(str(path), "is listed twice in one split", "each file once"))
         paths.append(path)

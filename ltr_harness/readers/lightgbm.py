@@ -35,13 +35,13 @@ class LightGbm(Reader, IndexOptions):
     def inputs(self, files: Sequence[str], root: Path) -> tuple[Path, ...]:
         return tuple(
             path
-            for main in located(files, root)
+            for main in located(files, root, alone=False)
             for path in (main, *(_beside(main, suffix) for suffix in (*_SIZES, *_OTHERS)))
             if path.is_file()
         )
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
-        paths = located(files, root)
+        paths = located(files, root, alone=False)
         rows = self._rows(paths)
         companions = _Companions(paths, np.diff(rows.file_starts))
         sizes = companions.sizes

@@ -77,7 +77,7 @@ class SplitFacts(Stored):
     n_features: Count
     candidates: tuple[CandidateRecall, ...] = ()  # of all queries and of slices, as the next one
     agreement: tuple[Agreement, ...] = ()
-    files: dict[str, str] = Field(default_factory=dict)  # path relative to data.root -> SHA-256
+    files: dict[str, str] = Field(default_factory=dict)  # path relative to data.root, or address -> SHA-256
 
     @property
     def judged_by(self) -> str:

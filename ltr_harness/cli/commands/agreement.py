@@ -29,7 +29,7 @@ Differences above 0 are improvements. Exit 2: fewer than 8 experiments, or a val
 Agreement of assessors is in `data describe`.
 """)
 @click.command("agreement")
-@click.argument("file", type=options.PATH)
+@click.argument("file", type=options.DATA)
 @options.metrics
 @click.option("--measure", help="Of the arms in monitor's results.  [default: the first]")
 @click.option(

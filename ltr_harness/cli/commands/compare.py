@@ -289,7 +289,7 @@ def compare_sets(
   ltr-harness compare interleaved sessions.csv --json
 """)
 @command.command("interleaved")
-@click.argument("log", type=options.PATH)
+@click.argument("log", type=options.DATA)
 @options.method("confidence")
 @options.as_json
 def compare_interleaved(log: Path, as_json: bool, **given: Any) -> int:

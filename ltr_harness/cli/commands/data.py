@@ -54,7 +54,7 @@ def command() -> None:
   ltr-harness data describe rows.csv --column query=session --column label=grade --json
 """)
 @command.command("describe")
-@click.argument("what", nargs=-1, required=True, type=options.PATH)
+@click.argument("what", nargs=-1, required=True, type=options.DATA)
 @options.reader_name
 @options.reader_options
 @options.overrides

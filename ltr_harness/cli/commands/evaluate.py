@@ -28,6 +28,7 @@ if TYPE_CHECKING:
   ltr-harness evaluate --data test.parquet --scores scores.csv -m ndcg@10,mrr@10 --per-query
   ltr-harness evaluate --qrels qrels.txt --run a.run --run b.run.gz -m ndcg@10 --baseline a
   ltr-harness evaluate --qrels qrels.txt --run a.run --format trec_eval -q
+  ltr-harness evaluate --data s3://bucket/test/ --scores scores.csv
 
 \b
 Several --run or --scores are compared with the first, or with --baseline.

@@ -32,7 +32,7 @@ _MADE_UP = [
     "  n_queries: {train: 600, valid: 200, test: 300}",
 ]
 
-_THERE = click.Path(path_type=Path, exists=True)
+_THERE = options.Place(exists=True)
 
 
 @options.examples("""

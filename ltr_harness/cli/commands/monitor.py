@@ -32,9 +32,11 @@ Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judge
 @click.command("monitor")
 @options.config
 @click.option(
-    "--log", type=options.PATH, help="Production: Parquet, CSV, Arrow or JSON lines, file or folder."
+    "--log",
+    type=options.DATA,
+    help="Production: Parquet, CSV, Arrow or JSON lines, file, folder or s3:// address.",
 )
-@click.option("--baseline", type=options.PATH, help="A log, a run of this harness, or an earlier result.")
+@click.option("--baseline", type=options.DATA, help="A log, a run of this harness, or an earlier result.")
 @options.output("Folder for report.html, tables and per_query.parquet.")
 @click.option(
     "--history",

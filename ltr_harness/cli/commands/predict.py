@@ -32,7 +32,7 @@ _SUFFIXES = (".parquet", ".csv", ".tsv", ".npy", ".txt", ".run")
 """)
 @click.command("predict")
 @options.run
-@click.argument("data", type=options.PATH)
+@click.argument("data", type=options.DATA)
 @options.output(f"Where to write: {', '.join(_SUFFIXES)}.", options.FILE, required=True, metavar="FILE")
 @options.reader
 @click.option("--threads", type=click.IntRange(min=1), help="For scoring.  [default: the run's]")
