@@ -55,8 +55,10 @@ class Spread:
         if self.freedom is not None and self.n is not None:
             freedom = max((self.freedom + 1) * n / self.n - 1, 1.0)
         variance, components = self.variance, self.seeds
-        lean = min(self.skewness / np.sqrt(n), TRUSTED)
-        errors, ties = self._errors(freedom, lean, alpha, power), 1 / self.differing - 1
+        lean, ties = min(self.skewness / float(np.sqrt(n)), TRUSTED), 1 / self.differing - 1
+        quantile, z = float(stdtrit(freedom, 1 - alpha / 2)), float(ndtri(power))
+        critical = float(unhall(np.array(quantile), np.array(lean))) if self.adjusted else quantile
+        errors = critical + (z - lean * (z**2 - 1) / 6) * (1 - lean * critical / 2)
         variance = max(variance - self.mean**2 * ties, 0.0)
         left = 1 - errors**2 * ties / n
         if left <= 0 or (self.strict and not np.isfinite(self.width)):
@@ -80,12 +82,6 @@ class Spread:
             freedom=min(methods.freedom, freedom),
         )
         return max(trained, both.detectable(alpha, power))
-
-    def _errors(self, freedom: float, lean: float, alpha: float, power: float) -> float:
-        """How many standard errors a difference has to be."""
-        quantile, z = float(stdtrit(freedom, 1 - alpha / 2)), float(ndtri(power))
-        critical = float(unhall(np.array(quantile), np.array(lean))) if self.adjusted else quantile
-        return critical + (z - lean * (z**2 - 1) / 6) * (1 - lean * critical / 2)
 
     def extremes(self, confidence: float = 0.9) -> tuple[Spread, Spread]:
         """The least and the most spread that the draws at hand allow for: chi-squared, by their kurtosis."""

@@ -151,23 +151,14 @@ def resolved_yaml(experiment: Experiment) -> str:
     return text
 
 
-class Setting(NamedTuple):
-    """One resolved value and where it comes from: ``file:line:column``, ``--set …`` or ``default``."""
-
-    path: str
-    value: Any
-    origin: str
-
-
-def settings(source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> list[Setting]:
-    """Every value of the resolved experiment with its origin; paths are as ``--set`` takes them."""
+def settings(
+    source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
+) -> list[tuple[str, Any, str]]:
+    """Path, as ``--set`` takes it, value and origin of everything: ``file:line:column``, ``--set …`` or ``default``."""
     tree = plain_tree(source, overrides)
     resolved = as_mapping(_Loading(tree).experiment())
     places = ((path, value, tree.at(path)) for path, value in _leaves(resolved, ()))
-    return [
-        Setting(dotted(path), value, "default" if node is None else node.place)
-        for path, value, node in places
-    ]
+    return [(dotted(path), value, "default" if node is None else node.place) for path, value, node in places]
 
 
 def _leaves(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

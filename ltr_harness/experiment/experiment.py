@@ -145,7 +145,7 @@ def _refuse_missing(
             if isinstance(files, tuple):  # neither a hold-out nor nothing
                 judgment_files(files, data.root) if key in judged else data.reader.inputs(files, data.root)
         except DataError as error:
-            origins = {setting.path: setting.origin for setting in settings(source, overrides)}
+            origins = {path: origin for path, _, origin in settings(source, overrides)}
             place = origins.get(key, "")
             problems += [replace(one, place=f"{place}: {one.place}".lstrip(": ")) for one in error.problems]
     DataError.refuse(dict.fromkeys(problems))

@@ -49,15 +49,7 @@ class Tree:
 
     @classmethod
     def grown(cls, root: Any, node_of: Callable[[Any], Split | float]) -> Self:
-        """A tree from whatever form nests its nodes, in the order in which they are come by, left before right.
-
-        Example:
-            >>> def node_of(place):
-            ...     return Split(0, place[0], True, *place[1:]) if isinstance(place, list) else place
-            >>> tree = Tree.grown([0.5, 1.0, 2.0], node_of)
-            >>> tree.value.tolist(), tree.left.tolist()
-            ([0.0, 1.0, 2.0], [1, -1, -1])
-        """
+        """A tree from whatever form nests its nodes, in the order in which they are come by, left before right."""
         rows: list[list[Any]] = []
         waiting: list[tuple[Any, int, int]] = [(root, -1, 0)]
         while waiting:

@@ -213,12 +213,7 @@ def _refuse_links(paths: Iterable[Path]) -> None:
 
 
 def legal_names(names: Iterable[str]) -> dict[str, str]:
-    """Names of metrics or parameters as MLflow allows them: letters, digits and ``_ - . /`` only.
-
-    Example:
-        >>> legal_names(["ndcg@10", "ndcg(empty=one,gain=linear)@10"])
-        {'ndcg@10': 'ndcg_at_10', 'ndcg(empty=one,gain=linear)@10': 'ndcg.empty-one.gain-linear_at_10'}
-    """
+    """Names of metrics or parameters as MLflow allows them: letters, digits and ``_ - . /`` only."""
     plain = {}
     for name in names:
         spelt = name.translate(_SPELT)

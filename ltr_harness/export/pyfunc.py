@@ -50,12 +50,7 @@ class StoredModel:
 
 
 def values_of(text: str) -> tuple[str | int, ...]:
-    """What a category may be in a frame: its text, and the whole number that the text stands for.
-
-    Example:
-        >>> values_of("12"), values_of("012"), values_of("red")
-        (('12', 12), ('012',), ('red',))
-    """
+    """What a category may be in a frame: its text, and the whole number that the text stands for."""
     is_number = text.lstrip("-").isdecimal() and str(int(text)) == text
     return (text, int(text)) if is_number else (text,)
 

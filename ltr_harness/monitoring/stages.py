@@ -178,7 +178,8 @@ def _compared(
     apart, notices = _weekdays_apart(periods)
     kept = cut.mature & ~np.isin(cut.weekday, apart)
     if apart.size:
-        counted, past = counted[kept[counted]], [w for w in past if not w.weekdays & {*apart.tolist()}]
+        counted = counted[kept[counted]]
+        past = [w for w in past if not {int(hour) // 24 for hour in w.hours} & {*apart.tolist()}]
         if not counted.size:
             raise UsageError(notices[0])
         now = queries.queries_of(queries.without_pages(production), counted)

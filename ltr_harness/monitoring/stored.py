@@ -253,11 +253,6 @@ class PastWindow:
     seen_until: int  # time of that run's last query: of two about one window, the later one saw more labels
     hours: dict[str, int] = field(default_factory=dict)  # of the week, to queries; empty in older files
 
-    @property
-    def weekdays(self) -> set[int]:
-        """0 Monday … 6 Sunday, as far as its hours are known."""
-        return {int(hour) // 24 for hour in self.hours}
-
 
 class _Kept(BaseModel):
     version: int

@@ -120,7 +120,7 @@ def test_values_come_from_the_sweep(tmp_path: Path) -> None:
         "sweep:\n  grid:\n    models.lgb.params.num_leaves: [7, 15]\n",
         encoding="utf-8",
     )
-    origins = {row.path: row.origin for row in settings(file)}
+    origins = {path: origin for path, _, origin in settings(file)}
     assert origins["models.lgb num_leaves=15.params.num_leaves"].endswith("swept.yaml:8:39")
     assert origins["models.lgb num_leaves=15.ranker"].endswith("swept.yaml:5:17")
     twice = "models.lgb.params={num_leaves: 31}"  # what the sweep replaces is not blamed

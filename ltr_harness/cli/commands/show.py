@@ -99,11 +99,10 @@ def show_config(config: Path, overrides: tuple[str, ...]) -> None:
     """
     from ltr_harness.config import settings
 
-    rows = settings(config, overrides)
-    width = max(len(f"{row.path}: {row.value}") for row in rows)
-    for row in rows:
-        text = f"{row.path}: {row.value}"
-        say(f"{text:<{min(width, 60)}}  # {row.origin}")
+    rows = [(f"{path}: {value}", origin) for path, value, origin in settings(config, overrides)]
+    width = max(len(text) for text, _ in rows)
+    for text, origin in rows:
+        say(f"{text:<{min(width, 60)}}  # {origin}")
 
 
 @options.examples("""

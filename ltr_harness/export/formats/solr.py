@@ -107,11 +107,6 @@ def without_slack(thresholds: NDArray[np.float32]) -> NDArray[np.float32]:
     """What to write so that Solr, which adds 0.000001, has the thresholds, or the nearest below that it can have.
 
     It can have 0, and nearly all that are 0.001 or more in size; closer to 0, what it can have lies up to 2e-13 apart.
-
-    Example:
-        >>> text = without_slack(np.float32([0.0, 0.5]))
-        >>> text.tolist(), (text + np.float32(1e-6)).tolist()
-        ([-9.999999974752427e-07, 0.4999989867210388], [0.0, 0.5])
     """
     near = thresholds - _SLACK
     with np.errstate(over="ignore"):
