@@ -55,55 +55,6 @@ def stamp(path: Path) -> Stamp:
     return {"size": seen.st_size, **times, "inode": seen.st_ino, "device": seen.st_dev}
 
 
-class FileDigests:
-    """SHA-256 of files by path, remembered as long as the file system says that a file is the same."""
-
-    def __init__(self, folder: Path | None, *, verify: bool = False) -> None:
-        self._folder = folder
-        self._verify = verify
-        self._seen: dict[Path, tuple[Stamp, str]] = {}
-
-    def of(self, path: Path) -> str:
-        """The digest of a file's bytes; a DataError where the file cannot be read, or changes while it is read."""
-        path = path.resolve()
-        note = None if self._folder is None else self._folder / f"{_sha(os.fsencode(path))[:32]}.json"
-        try:
-            before = stamp(path)
-            if path in self._seen and self._seen[path][0] == before:
-                return self._seen[path][1]
-            digest = None
-            if note is not None and not self._verify:  # absent, damaged, of another state: it is hashed again
-                with suppress(OSError, ValueError, TypeError, KeyError):
-                    kept = json.loads(note.read_text(encoding="utf-8"))
-                    if kept["path"] == str(path) and kept["stamp"] == before and len(kept["digest"]) == 64:
-                        digest = str(kept["digest"])
-            if digest is None:
-                started = time.time_ns()
-                digest = file_digest(path)
-                if stamp(path) != before:
-                    raise _changed(path)
-                coarse = before["mtime_ns"] % 1_000_000_000 == 0
-                age = started - max(before["mtime_ns"], before["ctime_ns"])
-                # else a further write might not show: clocks of file systems tick in milliseconds to seconds
-                if note is not None and age > (2_000_000_000 if coarse else 50_000_000):
-                    text = json.dumps({"path": str(path), "stamp": dict(before), "digest": digest})
-                    # Nothing is lost but time; the entry itself, written next, says what is wrong with the disk.
-                    with suppress(OSError):
-                        write_whole(note, text)
-        except OSError as problem:
-            raise DataError.at(path, f"cannot be read: {problem.strerror or problem}") from None
-        self._seen[path] = before, digest
-        return digest
-
-    def check_unchanged(self, path: Path) -> None:
-        """Refuses a file that is no longer the one whose digest was given."""
-        path = path.resolve()
-        with suppress(OSError):
-            if self._seen[path][0] == stamp(path):
-                return
-        raise _changed(path)
-
-
 def _changed(path: Path) -> DataError:
     found, cure = "changed while it was being read", "run again when it is written"
     return DataError.at(path, found, cure=cure)
@@ -340,12 +291,50 @@ class DataCache:
     def __init__(self, folder: Path | str | None = "default", *, verify: bool = False) -> None:
         self._folder = cache_folder() if folder == "default" else None if folder is None else Path(folder)
         self._verify = verify
-        self._digests = FileDigests(self._folder and self._folder / "files", verify=verify)
+        self._seen: dict[Path, tuple[Stamp, str]] = {}
         self._warned = False
 
     def digest(self, path: Path) -> str:
-        """SHA-256 of a file's bytes; remembered while the file is unchanged."""
-        return self._digests.of(path)
+        """SHA-256 of a file, hashed once while its stamp is the same; DataError: unreadable, or changed meanwhile."""
+        path = path.resolve()
+        note = (
+            None if self._folder is None else self._folder / "files" / f"{_sha(os.fsencode(path))[:32]}.json"
+        )
+        try:
+            before = stamp(path)
+            if path in self._seen and self._seen[path][0] == before:
+                return self._seen[path][1]
+            digest = None
+            if note is not None and not self._verify:  # absent, damaged, of another state: it is hashed again
+                with suppress(OSError, ValueError, TypeError, KeyError):
+                    kept = json.loads(note.read_text(encoding="utf-8"))
+                    if kept["path"] == str(path) and kept["stamp"] == before and len(kept["digest"]) == 64:
+                        digest = str(kept["digest"])
+            if digest is None:
+                started = time.time_ns()
+                digest = file_digest(path)
+                if stamp(path) != before:
+                    raise _changed(path)
+                coarse = before["mtime_ns"] % 1_000_000_000 == 0
+                age = started - max(before["mtime_ns"], before["ctime_ns"])
+                # else a further write might not show: clocks of file systems tick in milliseconds to seconds
+                if note is not None and age > (2_000_000_000 if coarse else 50_000_000):
+                    text = json.dumps({"path": str(path), "stamp": dict(before), "digest": digest})
+                    # Nothing is lost but time; the entry itself, written next, says what is wrong with the disk.
+                    with suppress(OSError):
+                        write_whole(note, text)
+        except OSError as problem:
+            raise DataError.at(path, f"cannot be read: {problem.strerror or problem}") from None
+        self._seen[path] = before, digest
+        return digest
+
+    def _refuse_changed(self, path: Path) -> None:
+        """Refuse a file that is no longer the one whose digest was given."""
+        path = path.resolve()
+        with suppress(OSError):
+            if self._seen[path][0] == stamp(path):
+                return
+        raise _changed(path)
 
     def read(self, reader: Reader, files: Sequence[str], root: Path) -> CachedSet:
         """What ``reader.read(files, root)`` gives; a DataError too where a file changes while it is read."""
@@ -363,7 +352,7 @@ class DataCache:
         def convert() -> RankingDataset:
             dataset = reader.read(files, root)
             for path in inputs:
-                self._digests.check_unchanged(path)
+                self._refuse_changed(path)
             return dataset
 
         return self._kept(_key(made_of), convert)

@@ -361,6 +361,7 @@ ShouldPrune = Callable[[int, float], bool]
 CHECKPOINTS = 25
 """How often, at most, a trial asks whether it may go on: asking every round costs as much as a small tree."""
 
+_Begun = Callable[..., Training]  # with all but the data
 _Judged = tuple[float, dict[str, Any]]  # value; best round and rounds trained, where there is one training
 
 
@@ -414,8 +415,17 @@ def run_trial(
 
     try:
         config = model_at(job.experiment.models[model], point)
+        training = partial(
+            Training,
+            seed=job.tune.seed,
+            threads=job.threads,
+            metrics=(job.decisive,),
+            stopping=job.stopping,
+            rounds=config.rounds,
+            decisive=job.decisive,
+        )
         judge = _on_validation if job.tune.inner_folds is None else _on_inner_folds
-        value, rounds = judge(job, config, fold, should_prune)
+        value, rounds = judge(job, config, training, fold, should_prune)
         if np.isnan(value):
             raise DataError(f"{job.decisive} is undefined: no query that counts has a relevant document")
     except Pruned as pruned:
@@ -426,22 +436,26 @@ def run_trial(
     return over("complete", value=value, **rounds)
 
 
-def _on_validation(job: Job, config: ModelConfig, fold: Fold, should_prune: ShouldPrune) -> _Judged:
+def _on_validation(
+    job: Job, config: ModelConfig, training: _Begun, fold: Fold, should_prune: ShouldPrune
+) -> _Judged:
     assert fold.valid is not None  # checked where the experiment was built
     rounds = config.rounds or (1 if job.stopping is None else job.stopping.max_rounds)
     callback = PruningCallback(job.decisive, job.stopping, rounds, should_prune)
-    fitted = config.ranker.fit(_trial(job, config, fold.train, fold.valid, callback))
+    fitted = config.ranker.fit(training(train=fold.train, valid=fold.valid, progress=callback))
     value = float(bind([job.decisive], fold.valid.judgments).means(fitted.score_split(fold.valid))[0])
     if fitted.history:
         callback.finished(value)
     return value, {"best_round": fitted.best_round, "rounds_trained": fitted.rounds_trained}
 
 
-def _on_inner_folds(job: Job, config: ModelConfig, fold: Fold, should_prune: ShouldPrune) -> _Judged:
+def _on_inner_folds(
+    job: Job, config: ModelConfig, training: _Begun, fold: Fold, should_prune: ShouldPrune
+) -> _Judged:
     values: list[NDArray[np.float64]] = []
     value = 0.0
     for number, (train, held) in enumerate(_inner_folds(job, fold.train), start=1):
-        fitted = config.ranker.fit(_trial(job, config, train, held))
+        fitted = config.ranker.fit(training(train=train, valid=held))
         values.append(bind([job.decisive], held.judgments).per_query(fitted.score_split(held))[0])
         known = np.concatenate(values)
         known = known[~np.isnan(known)]
@@ -449,26 +463,6 @@ def _on_inner_folds(job: Job, config: ModelConfig, fold: Fold, should_prune: Sho
         if number < (job.tune.inner_folds or 0) and should_prune(number, value):
             raise Pruned(value)
     return value, {}
-
-
-def _trial(
-    job: Job,
-    config: ModelConfig,
-    train: RankingDataset,
-    valid: RankingDataset,
-    callback: PruningCallback | None = None,
-) -> Training:
-    return Training(
-        train=train,
-        valid=valid,
-        seed=job.tune.seed,
-        threads=job.threads,
-        metrics=(job.decisive,),
-        stopping=job.stopping,
-        rounds=config.rounds,
-        progress=callback,
-        decisive=job.decisive,
-    )
 
 
 def _inner_folds(job: Job, train: RankingDataset) -> Iterator[tuple[RankingDataset, RankingDataset]]:

@@ -12,11 +12,12 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -331,24 +332,26 @@ def _distribution(values: Any) -> Any:
     return kind(number(values.low), number(values.high), log=values.log, **step)
 
 
+Submit = Callable[[StudyRecord, AskedTrial], Future[Trial]]
+
+
 def tune(job: Job, progress: Progress) -> None:
     """Use up the budgets of open searches; what a search finds does not depend on the number of workers."""
     with ExitStack() as stack:
         searches = [stack.enter_context(opened(job, study, restart=job.force)) for study in job.open_studies]
         workers = 1 if job.cluster else min(job.workers, len(searches) * job.tune.parallel)
-        pool = (
-            stack.enter_context(started_pool(workers, receive_job, job.sent()))
-            if workers > 1
-            else _ThisProcess(job)
-        )
+        submit: Submit = partial(_here, job)
+        if workers > 1:
+            pool = stack.enter_context(started_pool(workers, receive_job, job.sent()))
+            submit = lambda study, asked: pool.submit(_run, study, asked)  # noqa: E731
         for search in searches:
             progress.tuning(search.study)
-        for search, asked, outcome in _trials(searches, job.tune.parallel, pool, workers):
+        for search, asked, outcome in _trials(searches, job.tune.parallel, submit, workers):
             progress.tried(search.study, search.tell(asked, outcome))
 
 
 def _trials(
-    searches: Sequence[Search], parallel: int, pool: Executor, workers: int
+    searches: Sequence[Search], parallel: int, submit: Submit, workers: int
 ) -> Iterator[tuple[Search, AskedTrial, Trial]]:
     running: dict[Future[Trial], tuple[Search, AskedTrial]] = {}
     try:
@@ -359,7 +362,7 @@ def _trials(
                     break
                 search = min(ready, key=lambda one: one.n_running)
                 asked = search.ask()
-                running[pool.submit(_run, search.study, asked)] = (search, asked)
+                running[submit(search.study, asked)] = (search, asked)
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -376,16 +379,11 @@ def _trials(
         ) from None
 
 
-class _ThisProcess(Executor):
-    """This process, as if it were a pool: a trial is over when it is handed in."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, job=self._job))
-        return future
+def _here(job: Job, study: StudyRecord, asked: AskedTrial) -> Future[Trial]:
+    """A trial in this process: over when it is handed in."""
+    future: Future[Trial] = Future()
+    future.set_result(_run(study, asked, job))
+    return future
 
 
 def _run(study: StudyRecord, asked: AskedTrial, job: Job | None = None) -> Trial:

@@ -321,7 +321,7 @@ def test_one_search_has_no_more_trials_under_way_than_it_may(
     job, study, _ = job_study_folder(tuned, tmp_path)
     with opened(job, study) as open_search:
         pool = Counting(open_search)
-        for one, asked, outcome in _trials([open_search], parallel, pool, workers):
+        for one, asked, outcome in _trials([open_search], parallel, pool.submit, workers):
             one.tell(asked, outcome)
     assert max(pool.running) == at_once
     assert len(pool.running) == 6
