@@ -34,36 +34,28 @@ METRICS = {
 }
 
 # Other names for the same thing, written out or as other tools have them; they parse to the canonical one.
-ALIASES = {
-    "andcg": "alpha_ndcg",
-    "ap": "map",
-    "average_precision": "map",
-    "cumulative_gain": "cg",
-    "discounted_cumulative_gain": "dcg",
-    "expected_reciprocal_rank": "err",
-    "f": "f1",
-    "group_auc": "gauc",
-    "hit": "success",
-    "hit_rate": "success",
-    "hitrate": "success",
-    "logloss": "log_loss",
-    "mean_average_precision": "map",
-    "mean_reciprocal_rank": "mrr",
-    "normalized_discounted_cumulative_gain": "ndcg",
-    "num_rel": "n_relevant",
-    "p": "precision",
-    "pre": "precision",
-    "q_measure": "q",
-    "r": "recall",
-    "r_precision": "rprec",
-    "rank_biased_precision": "rbp",
-    "reciprocal_rank": "mrr",
-    "rprecision": "rprec",
-    "rr": "mrr",
-    "spearman_rho": "spearman",
-    "spearmanr": "spearman",
-    "tauap": "tau_ap",
+_ALSO = {
+    "alpha_ndcg": "andcg",
+    "cg": "cumulative_gain",
+    "dcg": "discounted_cumulative_gain",
+    "err": "expected_reciprocal_rank",
+    "f1": "f",
+    "gauc": "group_auc",
+    "log_loss": "logloss",
+    "map": "ap average_precision mean_average_precision",
+    "mrr": "mean_reciprocal_rank reciprocal_rank rr",
+    "n_relevant": "num_rel",
+    "ndcg": "normalized_discounted_cumulative_gain",
+    "precision": "p pre",
+    "q": "q_measure",
+    "rbp": "rank_biased_precision",
+    "recall": "r",
+    "rprec": "r_precision rprecision",
+    "spearman": "spearman_rho spearmanr",
+    "success": "hit hit_rate hitrate",
+    "tau_ap": "tauap",
 }
+ALIASES = {alias: name for name, aliases in _ALSO.items() for alias in aliases.split()}
 
 # A definition that goes by a name of its own.
 DEFINITIONS = {"map_retrieved": "map(denominator=retrieved)"}
