@@ -68,10 +68,8 @@ class BoostedRanker(StoredRanker):
     )
     drop_blank: bool = Field(
         False,
-        description=(
-            "For rank_xendcg: leave out training queries without a relevant document: it learns noise "
-            "from them."
-        ),
+        description="For rank_xendcg: leave out training queries without a relevant document: it learns noise from "
+        "them.",
     )
     position_bias: bool = Field(
         False, description="Learn the bias of display positions beside the trees, where labels are clicks."

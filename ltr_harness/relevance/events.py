@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import Ids, category_of, timestamps, utf8
+from ltr_harness.logs.columns import Ids, category_of, decoded, is_text, timestamps, utf8
 from ltr_harness.logs.contract import Contract
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.logs.settings import ListColumns, seconds
@@ -144,14 +144,11 @@ def counts_of_lists(column: Any, column_name: str, names: Iterable[str], contrac
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = array.chunk(0)
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
+    array = decoded(array)
     if pa.types.is_fixed_size_list(array.type):
         array = array.cast(pa.list_(array.type.value_type))
-    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
-        utf8(array, column_name)
+    if is_text(array.type):
+        array = utf8(array.cast(pa.large_string()), column_name)
         array = pc.split_pattern_regex(pc.replace_substring_regex(array, r"[\[\]'\" ]", ""), "[,|;]")
     if not (pa.types.is_list(array.type) or pa.types.is_large_list(array.type)):
         raise DataError.at(f"column {column_name!r}", f"has the type {array.type}", "a list of event names")
