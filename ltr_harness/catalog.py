@@ -14,14 +14,7 @@ from ltr_harness.own_files import installed_names, is_own_file, own_module
 
 
 def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str | None] | None = None) -> str:
-    """A cure naming the closest known name, if one is close, and the full list.
-
-    Example:
-        >>> did_you_mean("ndgc", ["ndcg", "mrr"])
-        "did you mean 'ndcg'? (known: mrr, ndcg)"
-        >>> did_you_mean("Persistence", ["k", "p"], {"persistence": "p"})
-        "did you mean 'p'? (known: k, p)"
-    """
+    """A cure naming the closest known name, if one is close, and the full list."""
     names = sorted(known)
     lowered = {candidate.lower(): candidate for candidate in names}
     small = name.lower()

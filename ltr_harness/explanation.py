@@ -79,14 +79,7 @@ def explain_query(
 def explain_mean(
     metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None = None
 ) -> MeanExplanation:
-    """Explanation of a mean over many queries, with every tool's, from scores (n_rows,) and listed rows (n_rows,).
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> judgments = Judgments.checked([1, 0, 0, 0], QueryGroups.from_sizes([2, 2]))
-        >>> print(explain_mean(NDCG(), judgments, [0.1, 0.2, 0.3, 0.4]).preset_texts[0])
-        ['lightgbm', '0.8155', '2', 'no relevant document counts 1 (+0.1845)']
-    """
+    """Explanation of a mean over many queries, with every tool's, from scores (n_rows,) and listed rows (n_rows,)."""
     whole = _Asked.of(judgments, scores, retrieved)
     metric = metric.resolved(whole.judgments)
     mean = whole.value(metric)
@@ -357,24 +350,12 @@ _WHY: Mapping[tuple[str, Any], str] = {
 
 
 def as_measured_by(tool: str, metric: Metric) -> Metric:
-    """The question `metric` asks, its cutoff and scale, answered with another tool's conventions.
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> str(as_measured_by("sklearn", NDCG(k=5, ties="stable")))
-        'ndcg(empty=zero,gain=linear)@5'
-    """
+    """The question `metric` asks, its cutoff and scale, answered with another tool's conventions."""
     return type(metric).like(tool, **_question(metric))
 
 
 def as_measured_here(metric: Metric) -> Metric:
-    """The question `metric` asks, its cutoff and scale, answered with our own conventions.
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> str(as_measured_here(NDCG(k=5, ties="stable", empty="one", gain="linear")))
-        'ndcg@5'
-    """
+    """The question `metric` asks, its cutoff and scale, answered with our own conventions."""
     return type(metric)(**_question(metric))
 
 
@@ -384,13 +365,7 @@ def _question(metric: Metric) -> dict[str, Any]:
 
 
 def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:
-    """What the other definition does differently, one phrase per choice.
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> differences_in_words(NDCG(k=5), NDCG(k=5, gain="linear", empty="zero"))
-        ('no relevant document counts 0', 'a label gains its grade, not 2^grade - 1')
-    """
+    """What the other definition does differently, one phrase per choice."""
     return tuple(in_words(name, choice) for name, choice in differing(metric, theirs).items())
 
 
@@ -404,13 +379,7 @@ def differing(metric: Metric, theirs: Metric) -> dict[str, Any]:
 
 
 def other_definitions(metric: Metric) -> dict[str, Metric]:
-    """The question `metric` asks as others define the answer: by a name of its own, or the tool that has it.
-
-    Example:
-        >>> from ltr_harness.metrics import MAP
-        >>> str(other_definitions(MAP(k=5))["map_retrieved"])
-        'map(denominator=retrieved)@5'
-    """
+    """The question `metric` asks as others define the answer: by a name of its own, or the tool that has it."""
     named = {name: parse_metric(definition) for name, definition in DEFINITIONS.items()}
     same = {name: differing(type(one)(), one) for name, one in named.items() if one.name == metric.name}
     others = {name: dataclasses.replace(metric, **theirs) for name, theirs in same.items()}

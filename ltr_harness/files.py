@@ -201,22 +201,12 @@ class Compression:
 
 
 def bare_name(name: str) -> str:
-    """A file's name without the suffix that says how it is compressed.
-
-    Example:
-        >>> bare_name("a.csv.xz"), bare_name("a.csv")
-        ('a.csv', 'a.csv')
-    """
+    """A file's name without the suffix that says how it is compressed."""
     return name.removesuffix(suffix_of(name))
 
 
 def suffix_of(name: str) -> str:
-    """The suffix that says how a file is compressed, or "".
-
-    Example:
-        >>> suffix_of("a.csv.bz2")
-        '.bz2'
-    """
+    """The suffix that says how a file is compressed, or ""."""
     return next((name[-len(kind.suffix) :] for kind in KINDS if name.lower().endswith(kind.suffix)), "")
 
 

@@ -265,11 +265,6 @@ def places_within(
     """How many rows of its query have a smaller value than a row, and how many the same, itself included.
 
     Shapes: all (n_rows,); rows of a query need not stand together.
-
-    Example:
-        >>> below, same = places_within(np.array([7.0, 9.0, 1.0, 9.0]), np.array([0, 0, 1, 0]))
-        >>> below.tolist(), same.tolist()
-        ([0, 1, 0, 1], [1, 2, 1, 2])
     """
     order, at = np.lexsort((values, queries)), np.arange(values.size)
     query, value = queries[order], values[order]
@@ -314,12 +309,7 @@ class Subtopics:
 
     @classmethod
     def of_matrix(cls, grades: ArrayLike, n_rows: int) -> Subtopics:
-        """Subtopics from a matrix (n_rows, n_subtopics) of finite grades >= 0, each query's own in its columns.
-
-        Example:
-            >>> Subtopics.of_matrix([[1, 0], [0, 0], [1, 2]], 3).grades.tolist()
-            [1.0, 1.0, 2.0]
-        """
+        """Subtopics from a matrix (n_rows, n_subtopics) of finite grades >= 0, each query's own in its columns."""
         matrix = np.asarray(grades)
         if matrix.ndim != 2 or len(matrix) != n_rows or matrix.dtype.kind not in "biuf":
             raise DataError(

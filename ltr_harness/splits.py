@@ -17,13 +17,7 @@ _NOT_BOTH = "queries can be kept together or stratified, not both: a user may be
 
 
 def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Kept and held-out queries, int64, each sorted: a share, rounded to the nearest query, is set aside by chance.
-
-    Example:
-        >>> kept, held = holdout(QueryGroups.from_sizes([3] * 10), 0.2, seed=1)
-        >>> len(kept), len(held)
-        (8, 2)
-    """
+    """Kept and held-out queries, int64, each sorted: a share, rounded to the nearest query, is set aside by chance."""
     if not 0 < fraction < 1:
         expected = "expected a share above 0 and below 1, such as 0.2"
         raise DataError(f"holdout fraction is {fraction:g}; {expected}")
@@ -101,13 +95,7 @@ def divided(
     together: NDArray[Any] | None = None,  # (n_queries,): queries of one value stay in one part
     strata: NDArray[Any] | None = None,  # (n_queries,): each value gets its share of every part
 ) -> dict[str, NDArray[np.int64]]:
-    """Queries, int64, sorted, of parts by chance with shares such as ``{"valid": 0.1}``; what remains is ``train``.
-
-    Example:
-        >>> parts = divided(QueryGroups.from_sizes([1] * 10), {"valid": 0.1, "test": 0.2}, seed=1)
-        >>> {name: len(queries) for name, queries in parts.items()}
-        {'train': 7, 'valid': 1, 'test': 2}
-    """
+    """Queries, int64, sorted, of parts by chance with shares such as ``{"valid": 0.1}``; what remains is ``train``."""
     _check_shares(shares)
     if together is not None and strata is not None:
         raise DataError(_NOT_BOTH)
@@ -148,11 +136,6 @@ def divided_by_time(
     """Queries, int64, sorted, of parts by time: the oldest are ``train``, and the parts of `shares` follow.
 
     Times are (n_queries,), numbers or text that sorts by time. Queries of one time are never on two sides.
-
-    Example:
-        >>> parts = divided_by_time(QueryGroups.from_sizes([1] * 4), {"test": 0.25}, np.array([3, 1, 2, 4]))
-        >>> parts["train"].tolist(), parts["test"].tolist()
-        ([0, 1, 2], [3])
     """
     _check_shares(shares)
     absent = np.isnan(times) if times.dtype.kind == "f" else times.astype(np.str_) == ""

@@ -30,12 +30,7 @@ _FEW_QUERIES = 2
 
 @dataclass(frozen=True)
 class Span:
-    """A length of time in calendar units, such as ``3 months``.
-
-    Example:
-        >>> Span.of("2 weeks").before(date(2024, 3, 1)), Span.of("1 month").before(date(2024, 3, 31))
-        (datetime.date(2024, 2, 16), datetime.date(2024, 2, 29))
-    """
+    """A length of time in calendar units, such as ``3 months``."""
 
     number: int
     unit: Literal["day", "week", "month", "quarter", "year"]
@@ -53,12 +48,7 @@ class Span:
 
     @property
     def days(self) -> float:
-        """Its length where no calendar says it: a year has 365.25 days, and a month is a twelfth of it.
-
-        Example:
-            >>> Span.of("2 weeks").days, Span.of("2 months").days
-            (14, 60.875)
-        """
+        """Its length where no calendar says it: a year has 365.25 days, and a month is a twelfth of it."""
         return self.number * _DAYS[self.unit]
 
     def before(self, day: date, times: int = 1) -> date:
@@ -220,12 +210,7 @@ def days_of(times: NDArray[Any], name: str, time_zone: str, groups: QueryGroups)
 
 
 def period_in(unit: str) -> tuple[Period, int | None] | None:
-    """The period that a unit is made of, and how many where that is said; None for another unit.
-
-    Example:
-        >>> period_in("week"), period_in("2 weeks"), period_in("user_id")
-        (('week', None), ('week', 2), None)
-    """
+    """The period that a unit is made of, and how many where that is said; None for another unit."""
     if unit in PERIODS:
         return unit, None
     found = re.fullmatch(rf"([1-9][0-9]{{0,3}}) ({'|'.join(PERIODS)})s?", unit)

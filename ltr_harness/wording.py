@@ -15,45 +15,23 @@ _FORMS = {"is": "are", "was": "were", "has": "have"}
 
 
 def count_of(count: int, noun: str) -> str:
-    """A number with its noun.
-
-    Example:
-        >>> count_of(1, "query"), count_of(1984, "training query"), count_of(0, "row")
-        ('1 query', '1,984 training queries', '0 rows')
-    """
+    """A number with its noun."""
     return f"{count:,} {plural(noun, count)}"
 
 
 def named(noun: str, names: Sequence[str]) -> str:
-    """How many, and which: all up to twenty, else the first ten.
-
-    Example:
-        >>> named("feature", ["bm25", "price"])
-        '2 features: bm25, price'
-        >>> named("feature", [str(number) for number in range(46)])
-        '46 features: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …'
-    """
+    """How many, and which: all up to twenty, else the first ten."""
     shown = ", ".join(names) if len(names) <= 20 else f"{', '.join(names[:10])}, …"
     return f"{count_of(len(names), noun)}: {shown}" if names else count_of(0, noun)
 
 
 def shortened(names: Collection[object], most: int) -> str:
-    """The first names, and whether there are more.
-
-    Example:
-        >>> shortened(["a", "b"], 2), shortened(["a", "b", "c"], 2)
-        ('a, b', 'a, b, …')
-    """
+    """The first names, and whether there are more."""
     return ", ".join(map(str, islice(names, most))) + (", …" if len(names) > most else "")
 
 
 def plural(word: str, count: int) -> str:
-    """A noun, or a verb such as *is* and *has*, in the form that goes with the number.
-
-    Example:
-        >>> plural("query", 2), plural("has", 2), plural("is", 1), plural("match", 2)
-        ('queries', 'have', 'is', 'matches')
-    """
+    """A noun, or a verb such as *is* and *has*, in the form that goes with the number."""
     if count == 1:
         return word
     if word in _FORMS:
@@ -87,10 +65,6 @@ def printable(text: str, *, lines: bool = False) -> str:
     """Text whose control characters are shown as escapes instead of being obeyed, and copies as their addresses.
 
     JSON stays the same JSON: it has no raw characters below blank, and the others become escapes of its own.
-
-    Example:
-        >>> print(printable("run\x1b[2J\\nred"))
-        run\\x1b[2J\\nred
     """
     text = addressed(text)
     if text.isprintable():
@@ -106,12 +80,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def without_commands(text: str) -> str:
-    """Lines for stdout or stderr in which no build server finds a command; JSON stays the same JSON.
-
-    Example:
-        >>> print(without_commands("::error::x  0.7"))
-        \\u003a:error::x  0.7
-    """
+    """Lines for stdout or stderr in which no build server finds a command; JSON stays the same JSON."""
     if "::" not in text and "##" not in text:
         return text
     return _COMMAND.sub(lambda match: f"{match['indent'] or ''}{_escape(match)}", text)
@@ -125,12 +94,7 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
-    """One line per row: numbers to the right, columns of words to the left.
-
-    Example:
-        >>> text_table(["metric", "mean"], [["ndcg@10", "0.5"]])
-        ['metric   mean', 'ndcg@10   0.5']
-    """
+    """One line per row: numbers to the right, columns of words to the left."""
     lines = [list(head), *map(list, rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     columns = [(str.ljust if at in left else str.rjust, width) for at, width in enumerate(widths)]
@@ -139,12 +103,7 @@ def text_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collect
 
 
 def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """The same as HTML, every text escaped.
-
-    Example:
-        >>> html_table(["a"], [["<"]])
-        '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;</td></tr></tbody></table>'
-    """
+    """The same as HTML, every text escaped."""
 
     def line(tag: str, cells: Sequence[str]) -> str:
         return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
@@ -155,12 +114,7 @@ def html_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str 
 
 
 def csv_cell(text: str) -> str:
-    """A text in a CSV file: no formula, and control characters as escapes; a number stays.
-
-    Example:
-        >>> csv_cell("=1+1"), csv_cell("-1.5"), csv_cell("'@a")
-        ("'=1+1", '-1.5', "''@a")
-    """
+    """A text in a CSV file: no formula, and control characters as escapes; a number stays."""
     shown = printable(text)
     return f"'{shown}" if _WOULD_BE_FORMULA.match(shown) and not _NUMBER.fullmatch(shown) else shown
 
@@ -176,66 +130,36 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def plain_number(value: float) -> str:
-    """Shortest text without exponent that reads back as the same number.
-
-    Example:
-        >>> plain_number(0.1), plain_number(3.0), plain_number(1e-7)
-        ('0.1', '3', '0.0000001')
-    """
+    """Shortest text without exponent that reads back as the same number."""
     import numpy as np  # slower than the rest of this module, which every command imports
 
     return np.format_float_positional(value, trim="-")
 
 
 def four_decimals(value: float | None) -> str:
-    """A metric's value or mean, as tables of the terminal and of the report have it.
-
-    Example:
-        >>> four_decimals(0.43125), four_decimals(-0.00001), four_decimals(float("nan"))
-        ('0.4313', '0.0000', '–')
-    """
+    """A metric's value or mean, as tables of the terminal and of the report have it."""
     return "–" if value is None or math.isnan(value) else f"{value:z.4f}"
 
 
 def p_text(p: float) -> str:
-    """A p-value as a reader should see it: never 0.
-
-    Example:
-        >>> p_text(0.04321), p_text(0.5), p_text(0.00009), p_text(float("nan"))
-        ('0.0432', '0.5000', '<0.0001', 'n/a')
-    """
+    """A p-value as a reader should see it: never 0."""
     if p != p:
         return "n/a"
     return "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def p_equals(p: float) -> str:
-    """A p-value with its sign of equality.
-
-    Example:
-        >>> p_equals(0.04321), p_equals(0.00009)
-        ('p = 0.0432', 'p < 0.0001')
-    """
+    """A p-value with its sign of equality."""
     return f"p = {p_text(p)}".replace("= <", "< ")
 
 
 def none_if_undefined(value: float) -> float | None:
-    """NaN and infinities, which JSON does not know, as None.
-
-    Example:
-        >>> none_if_undefined(0.5), none_if_undefined(float("nan")), none_if_undefined(float("-inf"))
-        (0.5, None, None)
-    """
+    """NaN and infinities, which JSON does not know, as None."""
     return value if math.isfinite(value) else None
 
 
 def json_value(value: Any) -> Any:
-    """What JSON has for a value and all that it holds: objects for dataclasses, null for numbers it does not know.
-
-    Example:
-        >>> json_value({"mean": float("nan"), "range": (0.5, float("inf"))})
-        {'mean': None, 'range': [0.5, None]}
-    """
+    """What JSON has for a value and all that it holds: objects for dataclasses, null for numbers it does not know."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):

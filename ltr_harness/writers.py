@@ -23,12 +23,7 @@ _BLOCK = 1 << 20  # values written together
 
 
 def format_of(path: Path) -> str | None:
-    """The format that a file's name asks for; None where it asks for none.
-
-    Example:
-        >>> format_of(Path("train.txt.gz")), format_of(Path("train.parquet")), format_of(Path("train"))
-        ('letor', 'parquet', None)
-    """
+    """The format that a file's name asks for; None where it asks for none."""
     return _SUFFIXES.get(Path(bare_name(path.name.lower())).suffix)
 
 

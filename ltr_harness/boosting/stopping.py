@@ -52,16 +52,7 @@ class StoppingRule:
 
 
 class Stopper:
-    """Early stopping of one training by a `StoppingRule`, from the value of each evaluated round.
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> stopper = Stopper(StoppingRule(NDCG(k=10), patience=2))
-        >>> [stopper.update(round_, value) for round_, value in [(1, 0.5), (2, 0.7), (3, 0.7), (4, 0.6)]]
-        [False, False, False, True]
-        >>> stopper.best_round, stopper.best_value
-        (2, 0.7)
-    """
+    """Early stopping of one training by a `StoppingRule`, from the value of each evaluated round."""
 
     def __init__(self, rule: StoppingRule) -> None:
         self.rule = rule
@@ -112,12 +103,7 @@ def arguments_of_training(library: str) -> dict[str, Any]:
 
 
 def set_to_stop_on(argument: str, names: Iterable[str]) -> str:
-    """Message about the set to stop on, where none of several is named: a validation set, never the test set.
-
-    Example:
-        >>> set_to_stop_on("stop_on", ["train", "test", "validation"])
-        "expected stop_on='validation'"
-    """
+    """Message about the set to stop on, where none of several is named: a validation set, never the test set."""
     others = [name for name in names if not re.search("test|train", name, re.IGNORECASE)]
     if not others:
         return "expected a validation set besides: a test set that training stops on is no test"

@@ -47,11 +47,6 @@ class MetricObjective:
 
     The weighting ``swap`` is by how much the metric changes; ``ndcg_loss2++`` of Wang et al. 2018 (LambdaLoss) adds ten
     times what two rows that far apart would lose at the top: DCG and NDCG alone have it.
-
-    Example:
-        >>> from ltr_harness.metrics import ERR
-        >>> str(MetricObjective(metric=ERR(k=10, max_grade=4)).metric)
-        'err(max_grade=4)@10'
     """
 
     metric: Metric

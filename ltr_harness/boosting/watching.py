@@ -30,10 +30,6 @@ def expected_grade(probabilities: ArrayLike, grades: ArrayLike | None = None) ->
 
     Source:
         Li, Burges & Wu 2007, "McRank: Learning to Rank Using Multiple Classification and Gradient Boosting".
-
-    Example:
-        >>> expected_grade([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]).tolist()
-        [0.75, 1.5]
     """
     # rows in order: sums must not depend on how the library lays its columns
     shares = np.ascontiguousarray(probabilities, dtype=np.float64)

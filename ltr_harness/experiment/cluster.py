@@ -57,12 +57,7 @@ _LOCAL = {
 
 
 def local_size(workers: str) -> int:
-    """N of ``dask:N``; UsageError for anything else.
-
-    Example:
-        >>> local_size("dask:4")
-        4
-    """
+    """N of ``dask:N``; UsageError for anything else."""
     head, _, number = workers.partition(":")
     if head != "dask" or not (number.isascii() and number.isdigit()) or int(number) < 1:
         raise UsageError(

@@ -71,17 +71,7 @@ class LiveRun:
         return self._text
 
     def round(self, number: int, values: Mapping[str, float], now: float) -> None:
-        """A round has been evaluated.
-
-        Example:
-            >>> from ltr_harness.metrics import NDCG
-            >>> rule = StoppingRule(NDCG(k=10), patience=20, max_rounds=100)
-            >>> run = LiveRun("[1/2] xgb", rule, "ndcg@10", now=0.0)
-            >>> run.round(30, {"ndcg@10": 0.81}, now=5.0)
-            >>> run.round(40, {"ndcg@10": 0.8}, now=12.0)
-            >>> print(run)
-            [1/2] xgb: round 40, ndcg@10 0.8000, best 0.8100 at 30, patience 10 of 20, 12 s, 3 to 18 s left
-        """
+        """A round has been evaluated."""
         elapsed = now - self.began
         parts = [f"round {number}"]
         value = values.get(self._metric)
@@ -123,12 +113,7 @@ class TimeLeft:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people say them.
-
-    Example:
-        >>> duration(0.4), duration(48), duration(199), duration(8000)
-        ('1 s', '48 s', '3 min', '2 h 13 min')
-    """
+    """Seconds as people say them."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)

@@ -297,12 +297,7 @@ _UNSAFE = re.compile(r'[\s",:\[\]{}<>]')
 
 
 def safe_feature_names(names: Sequence[str]) -> list[str]:
-    """Names both libraries take, each once.
-
-    Example:
-        >>> safe_feature_names(["bm25", "tf[title]", "tf(title)", "tf title", "tf_title", ""])
-        ['bm25', 'tf_title_', 'tf(title)', 'tf_title', 'tf_title_2', 'feature']
-    """
+    """Names both libraries take, each once."""
     used: set[str] = set()
     safe = []
     for name in names:

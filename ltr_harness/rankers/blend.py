@@ -186,22 +186,13 @@ def ranks(scores: NDArray[np.float64], groups: QueryGroups) -> NDArray[np.float6
     """float64 (n_rows,): how many documents of its query a row stands above, equals and itself counted half.
 
     Divided by the query's size, it is the percentile rank (scipy.stats.percentileofscore, kind="mean").
-
-    Example:
-        >>> ranks(np.array([7.0, 9.0, 9.0, 1.0]), QueryGroups.from_sizes([3, 1])).tolist()
-        [0.5, 2.0, 2.0, 0.5]
     """
     below, same = places_within(scores, np.repeat(np.arange(groups.n_queries), groups.sizes))
     return np.asarray(below + same / 2)
 
 
 def z_scores(scores: NDArray[np.float64], groups: QueryGroups) -> NDArray[np.float64]:
-    """float64 (n_rows,): (score - mean) / standard deviation of each query's n rows (ddof 0); 0 where all are equal.
-
-    Example:
-        >>> z_scores(np.array([1.0, 3.0, 5.0, 5.0]), QueryGroups.from_sizes([2, 2])).tolist()
-        [-1.0, 1.0, 0.0, 0.0]
-    """
+    """float64 (n_rows,): (score - mean) / standard deviation of each query's n rows (ddof 0); 0 where all are equal."""
 
     def of_rows(values: NDArray[Any]) -> NDArray[Any]:
         return np.repeat(values, groups.sizes)

@@ -137,12 +137,7 @@ def typed(features: NDArray[np.float32], coded: Sequence[int], names: Sequence[s
 
 
 def plain_message(message: str) -> str:
-    """CatBoost's message without its source file and line.
-
-    Example:
-        >>> plain_message("catboost/libs/options/plain.cpp:511: Unknown option {x} with value \\"1\\"")
-        'Unknown option {x} with value "1"'
-    """
+    """CatBoost's message without its source file and line."""
     place, _, text = message.partition(": ")
     return " ".join((text if place.rpartition(":")[2].isdigit() else message).split())
 

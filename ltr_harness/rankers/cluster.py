@@ -194,12 +194,7 @@ class Trained:
 
 
 def cut(groups: QueryGroups, n_parts: int) -> list[Queries]:
-    """Queries from - to of each part; parts have as nearly the same number of rows as whole queries allow, and some.
-
-    Example:
-        >>> cut(QueryGroups.from_sizes([5, 1, 1, 1, 8]), 2)
-        [(0, 4), (4, 5)]
-    """
+    """Queries from - to of each part; parts have as nearly the same number of rows as whole queries allow, and some."""
     some = np.flatnonzero(groups.with_rows)
     if some.size < n_parts:
         raise TrainingError(

@@ -16,13 +16,7 @@ from ltr_harness.wording import count_of
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureModel(FieldsModel):
-    """A column's values, negated where low ones come first; minus infinity where missing.
-
-    Example:
-        >>> model = FeatureModel(feature="price", column=0, n_features=1, ascending=True)
-        >>> model.score([[2.0], [float("nan")], [1.0]]).tolist()
-        [-2.0, -inf, -1.0]
-    """
+    """A column's values, negated where low ones come first; minus infinity where missing."""
 
     ranker: ClassVar[str] = "feature"
     feature: str

@@ -283,12 +283,7 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[
 
 
 def plain_message(message: str) -> str:
-    """LightGBM's message without the source file and line it ends in.
-
-    Example:
-        >>> plain_message("Check failed: (num_leaves) > (1) at /src/config_auto.cpp, line 352 .\\n")
-        'it requires num_leaves > 1'
-    """
+    """LightGBM's message without the source file and line it ends in."""
     check = re.fullmatch(r"Check failed: (.*) at \S+, line \d+ \.\s*", message, flags=re.DOTALL)
     if check is None:
         return message.strip()

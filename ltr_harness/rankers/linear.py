@@ -18,13 +18,7 @@ Weight = Annotated[float, Field(allow_inf_nan=False)]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearModel(FieldsModel):
-    """sum of weight * (value - centre); a missing value adds nothing.
-
-    Example:
-        >>> model = LinearModel(columns=(0, 1), weights=(2.0, -1.0), centre=(0.0, 1.0), n_features=2)
-        >>> model.score([[1.0, 3.0], [float("nan"), 1.0]]).tolist()
-        [0.0, 0.0]
-    """
+    """sum of weight * (value - centre); a missing value adds nothing."""
 
     ranker: ClassVar[str] = "linear"
     columns: tuple[Count, ...]

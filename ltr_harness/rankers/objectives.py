@@ -62,12 +62,7 @@ _REFUSED: Final = {name: why for why, names in _WHY_NOT.items() for name in name
 
 
 def objective_problems(objective: str, known: Collection[str]) -> list[Problem]:
-    """Unknown objective: the problem, with the one that was probably meant.
-
-    Example:
-        >>> print(*objective_problems("LambdaMART", ["rank:map", "rank:ndcg"]))
-        objective: unknown objective 'LambdaMART'; did you mean 'rank:ndcg'? (known: rank:map, rank:ndcg)
-    """
+    """Unknown objective: the problem, with the one that was probably meant."""
     if objective in known:
         return []
     if objective in _REFUSED:
@@ -258,14 +253,7 @@ class Optimised:
 
 
 def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) -> list[str]:
-    """Cautions where training is for one thing and another decides.
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> looks = Optimised("params.lambdarank_truncation_level", 30, "exp")
-        >>> print(*objective_cautions(looks, NDCG(k=10, gain="linear"), 2))
-        the objective's gains of grades 0 to 2 are 0, 1, 3, those of ndcg(gain=linear)@10 0, 1, 2: another metric
-    """
+    """Cautions where training is for one thing and another decides."""
     cautions = []
     wanted = max(primary.k or 0, optimised.k or 0)
     if optimised.depth is not None and optimised.depth < wanted:
@@ -287,13 +275,7 @@ def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) 
 
 
 def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[str]:
-    """Cautions where training stops on another depth than the metric that decides.
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> print(*stopping_cautions(NDCG(), NDCG(k=10), 40))
-        ndcg looks at whole lists, up to 40 documents, and ndcg@10 decides by 10: its best round may be another
-    """
+    """Cautions where training stops on another depth than the metric that decides."""
     whole = stopping.takes_cutoff and (stopping.k is None or stopping.k >= longest)
     if not whole or primary.k is None or primary.k >= longest:
         return []
@@ -351,12 +333,7 @@ _LINEAR_OR_EXP = {"linear": "Base", "exp": "Exp"}
 
 
 def loss_problems(objective: str, facts: Facts | None) -> Iterator[Problem]:
-    """Objectives that CatBoost refuses, ignores or does not survive; it is asked for other values itself.
-
-    Example:
-        >>> print(*loss_problems("LambdaMart:metric=MRR;top=10", None))
-        objective: LambdaMart:metric=MRR;top=10: CatBoost ignores top with metric=MRR; leave it out
-    """
+    """Objectives that CatBoost refuses, ignores or does not survive; it is asked for other values itself."""
     loss, _, said = objective.partition(":")
     if loss not in CATBOOST:
         yield from objective_problems(objective if loss == "rank" else loss, CATBOOST)

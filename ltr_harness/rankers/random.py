@@ -13,13 +13,7 @@ from ltr_harness.stored import Count
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RandomModel(FieldsModel):
-    """Uniform scores in [0, 1).
-
-    Example:
-        >>> model = RandomModel(seed=1)
-        >>> bool((model.score(np.zeros((5, 2)))[:3] == model.score(np.zeros((3, 2)))).all())
-        True
-    """
+    """Uniform scores in [0, 1)."""
 
     ranker: ClassVar[str] = "random"
     seed: Count

@@ -256,12 +256,7 @@ def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[
 
 
 def plain_message(message: str) -> str:
-    """XGBoost's message without time, source file and C++ stack.
-
-    Example:
-        >>> plain_message("[10:44:01] /map.h:394: Check failed: is_binary: map needs binary labels.\\nStack trace:\\n…")
-        'map needs binary labels.'
-    """
+    """XGBoost's message without time, source file and C++ stack."""
     text = message.partition("\nStack trace:")[0].strip()
     text = re.sub(r"^\[\d\d:\d\d:\d\d\] \S+:\d+:\s*", "", text)
     text = re.sub(r"^Check failed: [^:]*: ", "", text)

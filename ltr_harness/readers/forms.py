@@ -498,23 +498,13 @@ def _read_lz4(path: Path, role: Role) -> Listing:
 
 
 def qrels_of(value: Any, source: str = "qrels", *, several: bool = False) -> Qrels:
-    """Judgments in any form, one of each document, or `several`.
-
-    Example:
-        >>> qrels_of({"q1": {"d1": 2, "d2": 0}}).form
-        'dict {query: {document: grade}}'
-    """
+    """Judgments in any form, one of each document, or `several`."""
     recognised = value if isinstance(value, Qrels) else _recognised(value, source, "qrels", several)
     return recognised.qrels(several=several) if isinstance(recognised, Listing) else cast(Qrels, recognised)
 
 
 def run_of(value: Any, source: str = "run") -> TrecRun:
-    """A ranking in any form; see `qrels_of`.
-
-    Example:
-        >>> run_of([("q1", "d1", 0.5), ("q1", "d2", 2.5)]).form
-        'rows of (query, document, score)'
-    """
+    """A ranking in any form; see `qrels_of`."""
     recognised = value if isinstance(value, TrecRun) else _recognised(value, source, "run")
     return recognised.run() if isinstance(recognised, Listing) else cast(TrecRun, recognised)
 

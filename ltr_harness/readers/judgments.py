@@ -116,14 +116,6 @@ def with_judgments(
     """The dataset with what was missed, and, where its rows have no labels, with the judgments' labels.
 
     `elsewhere` are the queries, as text, that the other splits have: the judged queries of no split are left out then.
-
-    Example:
-        >>> from ltr_harness.readers.memory import from_arrays
-        >>> rows = from_arrays([[0.5], [1.0]], [0, 1], query_ids=["a", "a"], document_ids=["x", "y"])
-        >>> truth = judgments_of({"a": {"y": 1, "z": 2}, "b": {"x": 1}})
-        >>> judged = with_judgments(rows, truth).judgments
-        >>> judged.missed.document_ids.tolist(), judged.groups.ids.tolist(), judged.groups.sizes.tolist()
-        (['z', 'x'], ['a', 'b'], [2, 0])
     """
     judgments, groups = dataset.judgments, dataset.groups
     if judgments.missed is not None:
@@ -475,13 +467,7 @@ _RULES = {
 def one_label_each(
     documents: NDArray[np.int64], grades: NDArray[np.float64], rule: OneLabel
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Each document, ascending, and the one label of its judgments. Shapes: `documents`, `grades` (n_judgments,).
-
-    Example:
-        >>> documents, grades = np.array([3, 3, 3, 3, 5]), np.array([0.0, 2.0, 2.0, 0.0, 1.0])
-        >>> [one_label_each(documents, grades, rule)[1].tolist() for rule in ("majority", "mean", "max")]
-        [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
-    """
+    """Each document, ascending, and the one label of its judgments. Shapes: `documents`, `grades` (n_judgments,)."""
     table = pd.DataFrame({"document": documents, "grade": grades})
     if rule == "majority":
         sizes = table.groupby(["document", "grade"], as_index=False).size()

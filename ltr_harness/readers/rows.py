@@ -173,12 +173,7 @@ def repeated(names: Iterable[str]) -> list[str]:
 
 
 def query_ids(texts: NDArray[np.str_]) -> NDArray[Any]:
-    """Query ids as int64 where every one is a plain integer that fits, else as the text they are. Shapes: `texts` (n,).
-
-    Example:
-        >>> query_ids(np.array(["10", "-2"])), query_ids(np.array(["10", "007"]))
-        (array([10, -2]), array(['10', '007'], dtype='<U3'))
-    """
+    """Query ids (n,) as int64 where every one is a plain integer that fits, else as the text they are."""
     try:
         numbers = texts.astype(np.int64)
     except (ValueError, OverflowError):
@@ -325,13 +320,7 @@ def _missed_notes(judgments: Judgments, everything: QueryGroups) -> tuple[str, .
 def without_unjudged(
     labels: NDArray[np.float64], unjudged: float | None
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, tuple[str, ...]]:
-    """Labels (n_rows,), 0 where nobody judged; which were judged, None if all were; and what to say of it.
-
-    Example:
-        >>> labels, judged, notes = without_unjudged(np.array([2.0, -1.0]), -1)
-        >>> labels, judged, notes
-        (array([2., 0.]), array([ True, False]), ('1 of 2 documents is not judged (unjudged: -1)',))
-    """
+    """Labels (n_rows,), 0 where nobody judged; which were judged, None if all were; and what to say of it."""
     if unjudged is None:
         return labels, None, ()
     judged = labels != unjudged
@@ -358,12 +347,7 @@ Categories = Mapping[str, tuple[str, ...]]
 
 
 def recoded(codes: NDArray[np.float32], before: Sequence[str], after: Sequence[str]) -> NDArray[np.float32]:
-    """Codes (n_rows,) of the texts `before` as codes of the texts `after`; NaN where the text is not among them.
-
-    Example:
-        >>> recoded(np.array([0, 1, np.nan, 2], np.float32), ("a", "b", "c"), ("c", "a")).tolist()
-        [1.0, nan, nan, 0.0]
-    """
+    """Codes (n_rows,) of the texts `before` as codes of the texts `after`; NaN where the text is not among them."""
     place = {text: float(code) for code, text in enumerate(after)}
     table = np.array([*(place.get(text, np.nan) for text in before), np.nan], dtype=np.float32)
     return table[np.where(np.isnan(codes), len(before), codes).astype(np.int64)]

@@ -55,22 +55,12 @@ _PLACES = ("position", "pos", "rank", "place", "placement", "finish", "finish_po
 
 
 def is_id(name: str) -> bool:
-    """Whether a column is called as ids and times are, from which nothing holds for new queries.
-
-    Example:
-        >>> [name for name in ("user_id", "Session", "bm25", "valid", "brand-id") if is_id(name)]
-        ['user_id', 'Session', 'brand-id']
-    """
+    """Whether a column is called as ids and times are, from which nothing holds for new queries."""
     return _key(name) in _ids() or _plain(name).endswith(_ID_ENDINGS)
 
 
 def is_place(name: str) -> bool:
-    """Whether a column is named as the place in a list, where 1 is the best.
-
-    Example:
-        >>> [name for name in ("Ranks", "FinishPosition", "page_rank", "y5") if is_place(name)]
-        ['Ranks', 'FinishPosition']
-    """
+    """Whether a column is named as the place in a list, where 1 is the best."""
     return _among(name, _PLACES)
 
 
@@ -95,22 +85,12 @@ _AROUND_OUTCOMES = (("is_", "was_", "has_"), ("_bool", "_flag", "_usd", "_eur"))
 
 
 def is_outcome(name: str) -> bool:
-    """Whether a column is called as what users do with a result, which is no feature of it.
-
-    Example:
-        >>> [name for name in ("orders", "is_clicked", "Add to cart", "click_rate", "n_orders_30d") if is_outcome(name)]
-        ['orders', 'is_clicked', 'Add to cart']
-    """
+    """Whether a column is called as what users do with a result, which is no feature of it."""
     return _among(_bare(name), _OUTCOMES)
 
 
 def event_weight(name: str) -> int | None:
-    """What a column called as an event is worth, from 1 for a click to 4 for a purchase; None where it is no event.
-
-    Example:
-        >>> [event_weight(name) for name in ("click_bool", "carts", "is_bought", "dwell", "bm25")]
-        [1, 3, 4, None, None]
-    """
+    """What a column called as an event is worth, from 1 for a click to 4 for a purchase; None where it is no event."""
     return next((weight for weight, names in _EVENTS.items() if _among(_bare(name), names)), None)
 
 
@@ -126,34 +106,19 @@ def _bare(name: str) -> str:
 
 
 def features_line(names: Sequence[str]) -> str:
-    """The line of an experiment's file that chooses these features, where it is short enough to be read.
-
-    Example:
-        >>> features_line(["bm25", "match: title"])
-        '`features: [bm25, "match: title"]`'
-    """
+    """The line of an experiment's file that chooses these features, where it is short enough to be read."""
     if not 0 < len(names) <= 20:
         return "the others under `features:`"
     return f"`features: [{', '.join(name if name.isidentifier() else json.dumps(name) for name in names)}]`"
 
 
 def column_for(role: str, columns: Sequence[str], said: str | None = None) -> str | None:
-    """The column of a table that has a role; None where no name says so.
-
-    Example:
-        >>> column_for("query", ["Search-ID", "score"]), column_for("query", ["impression", "score"])
-        ('Search-ID', None)
-    """
+    """The column of a table that has a role; None where no name says so."""
     return said if said in columns else column_among(ROLES[role], columns)
 
 
 def column_among(names: Sequence[str], columns: Sequence[str]) -> str | None:
-    """The column that goes by the first of these names that there is; None where there is none.
-
-    Example:
-        >>> column_among(["doc_id"], ["score", "docId"]), column_among(["rank", "session"], ["Ranks", "sessions"])
-        ('docId', 'Ranks')
-    """
+    """The column that goes by the first of these names that there is; None where there is none."""
     keys = {_key(name): name for name in reversed(columns)}
     singular = {key: key.removesuffix("s") for key in keys}
     known = {key if one in _ids() else one: keys[key] for key, one in singular.items()} | keys

@@ -37,12 +37,6 @@ def grades_from_events(
     * ``ips``, ``doubly_robust``: as ``max``, before the estimator looks at ranks.
 
     A negative event (hide, return) makes the row worth 0, never less.
-
-    Example:
-        >>> rule = Relevance(events={"click": 1, "favorite": 2, "buy": 4})
-        >>> happened = {"click": [1, 1, 0, 0, 2], "favorite": [0, 1, 0, 1, 0], "buy": [0, 1, 0, 0, 0]}
-        >>> grades_from_events(rule, {name: np.array(n) for name, n in happened.items()}).tolist()
-        [1.0, 4.0, 0.0, 2.0, 1.0]
     """
     n = next(iter([*counts.values(), *(columns or {}).values()])).size  # a ladder may look at columns alone
     mode = rule.chosen
@@ -78,10 +72,6 @@ def quantile_grades(values: Floats, queries: NDArray[np.int64], bins: int) -> Fl
     """The grade floor(bins m / n) of each row, of whose query's n rows m have a smaller value; ties share the lower.
 
     Shapes: `values`, `queries` (n_rows,); rows of a query need not stand together.
-
-    Example:
-        >>> quantile_grades(np.array([0.3, -0.1, 0.3, 2.0, 5.0]), np.array([0, 0, 0, 0, 1]), 4).tolist()
-        [1.0, 0.0, 1.0, 3.0, 0.0]
     """
     below, _ = places_within(values, queries)
     _, query, sizes = np.unique(queries, return_inverse=True, return_counts=True)
@@ -300,17 +290,7 @@ def labels_of(
     place: Callable[[int], str],
     features: NDArray[np.float32] | None = None,  # (n_rows, n_features)
 ) -> RuleLabels:
-    """The labels of rows, in their order.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> table = pa.table({"q": ["a", "a", "b"], "rank": [1, 2, 1], "click": [1, 1, 0], "buy": [0, 1, 0]})
-        >>> from ltr_harness.logs.log import open_log
-        >>> rule = Relevance(events={"click": 1, "buy": 4})
-        >>> columns = ListColumns(query_id="q", rank="rank")
-        >>> labels_of(open_log(table), rule, columns, "row {}".format).grades.tolist()
-        [1.0, 4.0, 0.0]
-    """
+    """The labels of rows, in their order."""
     if rule.propensity is not None:
         rule = rule.model_copy(update={"propensity": estimated(rule.propensity)})
     made = _Labelling(log, rule, columns, place, Contract("data", log.name))

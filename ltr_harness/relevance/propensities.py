@@ -54,16 +54,6 @@ def from_swaps(lists: Codes, shown: Codes, original: Codes, clicked: Floats) -> 
     ranks with fewer than 25 clicks are left out.
 
     Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017.
-
-    Example:
-        Two items: the first is clicked always when looked at, and rank 2 is looked at half of the time.
-
-        >>> lists = np.repeat(np.arange(200), 2)
-        >>> shown = np.tile([1, 2], 200)
-        >>> original = np.concatenate((np.tile([1, 2], 100), np.tile([2, 1], 100)))
-        >>> clicked = np.where(original == 1, np.where(shown == 1, 1.0, lists % 2), 0.0)
-        >>> {k: (p, round(error, 3)) for k, (p, error) in from_swaps(lists, shown, original, clicked).items()}
-        {1: (1.0, 0.0), 2: (0.5, 0.1)}
     """
     partner = np.zeros(int(lists.max(initial=-1)) + 1, dtype=np.int64)
     partner[lists[shown == 1]] = original[shown == 1]
@@ -86,11 +76,6 @@ def from_random_order(shown: Codes, clicked: Floats) -> ByRank:
     """Propensities from lists whose top was shuffled: clicks by rank relative to rank 1, as `from_swaps` has them.
 
     Errors are of the logarithms of clicks: the one of rank 1 is in all propensities.
-
-    Example:
-        >>> found = from_random_order(np.repeat([1, 2], 100), np.repeat([1.0, 0.0, 1.0, 0.0], [50, 50, 40, 60]))
-        >>> {k: (p, round(error, 3)) for k, (p, error) in found.items()}
-        {1: (1.0, 0.1), 2: (0.8, 0.122)}
     """
     rates = {int(k): _rate([clicked[shown == k]]) for k in np.unique(shown)}
     enough = {k for k in rates if clicked[shown == k].sum() >= _CLICKS}
@@ -212,10 +197,6 @@ def inverse_propensity(gains: Floats, looked: Floats, clip: float) -> Floats:
     Unbiased for relevance where p >= clip. Where it is less, y is too small on average, by p / clip, and varies less.
 
     Source: T. Joachims, A. Swaminathan, T. Schnabel, WSDM 2017.
-
-    Example:
-        >>> inverse_propensity(np.array([1.0, 0.0, 4.0]), np.array([1.0, 0.5, 0.25]), 0.5).tolist()
-        [1.0, 0.0, 8.0]
     """
     return gains / np.maximum(looked, clip)
 
@@ -228,11 +209,6 @@ def doubly_robust(gains: Floats, looked: Floats, predicted: Floats, clip: float)
     high and labels vary little. With p <= max(p, clip) and r >= 0 no label is below 0.
 
     Source: H. Oosterhuis, TOIS 2023.
-
-    Example:
-        >>> gains, looked = np.array([1.0, 0.0, 0.0]), np.array([0.5, 0.5, 0.1])
-        >>> doubly_robust(gains, looked, np.array([0.5, 0.5, 0.5]), 0.2).tolist()  # 0.5 + (0 - 0.05) / 0.2
-        [2.0, 0.0, 0.25]
     """
     divisor = np.maximum(looked, clip)
     return predicted * (1 - looked / divisor) + gains / divisor
@@ -288,12 +264,7 @@ def estimated_labels(
 
 
 def effective_size(weights: Floats) -> float:
-    """How many equally weighted rows the weighted ones are worth: (sum w)^2 / sum w^2. Shapes: `weights` (n,).
-
-    Example:
-        >>> effective_size(np.array([1.0, 1.0, 2.0]))  # 16 / 6
-        2.6666666666666665
-    """
+    """How many equally weighted rows the weighted ones are worth: (sum w)^2 / sum w^2. Shapes: `weights` (n,)."""
     squares = float(np.square(weights).sum())
     return float(weights.sum()) ** 2 / squares if squares else 0.0
 

@@ -32,15 +32,7 @@ class Caution:
 
 
 def cautions(metrics: Sequence[Metric], judgments: Judgments) -> list[Caution]:
-    """Everything to be said about these metrics on these judgments, in a fixed order.
-
-    Example:
-        >>> from ltr_harness.groups import QueryGroups
-        >>> from ltr_harness.metrics import NDCG
-        >>> judgments = Judgments.checked([1, 0, 1, 0], QueryGroups.from_sizes([2, 2]))
-        >>> [caution.kind for caution in cautions([NDCG(k=10)], judgments)]
-        ['large cutoff']
-    """
+    """Everything to be said about these metrics on these judgments, in a fixed order."""
     return [
         *_fine_grades(judgments),
         *steep_gain(metrics, judgments),

@@ -25,12 +25,7 @@ TableLike = str | Mapping[int, float] | Sequence[float]
 
 
 def table_text(value: TableLike, parameter: str, named: Sequence[str], first: int) -> str:
-    """A gain or discount as the grammar writes it: a name, or a table's values joined by ``_``.
-
-    Example:
-        >>> table_text({0: 0, 1: 1, 2: 5}, "gain", ["exp"], 0)
-        '0_1_5'
-    """
+    """A gain or discount as the grammar writes it: a name, or a table's values joined by ``_``."""
     expected = f"{', '.join(named)}, or a table such as {{{first}: 0, {first + 1}: 1, {first + 2}: 5}}"
     if isinstance(value, str):
         value = _WRITTEN_OUT.get(value, value)
@@ -88,10 +83,6 @@ def discounts(discount: str, n_ranks: int, metric: str) -> NDArray[np.float64]:
     ``log2`` is 1 / log2(1 + rank); ``letor`` leaves ranks 1 and 2 whole and then divides by log2(rank);
     ``reciprocal`` is 1 / rank, ``none`` 1; a table names the factors of ranks 1, 2, … and must reach as far as ranks
     are counted.
-
-    Example:
-        >>> discounts("log2", 3, "ndcg").round(4).tolist()
-        [1.0, 0.6309, 0.5]
     """
     ranks = np.arange(1, n_ranks + 1, dtype=np.float64)
     if discount == "log2":

@@ -47,14 +47,7 @@ class MetricName(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> MetricName:
-        """The parts of a name; a text of another form is all name.
-
-        Example:
-            >>> MetricName.of("err(max_grade=4)@10")
-            MetricName(base='err(max_grade=4)', name='err', parameters=frozenset({'max_grade=4'}), k=10)
-            >>> MetricName.of("map").k is None
-            True
-        """
+        """The parts of a name; a text of another form is all name."""
         form = _PARTS.fullmatch(text)
         if form is None:
             return cls(text, text, frozenset(), None)
@@ -104,23 +97,13 @@ def parse_metric(metric: str | Metric | Mapping[str, Any], tool: str | None = No
 
 
 def as_list(metrics: Any) -> list[Any]:
-    """One metric or several as a list of what `parse_metric` takes, or refuses.
-
-    Example:
-        >>> as_list("ndcg@10"), as_list(("mrr", "map"))
-        (['ndcg@10'], ['mrr', 'map'])
-    """
+    """One metric or several as a list of what `parse_metric` takes, or refuses."""
     one = isinstance(metrics, str | Mapping) or not isinstance(metrics, Iterable)
     return [metrics] if one else list(metrics)
 
 
 def metric_named(tool: str, name: str) -> Metric | None:
-    """Our metric that gives the number which the tool prints under this name; None where there is none.
-
-    Example:
-        >>> str(metric_named("ir_measures", "P(rel=2)@5")), str(metric_named("ranx", "hit_rate@10"))
-        ('precision(empty=zero,relevant=2,score_precision=float32,ties=id)@5', 'success(empty=zero)@10')
-    """
+    """Our metric that gives the number which the tool prints under this name; None where there is none."""
     spelt = spelling(tool, name)
     try:
         return None if spelt is None else parse_metric(spelt)
@@ -129,12 +112,7 @@ def metric_named(tool: str, name: str) -> Metric | None:
 
 
 def whose(metric: str) -> str | None:
-    """The tool that a metric's name stands for a metric of; None where it is ours.
-
-    Example:
-        >>> whose("ndcg_cut_10"), whose("ndcg(as=lightgbm)@10"), whose("ndcg@10")
-        ('trec_eval', 'lightgbm', None)
-    """
+    """The tool that a metric's name stands for a metric of; None where it is ours."""
     form = _FORM.fullmatch(metric)
     if form is None or is_own_file(form["name"]):
         return None
@@ -144,12 +122,7 @@ def whose(metric: str) -> str | None:
 
 
 def with_tool(typed: str) -> str:
-    """A metric as somebody typed it, and whose name that is where it is another tool's.
-
-    Example:
-        >>> with_tool("ndcg_cut_10"), with_tool("ndcg(as=lightgbm)@10"), with_tool("P@5")
-        ('ndcg_cut_10 of trec_eval', 'ndcg(as=lightgbm)@10', 'P@5')
-    """
+    """A metric as somebody typed it, and whose name that is where it is another tool's."""
     tool = whose(typed)
     return typed if tool is None or f"as={tool}" in typed else f"{typed} of {tool}"
 

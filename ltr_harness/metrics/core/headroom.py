@@ -91,12 +91,7 @@ class Headroom:
         return name.endswith(_COLUMNS)
 
     def little_to_gain(self, metric: str) -> str:
-        """A sentence where order has little to decide, "" where it has much.
-
-        Example:
-            >>> print(Headroom(np.array([0.9, 1.0]), np.ones(2), np.ones(2)).little_to_gain("ndcg@10"))
-            ndcg@10 of a random order is 0.9500, 95 % of the best that these candidates allow: there is little to gain
-        """
+        """A sentence where order has little to decide, "" where it has much."""
         defined = ~np.isnan(self.room)
         if not defined.any():
             return ""
@@ -120,13 +115,6 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
     """Random order and ceiling of a resolved metric, computed once for the same judgments.
 
     None for metrics whose best order is not by label, diagnostics, and where the expectation is refused.
-
-    Example:
-        >>> from ltr_harness.groups import QueryGroups
-        >>> from ltr_harness.metrics import MRR
-        >>> one = headroom(MRR(), Judgments.checked([1, 0, 0], QueryGroups.from_sizes([3])))
-        >>> one.random.round(4).tolist(), one.ceiling.tolist()  # (1 + 1/2 + 1/3) / 3
-        ([0.6111], [1.0])
     """
     if not _is_best_by_label(metric):
         return None

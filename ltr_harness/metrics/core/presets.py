@@ -149,12 +149,7 @@ SAME_TOOLS = {
 
 
 def conventions(tool: str, metric: str) -> Conventions:
-    """What `tool` chooses where `metric` leaves a choice.
-
-    Example:
-        >>> dict(conventions("lightgbm", "ndcg"))
-        {'ties': 'stable', 'empty': 'one'}
-    """
+    """What `tool` chooses where `metric` leaves a choice."""
     tool = SAME_TOOLS.get(tool, tool)
     if tool not in PRESETS:
         known = [*PRESETS, *SAME_TOOLS]
@@ -236,12 +231,7 @@ _RELEVANT = {"ir_measures": r"\(rel=([0-9]+)\)", "ranx": r"-l([0-9]+)$"}
 
 
 def spelling(tool: str, name: str) -> str | None:
-    """How our grammar spells what the tool calls by this name; None where the name stands for nothing here.
-
-    Example:
-        >>> spelling("ir_measures", "P(rel=2)@5"), spelling("ranx", "hit_rate@10")
-        ('precision(as=ir_measures,relevant=2)@5', 'success(as=ranx)@10')
-    """
+    """How our grammar spells what the tool calls by this name; None where the name stands for nothing here."""
     tool = tool if tool in TOOLS else SAME_TOOLS.get(tool, tool)
     if tool not in TOOLS:
         raise UsageError(f"convention {tool!r} is not known; {did_you_mean(tool, TOOLS)}")
@@ -260,12 +250,6 @@ def own_name(name: str) -> tuple[str, str] | None:
 
     A metric's name of ours stays ours, in whatever capitals: papers write ``nDCG@10``, ``NDCG@10``, ``P@5`` and ``AP``
     for no tool's metric in particular.
-
-    Example:
-        >>> own_name("ndcg_cut_10"), own_name("P.5")
-        (('trec_eval', 'ndcg(as=trec_eval)@10'), ('trec_eval', 'precision(as=trec_eval)@5'))
-        >>> own_name("SetP"), own_name("nDCG"), own_name("mrr")
-        (('ir_measures', 'precision(as=ir_measures)'), None, None)
     """
     if built_in(name) is not None:
         return None
