@@ -37,10 +37,6 @@ def alphas(documents: NDArray[np.int64], grades: NDArray[np.float64]) -> tuple[f
     Source: Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011); "Content Analysis" (4th ed., 2019), 12.3.
 
     Shapes: `documents` and `grades` (n_judgments,).
-
-    Example:
-        >>> alphas(np.array([0, 0, 1, 1]), np.array([0.0, 1.0, 2.0, 2.0]))  # mid-ranks 0.5, 1.5, 3, 3
-        (0.5, 0.8333333333333334, 0.4)
     """
     _, document, sizes = np.unique(documents, return_inverse=True, return_counts=True)
     _, grade, counts = np.unique(grades, return_inverse=True, return_counts=True)

@@ -31,18 +31,7 @@ class CandidateRecall:
 
 
 def candidate_recall(dataset: RankingDataset) -> tuple[CandidateRecall, ...]:
-    """Of all queries, then of each slice by an attribute; nothing where nobody said which documents were candidates.
-
-    Example:
-        >>> from dataclasses import replace
-        >>> from ltr_harness.groups import Missed
-        >>> from ltr_harness.readers.memory import from_arrays
-        >>> data = from_arrays([[1.0], [2.0], [3.0]], [1, 0, 1], group_sizes=[2, 1])
-        >>> missed = Missed(np.array([0, 0]), np.array([2.0, 1.0]))
-        >>> (whole,) = candidate_recall(replace(data, judgments=replace(data.judgments, missed=missed)))
-        >>> whole.mean, whole.total  # (1/3 + 1) / 2, and 2 of 4
-        (0.6666666666666666, 0.5)
-    """
+    """Of all queries, then of each slice by an attribute; nothing where nobody said which documents were candidates."""
     judgments, groups = dataset.judgments, dataset.groups
     missed = judgments.missed
     if missed is None:

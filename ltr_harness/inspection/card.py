@@ -32,10 +32,6 @@ def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
     """The area under the ROC curve of telling relevant rows by a feature, in its better direction; NaN with one class.
 
     Shapes: `values` (n_rows,), `relevant` (n_rows,).
-
-    Example:
-        >>> auc(np.array([3.0, 1.0, 1.0, 0.0]), np.array([True, True, False, False]))  # 3.5 of 4 pairs
-        0.875
     """
     yes, no = np.sort(values[relevant]), np.sort(values[~relevant])
     if not yes.size or not no.size:
@@ -49,11 +45,6 @@ def tells_relevant(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> 
     """Whether a feature is there, neither 0 nor missing, in nearly all relevant rows and in few others.
 
     Shapes: `values` (n_rows,), `relevant` (n_rows,).
-
-    Example:
-        >>> relevant = np.arange(100) < 20
-        >>> tells_relevant(np.where(np.arange(100) < 25, 3.0, 0.0), relevant)  # in all 20, and in 5 of the 80 others
-        True
     """
     there = (values != 0) & ~np.isnan(values)
     if not FEWEST_ROWS <= np.count_nonzero(relevant) < relevant.size:
@@ -65,11 +56,6 @@ def are_ids(values: NDArray[np.float64], boundaries: NDArray[np.int64]) -> bool:
     """Whether whole numbers differ in nearly all rows of a query, come again in other queries, and count no places.
 
     Shapes: `values` (n_rows,), `boundaries` (n_queries + 1,).
-
-    Example:
-        >>> ids = np.array([907.0, 15, 301, 15, 512, 907, 301, 512, 15])
-        >>> are_ids(ids, np.array([0, 3, 6, 9])), are_ids(np.tile([1.0, 2, 3], 3), np.array([0, 3, 6, 9]))
-        (True, False)
     """
     if not np.array_equal(values, np.floor(values)):
         return False
@@ -94,11 +80,6 @@ def n_only_relevant(
 
     With a share s of each query's rows relevant, k rows of it are all relevant by chance with at most s ** k. Shapes:
     `values` (n_rows,), `relevant` (n_rows,), `log_share` (n_rows,).
-
-    Example:
-        >>> relevant = np.arange(100) % 4 == 0
-        >>> n_only_relevant(np.where(relevant, 7.0, 0.0), relevant, np.full(100, np.log(0.25)))
-        25
     """
     there = (values != 0) & ~np.isnan(values)
     n = int(np.count_nonzero(there))
@@ -163,14 +144,7 @@ class Content:
         return np.sort(self.rows)
 
     def seen_in(self, known: Self) -> NDArray[np.bool_]:
-        """Which rows another matrix has as well; blank ones, which are alike everywhere, left out.
-
-        Example:
-            >>> known = Content.of(np.array([[1, 2], [3, np.nan], [0, 0]], dtype=np.float32))
-            >>> new = Content.of(np.array([[3, np.nan], [2, 1], [3, np.nan], [0, 0]], dtype=np.float32))
-            >>> new.seen_in(known)
-            array([ True, False,  True, False])
-        """
+        """Which rows another matrix has as well; blank ones, which are alike everywhere, left out."""
         order = np.argsort(self.rows)
         asked = self.rows[order]
         at = np.searchsorted(known._sorted, asked)
@@ -179,13 +153,7 @@ class Content:
         return seen & ~self.blank
 
     def elsewhere(self, query: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows another query of the matrix has as well; blank ones left out. Shapes: `query` (n_rows,).
-
-        Example:
-            >>> content = Content.of(np.array([[1], [1], [2], [2], [0], [0]], dtype=np.float32))
-            >>> content.elsewhere(np.array([0, 0, 0, 1, 1, 2]))
-            array([False, False,  True,  True, False, False])
-        """
+        """Which rows another query of the matrix has as well; blank ones left out. Shapes: `query` (n_rows,)."""
         order = np.argsort(self.rows, kind="stable")
         starts = np.flatnonzero(np.diff(self.rows[order], prepend=~self.rows[order[0]]))
         ends = np.append(starts[1:], order.size)
@@ -477,15 +445,7 @@ class DataCard:
 
 
 def data_card(splits: Mapping[str, RankingDataset]) -> DataCard:
-    """The card of splits by name.
-
-    Example:
-        >>> from ltr_harness.readers.memory import from_arrays
-        >>> data = from_arrays([[1.0], [2.0], [2.0]], [0, 1, 0], query_ids=["a", "a", "b"])
-        >>> card = data_card({"train": data, "test": data})
-        >>> card.splits[0].grades, card.overlaps[0].n_queries
-        ({0.0: 2, 1.0: 1}, 2)
-    """
+    """The card of splits by name."""
     cards = tuple(split_card(name, dataset) for name, dataset in splits.items())
     return DataCard(cards, tuple(_overlap(a, b) for a, b in combinations(cards, 2)))
 

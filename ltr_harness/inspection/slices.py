@@ -30,10 +30,6 @@ def query_slices(attributes: Mapping[str, NDArray[Any]]) -> list[QuerySlice]:
     """The query set cut along each attribute, (n_queries,) values each.
 
     What all queries share cuts nothing, nor does what is another word for most of them, such as their text.
-
-    Example:
-        >>> [part.label for part in query_slices({"rows": np.array([5, 5, 9, 120])})]
-        ['5', '9', '120']
     """
     parts = []
     for name, values in attributes.items():
