@@ -14,6 +14,7 @@ from ltr_harness.comparison.mteb import from_results, results_in
 from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
 from ltr_harness.errors import DataError, MetricError, UsageError
+from ltr_harness.logs.columns import collected
 from ltr_harness.metrics.core.grammar import MetricName, parse_metric
 from ltr_harness.places import here
 from ltr_harness.wording import count_of, plural
@@ -53,6 +54,7 @@ def gather(
     tables: list[str] = []
 
     def add(value: Any, name: str, given: bool = False) -> None:
+        value = collected(value)
         if isinstance(value, Entrant):
             own = replace(value, name=name) if given else value
             position.append(("", lambda: [own]))

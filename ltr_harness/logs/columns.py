@@ -110,6 +110,12 @@ def utf8(texts: Any, name: str) -> Any:
     return texts
 
 
+def collected(frame: Any) -> Any:
+    """A lazy frame of Polars, computed; anything else as it is."""
+    lazy = type(frame).__module__.partition(".")[0] == "polars" and hasattr(frame, "collect")
+    return frame.collect() if lazy else frame
+
+
 def plain_column(column: Any, name: str) -> Any:
     """An Arrow column whose values have a name; dictionaries undone."""
     column = decoded(column)

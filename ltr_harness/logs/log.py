@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import plain_column
+from ltr_harness.logs.columns import collected, plain_column
 from ltr_harness.places import here, partition_keys, refuse_stored_keys
 
 _ACTIONS = {"index", "create", "update", "delete"}
@@ -233,6 +233,7 @@ def whole_queries(
 
 def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
     """A log from a path, or from a pandas or Arrow table in memory."""
+    source = collected(source)
     table = source.to_arrow() if hasattr(source, "to_arrow") else source  # Polars
     if hasattr(table, "columns") and not isinstance(table, str | Path | pa.Table):
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.logs.columns import Columns, is_numeric
+from ltr_harness.logs.columns import Columns, collected, is_numeric
 from ltr_harness.places import partition_keys, refuse_stored_keys
 from ltr_harness.readers.files import Bound, located, refuse_pipe, unreadable
 from ltr_harness.readers.rows import repeated
@@ -182,8 +182,7 @@ def table_of(frame: Any, *, named_index: bool = False) -> Any:
     """A frame of pandas, Polars or Arrow as a `pyarrow.Table`, with a named index as columns if asked."""
     import pyarrow
 
-    if hasattr(frame, "collect") and not hasattr(frame, "__arrow_c_stream__"):  # of Polars, not yet computed
-        frame = frame.collect()
+    frame = collected(frame)
     if not hasattr(frame, "iloc"):
         return pyarrow.table(frame)
     if named_index and any(name is not None for name in frame.index.names):

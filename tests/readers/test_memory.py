@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_matrix
 
+from ltr_harness import compare
 from ltr_harness.dataset import fingerprint_dataset
 from ltr_harness.errors import DataError
+from ltr_harness.logs.log import open_log
 from ltr_harness.readers.memory import from_arrays, from_frame
 from ltr_harness.readers.parquet import Parquet
 
@@ -52,6 +54,11 @@ def test_a_lazy_frame_is_collected() -> None:
     polars = pytest.importorskip("polars", reason="needs polars (the extra `test`)")
     lazy = polars.from_pandas(FRAME).lazy().filter(polars.col("f").is_not_nan() | polars.col("f").is_null())
     assert from_frame(lazy, **ROLES).labels.tolist() == FRAME.label.tolist()
+    assert open_log(lazy).columns == tuple(FRAME.columns)
+    table = pd.DataFrame({"query_id": range(30), "ndcg@10": np.linspace(0, 1, 30)})
+    tables = [table, table.assign(**{"ndcg@10": table["ndcg@10"] / 2})]
+    whole, of_lazy = compare(*tables), compare(*(polars.from_pandas(one).lazy() for one in tables))
+    assert of_lazy.summary("scores 2").mean == whole.summary("scores 2").mean == 0.25
 
 
 def test_one_row_is_a_frame_and_none_is_not() -> None:
