@@ -353,6 +353,7 @@ class Watch(Watching, AfterRound):
         for name, dataset in self._data.items():
             if not any(dataset is one for one in known):
                 dataset.set_reference(model.train_set)
+                dataset.params = model.params | (dataset.params or {})  # before 4.5 its threads are for all
                 model.add_valid(dataset, name)
 
     def _run_remaining_callbacks(self, env: Any) -> None:

@@ -111,6 +111,8 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
                 if isinstance(callback, xgboost.callback.EarlyStopping):
                     stopping.refuse_rule_of_library("XGBoost", f"EarlyStopping, {callback.rounds} rounds")
         arguments = stopping.arguments_of_training("xgboost")
+        if given := arguments.get("callbacks"):  # before 3.1.2 XGBoost calls them in no particular order
+            arguments["cb_container"].callbacks = list(dict.fromkeys(given))
         evals = arguments.get("evals") or ()
         self._choose_offered("XGBoost", {name: one for one, name in evals}, arguments.get("dtrain"))
         self._max_rounds = arguments.get("num_boost_round")

@@ -3,8 +3,9 @@
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Self
@@ -107,7 +108,10 @@ class LightGBMModel(adapters.TreeModel):
 
         path = model_file(folder, cls.FILE)
         try:
-            booster = lightgbm.Booster(model_file=path)
+            with redirect_stdout(
+                StringIO()
+            ):  # before 4.4 it names parameters there that later versions write
+                booster = lightgbm.Booster(model_file=path)
         except lightgbm.basic.LightGBMError as problem:
             raise DataError(f"{path}: LightGBM cannot read it: {plain_message(str(problem))}") from problem
         return cls(booster=booster, threads=threads, best_round=booster.current_iteration())

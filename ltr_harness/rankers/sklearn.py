@@ -220,6 +220,8 @@ def _require_library() -> None:
 
 def _step(name: str, method: str) -> Any:
     """An object of the class of that name, which has a method; of installed packages its own module is imported."""
+    from sklearn.base import BaseEstimator
+
     module, _, attribute = name.rpartition(".")
     if is_own_file(name):
         kind = load_own_file(name, RankerError)
@@ -235,8 +237,10 @@ def _step(name: str, method: str) -> Any:
     except Exception as problem:
         found = f"{name} cannot be made without arguments: {type(problem).__name__}: {problem}"
         raise RankerError.at("estimator", found) from problem
-    wanted = ("get_params", "set_params", "__sklearn_tags__", "fit", method)
-    if lacking := [one for one in wanted if not hasattr(made, one)]:
+    tags = ["__sklearn_tags__"] if hasattr(BaseEstimator, "__sklearn_tags__") else []  # from 1.6 on
+    if lacking := [
+        one for one in ("get_params", "set_params", *tags, "fit", method) if not hasattr(made, one)
+    ]:
         expected = (
             "a classifier or a regressor" if method == "predict" else "a transformer before the last step"
         )

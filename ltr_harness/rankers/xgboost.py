@@ -1,6 +1,7 @@
 """Gradient boosted rankers trained by XGBoost, in one process or across the workers of a cluster."""
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from packaging.version import Version
 from pydantic import Field
 
 from ltr_harness.boosting.watching import Measured, one_per_row
@@ -75,6 +77,11 @@ class XGBoostModel(adapters.TreeModel):
         import xgboost
 
         path = model_file(folder, cls.FILE)
+        # from 3.1 on the base score is a list, in place of which versions before add 0.5
+        is_older = Version(xgboost.__version__) < Version("3.1")
+        if is_older and re.search(rb"base_scoreSL.{8}\[", Path(path).read_bytes(), re.DOTALL):
+            found = f"is of XGBoost 3.1 or newer, which XGBoost {xgboost.__version__} misreads"
+            raise DataError.at(path, found, "XGBoost 3.1 or newer", "pip install 'xgboost>=3.1'")
         try:
             booster = xgboost.Booster({"nthread": threads} if threads else None, model_file=path)
         except xgboost.core.XGBoostError as problem:

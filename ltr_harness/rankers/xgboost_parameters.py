@@ -84,6 +84,10 @@ _FURTHER = """
     tree_method"""
 
 
+# What versions that are old and allowed lack; they do what is its default.
+_SINCE = {"lambdarank_normalization": "2.1", "lambdarank_score_normalization": "3.0"}
+
+
 def canonical_names() -> dict[str, str]:
     """Every documented name, aliases included, to the name it stands for; the installed version takes more or fewer."""
     documented = f"{_DART_ONLY} {_CATEGORICAL_ONLY} {_OTHER_LOSSES} {_FURTHER}".split()
@@ -185,12 +189,7 @@ def problems(
         lambda some: said if isinstance(said := _ask(objective, some, features), str) else None,
     )
     unused = [] if rejected else _ask(objective, askable, features)
-    found = "is not used by this objective and tree method"
-    refused += rejected or [
-        Problem(f"params.{name}", f"{name} {found}", cure="leave it out")
-        for name in askable
-        if name in unused
-    ]
+    refused += rejected or [_unused(name) for name in askable if name in unused]
     if given.get("booster") == "gblinear":
         found = "gblinear has no trees, so no round can be kept"
         refused.append(Problem("params.booster", found, "gbtree, or dart with `rounds:`"))
@@ -228,6 +227,21 @@ def _ask(objective: str, params: Mapping[str, Any], features: list[str]) -> str 
         if "are not used" in remark:
             unused += re.findall(r'"([^"]+)"', remark)
     return unused
+
+
+def _unused(name: str) -> Problem:
+    """What XGBoost says it does not use, with its version where that is why."""
+    from packaging.version import Version
+    from xgboost import __version__
+
+    if Version(__version__) < Version(since := _SINCE.get(name, "0")):
+        found, cure = (
+            f"XGBoost {__version__} has no {name}",
+            f"pip install 'xgboost>={since}', or leave it out",
+        )
+        return Problem(f"params.{name}", found, f"XGBoost {since} or newer", cure)
+    found = f"{name} is not used by this objective and tree method"
+    return Problem(f"params.{name}", found, cure="leave it out")
 
 
 def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:

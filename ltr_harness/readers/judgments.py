@@ -314,7 +314,9 @@ def _coded(*columns: NDArray[Any]) -> tuple[list[NDArray[np.int64]], NDArray[np.
     """Numbers for the ids of several columns (n,), the same for the same text, in the order they come; the texts."""
     import pyarrow as pa
 
-    texts = pa.chunked_array([pa.array(as_text(each), pa.large_string()) for each in columns])
+    # as columns of a table, because pyarrow until 20 makes no large texts of NumPy's
+    large = (pa.table({"id": as_text(each)})["id"].cast(pa.large_string()) for each in columns)
+    texts = pa.chunked_array([chunk for each in large for chunk in each.chunks], pa.large_string())
     encoded = texts.combine_chunks().dictionary_encode()
     codes = encoded.indices.to_numpy().astype(np.int64)
     names = np.asarray(encoded.dictionary.to_numpy(zero_copy_only=False), dtype=np.str_)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import signature
+from typing import Any
 
+import lightgbm
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -22,6 +25,14 @@ def make_split(seed: int, n_queries: int = 60, noise: float = 1.5) -> Split:
     X = rng.normal(size=(sizes.sum(), 6)).astype(np.float32)
     worth = X[:, 0] + 0.7 * X[:, 1] * X[:, 2] + noise * rng.normal(size=len(X))
     return Split(X, np.clip(np.round(worth), 0, 4), sizes)
+
+
+def evaluated(*splits: Any) -> dict[str, Any]:
+    """Evaluation sets of LightGBM's classes: `eval_X` and `eval_y`, before 4.7 `eval_set`."""
+    rows, labels = [one.X for one in splits], [one.labels for one in splits]
+    if "eval_X" in signature(lightgbm.LGBMRanker.fit).parameters:
+        return {"eval_X": tuple(rows), "eval_y": tuple(labels)}
+    return {"eval_set": list(zip(rows, labels, strict=True))}
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from ltr_harness.boosting import lightgbm as for_lightgbm
 from ltr_harness.boosting import xgboost as for_xgboost
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
-from tests.boosting.conftest import make_split
+from tests.boosting.conftest import evaluated, make_split
 
 METRICS = ("ndcg@5", "recall@3", "map(denominator=total)")
 QUIET = {"verbosity": -1, "num_threads": 1, "min_data_in_leaf": 5, "num_leaves": 8}
@@ -103,8 +103,7 @@ def test_eval_metric_counts_them_in_every_round(train: Retrieved, valid: Retriev
         train.X,
         train.labels,
         group=train.sizes,
-        eval_X=valid.X,
-        eval_y=valid.labels,
+        **evaluated(valid),
         eval_group=[valid.sizes],
         eval_metric=for_lightgbm.eval_metric(*METRICS, judgments=valid.judgments),
     )

@@ -17,6 +17,8 @@ from ltr_harness.boosting import xgboost as in_xgboost
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import MRR, NDCG
 
+from .conftest import evaluated
+
 LGBM: dict[str, Any] = {
     "objective": "lambdarank",
     "metric": "None",
@@ -148,8 +150,7 @@ class TestInLightGBM:
             train.X,
             train.labels,
             group=train.sizes,
-            eval_X=valid.X,
-            eval_y=valid.labels,
+            **evaluated(valid),
             eval_group=[valid.sizes],
             callbacks=[watch],
         )
@@ -305,6 +306,9 @@ class TestInXGBoost:
         packed = pickle.loads(pickle.dumps(in_xgboost.Watch("mrr", data={"q": sets["quantile"]})))
         np.testing.assert_array_equal(booster.predict(packed._given["q"]), booster.predict(sets["plain"]))
 
+    @pytest.mark.skipif(
+        not hasattr(xgboost, "ExtMemQuantileDMatrix"), reason="XGBoost has such matrices from 3.0 on"
+    )
     def test_external_memory_with_quantiles(self, train: Any, tmp_path: Any) -> None:
         class Once(xgboost.DataIter):  # type: ignore[misc]
             def __init__(self, split: Any, name: str) -> None:

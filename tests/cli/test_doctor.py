@@ -47,7 +47,7 @@ def test_a_missing_extra_says_what_to_install(
         doctor, "_version", lambda name: "not installed" if name == "catboost" else there(name)
     )
     assert next(str(finding) for finding in doctor._extras()) == (
-        "note    extra catboost: not installed (catboost); pip install 'catboost>=1.2.8'"
+        "note    extra catboost: not installed (catboost); pip install 'catboost>=1.2.9'"
     )
 
 

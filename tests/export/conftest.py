@@ -81,7 +81,7 @@ def _xgboost(train: RankingDataset, params: dict[str, Any]) -> FittedModel:
 
     from ltr_harness.rankers.xgboost import XGBoostModel
 
-    given = {"objective": "rank:ndcg", "nthread": 1} | (
+    given = {"objective": "rank:ndcg", "nthread": 1, "disable_default_eval_metric": 1} | (
         {} if params.get("booster") == "gblinear" else {"max_depth": 4}
     )
     labels = train.labels > 1 if "logi" in params.get("objective", "") else train.labels

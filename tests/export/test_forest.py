@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xgboost
+from packaging.version import Version
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
@@ -61,6 +63,10 @@ def test_scores_are_the_librarys(library: str, params: dict[str, Any], trained: 
     forest = forest_of(model, split.feature_names)
     scores = forest.scores(split.features.astype(np.float64))
     tolerance = 1e-15 if library == "catboost" else 0  # which adds its bias last
+    if library == "xgboost" and Version(xgboost.__version__) < Version(
+        "3.1"
+    ):  # which says seven digits of its base
+        tolerance = 3e-7
     np.testing.assert_allclose(scores, model.score(split.features), rtol=tolerance, atol=tolerance)
     assert forest.n_leaves == model.n_leaves  # type: ignore[attr-defined]
     assert forest.coded_features == (["price"] if "categorical" in params else [])

@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+import xgboost
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.version import Version
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, MissingExtraError
@@ -260,6 +262,9 @@ def test_treelite_with_a_sparse_matrix_is_noticed(trained: Trained, rows: Rows, 
 # --- the command ---
 
 
+@pytest.mark.skipif(
+    Version(xgboost.__version__) < Version("3.1"), reason="the stored model is of XGBoost 3.1 or newer"
+)
 def test_the_command(form: Any, ltr: Any, tmp_path: Path) -> None:
     [run] = FROZEN.glob("xgb--*")
     path = tmp_path / "model"

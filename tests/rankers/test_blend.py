@@ -86,7 +86,9 @@ def test_ranks_are_percentile_ranks_with_ties_counted_half(sizes: list[int], dat
     scores = np.array(data.draw(st.lists(some, min_size=groups.n_rows, max_size=groups.n_rows)))
     made = ranks(scores, groups)
     for first, end in itertools.pairwise(groups.boundaries.tolist()):
-        own = scores[first:end]
+        own = np.nan_to_num(
+            scores[first:end]
+        )  # for SciPy until 1.12, which takes the sum of infinities for a gap
         assert made[first:end].tolist() == [rank - 0.5 for rank in stats.rankdata(own)]
         percent = [stats.percentileofscore(own, one, kind="mean") for one in own]
         np.testing.assert_allclose(made[first:end] / max(end - first, 1), np.array(percent) / 100, atol=1e-12)

@@ -228,7 +228,7 @@ def test_what_catboost_would_refuse_or_ignore_is_found_before_training(
 
 def test_without_the_package_the_cure_is_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "catboost", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'catboost>=1.2.8'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'catboost>=1.2.9'"):
         CatBoostRanker().check()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xgboost
+from packaging.version import Version
 
 from ltr_harness.boosting import StoppingRule
 from ltr_harness.boosting.xgboost import XENDCG
@@ -207,7 +209,21 @@ def test_the_installed_xgboost_takes_every_parameter_we_let_through(name: str, f
     problems = XGBoostRanker(params={name: value}).check(facts())
     if problems:  # refused by our own table, with a reason
         assert [problem.place for problem in problems] == [f"params.{name}"]
-        assert "has no effect" in problems[0].found
+        found = str(problems[0])
+        assert "has no effect" in found or re.search(
+            rf"XGBoost 2[.\d]+ has no {name}; expected XGBoost [23]", found
+        )
+
+
+def test_a_parameter_newer_than_the_installed_version_says_since_when(facts: Any) -> None:
+    problems = XGBoostRanker(params={"lambdarank_score_normalization": False}).check(facts())
+    if Version(xgboost.__version__) < Version("3.0"):
+        assert list(map(str, problems)) == [
+            f"params.lambdarank_score_normalization: XGBoost {xgboost.__version__} has no "
+            "lambdarank_score_normalization; expected XGBoost 3.0 or newer; pip install 'xgboost>=3.0', or leave it out"
+        ]
+    else:
+        assert problems == []
 
 
 def test_names_that_xgboost_would_ignore_are_refused_with_the_closest(said: Any) -> None:
@@ -237,6 +253,12 @@ def test_parameters_without_effect_are_refused_and_really_have_none(
 ) -> None:
     name = list(fields["params"])[-1]
     assert f"{name} has no effect {reason}" in said(XGBoostRanker(**fields).check())[f"params.{name}"]
+    if "ndcg_exp_gain" in fields["params"] and Version(xgboost.__version__) < Version("2.1"):
+        with pytest.raises(
+            xgboost.core.XGBoostError, match="NDCG gain can not be set for the pairwise objective"
+        ):
+            alone(fields, train, 1, 4)
+        return
     fields = {"objective": "rank:ndcg", **fields}
     without = {**fields, "params": {k: v for k, v in fields["params"].items() if k != name}}
     with warnings.catch_warnings():

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
+from packaging.version import Version
 from scipy.stats import t, ttest_ind
 
 from ltr_harness.stats.contributions import Contributions, WeightedSum
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
 
+T_ERROR = (
+    1e-12 if Version(scipy.__version__) >= Version("1.15") else 1e-10
+)  # of quantiles with one degree of freedom
 BY_USER = Method(draws=500, unit="user")
 
 
@@ -227,7 +232,9 @@ def test_two_units_tested_by_hand() -> None:
     method = Method(test="t", correction="none", margin=1.0, confidence=0.5, unit="user_id")
     found = outcomes(Contributions.of(d, units), method)
     assert (found.p[0], found.p_corrected[0]) == pytest.approx((0.5, 0.5))  # one error off 0
-    assert (found.low[0], found.high[0]) == pytest.approx((0.0, 1.0))  # half lies within one error
+    assert (found.low[0], found.high[0]) == pytest.approx(
+        (0.0, 1.0), abs=T_ERROR
+    )  # half lies within one error
     assert found.p_equivalence[0] == pytest.approx(
         2 * 0.25
     )  # Cauchy's distribution, one error off the margin
