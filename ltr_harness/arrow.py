@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError, Problem
-from ltr_harness.evaluation import Evaluation, evaluate_bound
+from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.logs.columns import id_texts, numbers_of, plain_column
 from ltr_harness.logs.log import whole_queries
@@ -76,19 +76,35 @@ def _per_query(
     in_order: bool,
 ) -> pa.RecordBatch:
     """`per_query`; where rows are to be in order, those of a query that stand apart are refused."""
-    named = _columns(table, columns)
+    named = columns_of(table.column_names, columns)
+    grouped = by_query(table, named["query"], in_order=in_order)
+    [found] = of_scores(*grouped, asked_of(metrics, max_grade), named, [named["score"]])
+    return found
+
+
+def asked_of(metrics: Sequence[str | Metric] | str | Metric, max_grade: float | None) -> list[Metric]:
+    """The metrics, with the highest grade where one is given and they need it."""
     asked = [parse_metric(metric) for metric in as_list(metrics)]
-    if max_grade is not None:
-        asked = [metric.on_scale(max_grade) for metric in asked]
+    return asked if max_grade is None else [metric.on_scale(max_grade) for metric in asked]
+
+
+def of_scores(
+    table: pa.Table,
+    ids: pa.Array,
+    sizes: NDArray[np.int64],
+    asked: Sequence[Metric],
+    named: Mapping[str, str],
+    scores: Sequence[str],
+) -> list[pa.RecordBatch]:
+    """The values of these queries, whose rows stand together, by each column of scores: what `per_query` returns."""
     names = [str(metric) for metric in asked]
-    table, ids, sizes = _by_query(table, named["query"], in_order)
     numbers = {role: numbers_of(table[name], name) for role, name in named.items() if role in _NUMBERS}
     weights = numbers.pop("weight", None)
     if weights is not None:
-        weights = _one_per_query(weights, sizes, named["weight"])
+        weights = one_per_query(weights, sizes, named["weight"])
     if not len(ids):
         empty = np.empty(0)
-        return _result(ids, empty, empty, weights, dict.fromkeys(names, empty))
+        return [_result(ids, empty, empty, weights, dict.fromkeys(names, empty)) for _ in scores]
     top = float(np.fmax.reduce(numbers["label"], initial=1.0))
     _refuse_scales(names, [str(metric.on_scale(top)) for metric in asked])
     documents = id_texts(table[named["document_id"]]) if "document_id" in named else None
@@ -100,12 +116,14 @@ def _per_query(
         judged=_flags(numbers, named, "judged"),
     )
     listed = _flags(numbers, named, "retrieved")
-    found = evaluate_bound(BoundOnce(asked, judgments), numbers["score"], retrieved=listed)
-    _refuse_scales(names, found.metrics)
-    return _of(found, ids)
+    binding = BoundOnce(asked, judgments)
+    _refuse_scales(names, binding.names)
+    values = [binding.per_query(numbers_of(table[score], score), listed) for score in scores]
+    facts = ids, sizes, judgments.n_relevant, weights
+    return [_result(*facts, dict(zip(names, own, strict=True))) for own in values]
 
 
-_NUMBERS = ("label", "score", "weight", *_FLAGS)
+_NUMBERS = ("label", "weight", *_FLAGS)
 
 
 def per_query_of(
@@ -195,59 +213,78 @@ def means(results: pa.RecordBatch | pa.Table) -> dict[str, float]:
     return dict(zip(names, means_of(values, weights).tolist(), strict=True))
 
 
-def _columns(table: pa.Table, columns: Mapping[str, str] | None) -> dict[str, str]:
+def columns_of(
+    there: Sequence[str], columns: Mapping[str, str] | None, place: str = "columns"
+) -> dict[str, str]:
     """Every role to a column that is there."""
     named = {**_ROLES, **(columns or {})}
     known = (*_ROLES, *_OTHER_ROLES)
     problems = [
-        Problem("columns", f"unknown role {role!r}", cure=did_you_mean(role, known))
+        Problem(place, f"unknown role {role!r}", cure=did_you_mean(role, known))
         for role in named
         if role not in known
     ]
     problems += [
-        Problem("columns", f"no column {name!r} for {role}", cure=did_you_mean(name, table.column_names))
+        Problem(place, f"no column {name!r} for {role}", cure=did_you_mean(name, there))
         for role, name in named.items()
-        if role in known and table.column_names.count(name) != 1
+        if role in known and there.count(name) != 1
     ]
     DataError.refuse(problems)
     return named
 
 
-def _by_query(table: pa.Table, name: str, in_order: bool) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
+def by_query(table: pa.Table, name: str, *, in_order: bool) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
     """The rows query by query, in the order of first appearance; ids and sizes of the queries."""
     import pyarrow as pa
 
-    column = plain_column(table[name], name)
-    if column.null_count:
-        row = column.is_null().index(True).as_py()
-        raise DataError.at(f"column {name!r}", f"row {row} has no query id", "an id in every row")
-    starts = np.flatnonzero(~_same_as_before(column))
-    ids = column.take(pa.array(starts)).combine_chunks()
+    ids, sizes = runs_of(table[name], name)
     if len(ids.unique()) == len(ids):
-        return table, ids, np.diff(np.append(starts, len(table)))
+        return table, ids, sizes
     if in_order:
         cure = "sort by the query: within partitions that hold whole queries, that suffices"
         raise DataError(Problem("", "rows of a query stand apart", "each query's rows together", cure))
-    encoded = pa.concat_arrays(column.chunks).dictionary_encode()
-    codes = encoded.indices.to_numpy()
+    encoded = ids.dictionary_encode()
+    codes = np.repeat(encoded.indices.to_numpy(), sizes)
     return table.take(pa.array(np.argsort(codes, kind="stable"))), encoded.dictionary, np.bincount(codes)
 
 
-def _same_as_before(column: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Which values (n_rows,) are those of the row before."""
+def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
+    """The id of each run of neighbouring rows with the same query, and how many they are."""
+    import pyarrow as pa
+
+    firsts, starts, at = [], [np.empty(0, np.int64)], 0
+    for (
+        chunk
+    ) in column.chunks:  # codes of a dictionary are compared in place of texts, below their few values
+        coded = pa.types.is_dictionary(chunk.type)
+        first = np.flatnonzero(~_same_as_before(chunk.indices if coded else plain_column(chunk, name)))
+        firsts.append(plain_column(chunk.take(pa.array(first)), name))
+        starts.append(first + at)
+        at += len(chunk)
+    ids = pa.concat_arrays(firsts) if firsts else plain_column(column, name).combine_chunks()
+    if ids.null_count:
+        row = np.concatenate(starts)[ids.is_null().index(True).as_py()]
+        raise DataError.at(f"column {name!r}", f"row {row} has no query id", "an id in every row")
+    new = ~_same_as_before(ids)
+    return ids.filter(pa.array(new)), np.diff(np.append(np.concatenate(starts)[new], at))
+
+
+def _same_as_before(column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Which values (n_rows,) are those of the row before, of which one that is missing is none."""
     import pyarrow.compute as pc
 
     same = np.zeros(len(column), dtype=bool)
     if len(column) > 1:
-        same[1:] = pc.equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy()
+        same[1:] = pc.equal(column.slice(1), column.slice(0, len(column) - 1)).fill_null(False)
     return same
 
 
-def _one_per_query(weights: NDArray[np.float64], sizes: NDArray[np.int64], name: str) -> NDArray[np.float64]:
-    own: NDArray[np.float64] = weights[np.cumsum(sizes) - sizes]
-    if not np.array_equal(np.repeat(own, sizes), weights):
-        raise DataError.at(f"column {name!r}", "differs within a query", "one weight in all rows of a query")
-    return own
+def one_per_query(values: NDArray[Any], sizes: NDArray[np.int64], name: str) -> NDArray[Any]:
+    """(n_queries,) what is the same in all rows of a query; `values` (n_rows,)."""
+    own = values[np.cumsum(sizes) - sizes]
+    if not np.array_equal(np.repeat(own, sizes), values):
+        raise DataError.at(f"column {name!r}", "differs within a query", "one value in all rows of a query")
+    return np.asarray(own)
 
 
 def _flags(

@@ -218,7 +218,7 @@ def test_moments_refuse_what_they_cannot_say() -> None:
     same = {**table, "b": table["a"]}
     assert PairedMoments.of(same).compare()["b"].verdict == "not distinguishable"
     with pytest.raises(UsageError, match="1 of 2 models"):
-        PairedMoments.of({"a": tables["live"]})
+        PairedMoments.of({"a": tables["live"]}).compare()
     with pytest.raises(NotComparableError, match="new has other queries"):
         PairedMoments.of({**tables, "new": tables["new"].slice(1)})
     with pytest.raises(NotComparableError, match="as on the left"):

@@ -63,11 +63,9 @@ class PairedMoments:
             results: model to what `ltr_harness.arrow.per_query` gave for it, of the same queries in one order.
 
         Raises:
-            UsageError: fewer than two models, or weighted queries, whose values have to be kept.
+            UsageError: weighted queries, whose values have to be kept.
             NotComparableError: other queries, another order of them, or other metrics.
         """
-        if len(results) < 2:
-            raise UsageError(f"{len(results)} of 2 models; expected at least two results to compare")
         (name, first), *others = results.items()
         if WEIGHT in first.schema.names:
             raise UsageError(
@@ -114,12 +112,14 @@ class PairedMoments:
 
         Raises:
             DataError: fewer than 100,000 queries, or a difference that rests on about 100 of them or fewer.
-            UsageError: no such metric or option.
+            UsageError: fewer than two models, no such metric or option.
         """
         if others := options.keys() - {"confidence", "margin", "correction"}:
             raise UsageError(
                 f"moments have no option {min(others)!r}; expected compare() on the merged results"
             )
+        if len(self.models) < 2:
+            raise UsageError(f"{len(self.models)} of 2 models; expected at least two results to compare")
         method = method_of({**options, "test": "t"})
         name = self.metrics[0] if metric is None else str(parse_metric(metric))
         if name not in self.metrics:

@@ -358,10 +358,7 @@ class Ids:
                 chunk = plain_column(chunk, name).dictionary_encode()
             if words is None or not chunk.dictionary.equals(words):  # a file repeats it chunk after chunk
                 words = chunk.dictionary
-                texts = plain_column(words, name).cast(pa.large_string()).fill_null("")
-                _, offsets, letters = texts.buffers()
-                ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
-                data = np.frombuffer(b"" if letters is None else letters, dtype=np.uint8)
+                data, ends = _letters_of(plain_column(words, name))
                 of_words = np.append(self.numbered(data, ends[:-1], ends[1:], new=new), np.int32(-1))
             indices = chunk.indices.cast(pa.int64()).fill_null(len(words)).to_numpy()
             codes[at : at + len(chunk)] = of_words[indices]
@@ -387,6 +384,30 @@ class Ids:
         if 2 * n > self._table.size:
             self._table = np.full(1 << (4 * n - 1).bit_length(), _FREE)
             _fill(self._hashes, self._table, self.n)
+
+
+def hashes_of(ids: Any) -> NDArray[np.uint64]:
+    """A number of 64 bits (n,) for each id of an Arrow array, by its text: the same in every file and every session.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> hashes_of(pa.array([7, 8])).tolist() == hashes_of(pa.array(["7", "8"])).tolist()
+        True
+    """
+    data, ends = _letters_of(ids)
+    hashes = np.empty(len(ids), dtype=np.uint64)
+    _hash_each(data, ends, hashes)
+    return hashes
+
+
+def _letters_of(values: Any) -> tuple[Letters, Offsets]:
+    """The letters of all texts of an Arrow array, and where each begins and ends."""
+    import pyarrow as pa
+
+    texts = values.cast(pa.large_string()).fill_null("")
+    _, offsets, letters = texts.buffers()
+    ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return np.frombuffer(b"" if letters is None else letters, dtype=np.uint8), ends
 
 
 def _grown(array: NDArray[Any], least: int) -> Any:
@@ -428,6 +449,12 @@ def _hash(letters: Letters, at: np.uint64, end: np.uint64) -> np.uint64:
         at += np.uint64(1)
     value = (value ^ (value >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     return value ^ (value >> np.uint64(29))
+
+
+@compiled
+def _hash_each(data: Letters, ends: Offsets, hashes: NDArray[np.uint64]) -> None:
+    for at in range(hashes.size):
+        hashes[at] = _hash(data, np.uint64(ends[at]), np.uint64(ends[at + 1]))
 
 
 @compiled

@@ -323,14 +323,27 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
 
 def last_run(table: Any, name: str) -> int:
     """Rows before the last run of equal values of a column."""
-    others = np.flatnonzero(_differs(table, name, len(table) - 1)) if len(table) else np.empty(0)
-    return int(others[-1]) + 1 if others.size else 0
+    start, rows = len(table), 1024
+    while start > 0:  # the end alone is looked at where that suffices
+        start = max(0, len(table) - rows)
+        others = np.flatnonzero(_differs(table.slice(start), name, len(table) - start - 1))
+        if others.size:
+            return start + int(others[-1]) + 1
+        rows *= 8
+    return 0
 
 
 def first_run(table: Any, name: str, row: int = 0) -> int:
     """Rows up to the end of the run of equal values that a row belongs to."""
-    others = np.flatnonzero(_differs(table.slice(row), name, 0)) if len(table) else np.empty(0)
-    return row + int(others[0]) if others.size else len(table)
+    rows = 1024
+    while row < len(table):
+        others = np.flatnonzero(_differs(table.slice(row, rows), name, 0))
+        if others.size:
+            return row + int(others[0])
+        if row + rows >= len(table):
+            break
+        row, rows = row + rows - 1, 8 * rows
+    return len(table)
 
 
 def _differs(table: Any, name: str, row: int) -> NDArray[np.bool_]:

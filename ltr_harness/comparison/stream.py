@@ -1,0 +1,309 @@
+"""Evaluation of tables larger than the memory: batch by batch, of all queries or of a sample by hash."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import islice
+from operator import add
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.arrow import QUERY, asked_of, by_query, columns_of, means, of_scores, one_per_query, runs_of
+from ltr_harness.comparison.paired_moments import PairedMoments
+from ltr_harness.cores import available_cores
+from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.logs.columns import Ids, hashes_of, numbers_of
+from ltr_harness.logs.log import Log, open_log
+from ltr_harness.stats.sampling import Drawn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ltr_harness.metrics import Metric
+
+T = TypeVar("T")
+KEPT_VALUES, KEPT_QUERIES = 1 << 24, 500_000
+"""Values of one ranking, or queries of several, up to which they are kept; of more, moments."""
+_ROWS = 250_000
+
+
+@dataclass(frozen=True, eq=False)
+class StreamEvaluation:
+    """What `evaluate_stream` found.
+
+    Attributes:
+        metrics: canonical names.
+        n_queries: queries evaluated: all, or those of the sample.
+        n_rows: their rows.
+        results: column of scores to a table with a row for each query, as `ltr_harness.arrow.per_query` has them and
+            `compare` takes them; empty where only moments are kept.
+        moments: of the queries where all rankings have a value; None where `results` has the values.
+        sample: the queries drawn; None where all were evaluated.
+    """
+
+    metrics: tuple[str, ...]
+    n_queries: int
+    n_rows: int
+    results: Mapping[str, pa.Table]
+    moments: PairedMoments | None = None
+    sample: Drawn | None = None
+
+    @property
+    def means(self) -> dict[str, dict[str, float]]:
+        """Column of scores to metric to mean; to the bit that of `evaluate` where values are kept."""
+        if self.moments is None:
+            return {score: means(table) for score, table in self.results.items()}
+        each = self.moments.mean.copy()
+        each[:, 1:] += each[:, :1]
+        return {
+            score: dict(zip(self.metrics, own.tolist(), strict=True))
+            for score, own in zip(self.moments.models, each.T, strict=True)
+        }
+
+    def estimate(
+        self, metric: str, score: str, other: str | None = None, confidence: float = 0.95
+    ) -> tuple[float, float, float]:
+        """From the sample: the mean over all queries of the table, or of its difference to `other`; low and high end.
+
+        Args:
+            metric: one of `metrics`.
+            score: the column of scores.
+            other: the column that it is compared with; None for the mean itself.
+            confidence: of the interval.
+        """
+        if self.sample is None:
+            raise UsageError("all queries were evaluated; expected a sample, with sample=N")
+        table = self.results[score]
+        order = np.argsort(hashes_of(table[QUERY].combine_chunks()))
+        values = numbers_of(table[metric])
+        if other is not None:
+            values = values - numbers_of(self.results[other][metric])
+        return self.sample.estimate(values[order], confidence)
+
+
+def evaluate_stream(
+    source: Any,
+    metrics: Sequence[str | Metric] | str | Metric,
+    scores: Sequence[str] | str = "score",
+    columns: Mapping[str, str] | None = None,
+    *,
+    max_grade: float | None = None,
+    sample: int | None = None,
+    strata: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> StreamEvaluation:
+    """Metrics of a table of any size by columns of scores in it, in bounded memory.
+
+    Each query's values equal those of `evaluate`, to the bit. Up to five million rows may have any order; a larger
+    table must have each query's rows together. That is checked over the whole table.
+
+    Args:
+        source: a file or a folder of them (Parquet, CSV, Arrow, JSON lines), or a table in memory.
+        metrics: as for `evaluate`.
+        scores: the columns of scores, the baseline first.
+        columns: role to column: as for `ltr_harness.arrow.per_query`, without ``score``.
+        max_grade: the scale's highest grade. None: the largest label, read first where a metric needs it.
+        sample: how many queries to evaluate, drawn by a hash of their ids: the same whatever the order of the rows.
+            A larger sample contains the smaller. All where there are no more.
+        strata: a column that is the same in all rows of a query; the sample has its values in proportion.
+        progress: called with the rows that were read, batch by batch.
+
+    Raises:
+        DataError: a column is not there or holds what it cannot; a query's rows stand apart; the table has no rows.
+        MetricError: a metric is unknown.
+        UsageError: a sample too small for its strata.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> rows = {"query_id": [7, 7, 8, 9], "label": [0, 1, 1, 0], "live": [2.0, 1.0, 3.0, 1.0]}
+        >>> evaluate_stream(pa.table(rows), "mrr@10", "live").means
+        {'live': {'mrr@10': 0.75}}
+    """
+    named, listed = dict(columns or {}), list(dict.fromkeys([scores] if isinstance(scores, str) else scores))
+    if not listed:
+        raise UsageError("no column of scores; expected at least one")
+    texts = [named.get("query", QUERY), *([named["document_id"]] if "document_id" in named else [])]
+    log = open_log(source, text_columns=texts)
+    named = columns_of(log.columns, {**named, "score": listed[0]}, log.name)
+    log.refuse_missing([*listed, *([strata] if strata is not None else [])])
+    if sample is not None and sample < 2:
+        raise UsageError(f"a sample of {sample}; expected 2 queries or more, because one has no interval")
+    if strata is not None and sample is None:
+        raise UsageError(f"strata {strata!r} without a sample; expected sample=N")
+    del named["score"]
+    stream = _Stream(log, named.pop("query"), progress)
+    try:
+        asked = asked_of(metrics, max_grade)
+        if any(one.on_scale(1.0) != one for one in asked):
+            asked = asked_of(asked, stream.largest(named["label"]))
+        drawn = None if sample is None else stream.drawn(sample, strata)
+        return stream.evaluated(asked, named, listed, drawn)
+    except DataError as error:
+        raise DataError(_in_file(log.name, error.problems)) from None
+
+
+def _in_file(name: str, problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, at a place that begins with the file."""
+    inside = [one.place.startswith(name) for one in problems]
+    places = [
+        one.place if it else ": ".join(filter(None, (name, one.place)))
+        for one, it in zip(problems, inside, strict=True)
+    ]
+    return [replace(one, place=place) for one, place in zip(problems, places, strict=True)]
+
+
+class _Stream:
+    """A log that is read batch by batch, and evaluated on all cores."""
+
+    def __init__(self, log: Log, query: str, progress: Callable[[int], None] | None) -> None:
+        self._log, self._query, self._progress = log, query, progress
+
+    def largest(self, label: str) -> float:
+        """The largest label, at least 1."""
+        numbers = (numbers_of(table[label], label) for table in self._log.batches([label], None))
+        return max(float(np.fmax.reduce(one, initial=1.0)) for one in numbers)
+
+    def drawn(self, n: int, strata: str | None) -> Drawn:
+        """The sample of `n` queries."""
+        seen, known = _Seen(self._log, self._query), Ids()
+        hashes, codes = [], []
+
+        def read(part: tuple[pa.Table, bool]) -> Any:
+            table, ids, sizes = self._grouped(*part)
+            return table, hashes_of(ids), sizes
+
+        for table, own, sizes in self._each(read, [] if strata is None else [strata]):
+            seen.add(own)
+            hashes.append(own)
+            if strata is not None:
+                codes.append(one_per_query(known.add(table[strata], strata), sizes, strata))
+        seen.check()
+        every = np.concatenate(hashes)
+        of_queries = np.zeros(every.size, np.int64)
+        if strata is not None:
+            of_queries = np.unique(np.concatenate(codes), return_inverse=True)[1]
+        n_strata = int(of_queries.max()) + 1
+        if strata is not None and n < 2 * n_strata:
+            found = f"a sample of {n:,} for {n_strata:,} values of {strata!r}"
+            raise UsageError(
+                f"{found}; expected {2 * n_strata:,} or more, two queries of each, or another column"
+            )
+        return Drawn.of(every, of_queries, n)
+
+    def evaluated(
+        self, asked: Sequence[Metric], named: Mapping[str, str], scores: Sequence[str], drawn: Drawn | None
+    ) -> StreamEvaluation:
+        """All queries, or those drawn."""
+        import pyarrow as pa
+
+        def evaluate(part: tuple[pa.Table, bool]) -> Any:
+            table, ids, sizes = self._grouped(*part)
+            hashes = hashes_of(ids)
+            if drawn is not None:
+                keep = np.isin(hashes, drawn.hashes)
+                table, ids = table.filter(pa.array(np.repeat(keep, sizes))), ids.filter(pa.array(keep))
+                sizes = sizes[keep]
+            return hashes, int(sizes.sum()), of_scores(table, ids, sizes, asked, named, scores)
+
+        names = tuple(map(str, asked))
+        most = KEPT_VALUES // len(names) if len(scores) == 1 else KEPT_QUERIES
+        seen, parts, moments, n_queries, n_rows = _Seen(self._log, self._query), [], None, 0, 0
+        for hashes, rows, found in self._each(evaluate, [*named.values(), *scores]):
+            n_queries, n_rows = n_queries + len(found[0]), n_rows + rows
+            parts.append(dict(zip(scores, found, strict=True)))
+            if drawn is not None:
+                continue
+            seen.add(hashes)
+            if n_queries > most:
+                if "weight" in named:
+                    raise UsageError(
+                        f"weights of more than {most:,} queries; expected a sample, with sample=N"
+                    )
+                moments = reduce(add, [*([moments] if moments else []), *map(PairedMoments.of, parts)])
+                parts = []
+        seen.check()
+        if drawn is not None and n_queries != drawn.hashes.size:
+            raise DataError.at(self._log.name, "changed while it was read", "a file that stays as it is")
+        tables = {score: pa.Table.from_batches([part[score] for part in parts]) for score in scores if parts}
+        return StreamEvaluation(names, n_queries, n_rows, tables, moments, drawn)
+
+    def _grouped(self, table: pa.Table, in_order: bool) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
+        """The rows query by query, with ids and sizes; in order, `_Seen` notices queries that come again."""
+        if in_order:
+            return table, *runs_of(table[self._query], self._query)
+        return by_query(table, self._query, in_order=False)
+
+    def _tables(self, columns: Sequence[str]) -> Iterator[tuple[pa.Table, bool]]:
+        """Whole queries, and whether their rows have to stand together: not where one table has all rows."""
+        tables = self._log.batches(list(dict.fromkeys([self._query, *columns])), self._query, rows=_ROWS)
+        ahead = deque(islice(tables, 2))
+        n_rows, in_order = 0, len(ahead) > 1
+        while ahead:
+            n_rows += len(ahead[0])
+            if self._progress is not None:
+                self._progress(n_rows)
+            yield ahead.popleft(), in_order
+            ahead.extend(islice(tables, 1))
+
+    def _each(self, function: Callable[[tuple[pa.Table, bool]], T], columns: Sequence[str]) -> Iterator[T]:
+        """The function of each table, in order, on all cores; a few tables are in memory at a time."""
+        cores = available_cores()
+        with ThreadPoolExecutor(cores) as pool:
+            waiting: deque[Future[T]] = deque()
+            for part in self._tables(columns):
+                waiting.append(pool.submit(function, part))
+                if len(waiting) > cores:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+
+class _Seen:
+    """Queries so far by the hashes of their ids, in 8 bytes each; looked through whenever they have doubled.
+
+    Ids with one hash are told apart by a second reading, so a table is never refused for its hashes.
+    """
+
+    def __init__(self, log: Log, query: str) -> None:
+        self._log, self._query = log, query
+        self._sorted = np.empty(0, np.uint64)
+        self._new: list[NDArray[np.uint64]] = []
+
+    def add(self, hashes: NDArray[np.uint64]) -> None:
+        """Raises DataError: rows of a query stand apart, as far as it is known."""
+        self._new.append(hashes)
+        if sum(map(len, self._new)) >= self._sorted.size:
+            self.check()
+
+    def check(self) -> None:
+        """Raises DataError: rows of a query stand apart."""
+        self._sorted = np.concatenate([self._sorted, *self._new])
+        self._sorted.sort()
+        self._new = []
+        again = self._sorted[1:][self._sorted[1:] == self._sorted[:-1]]
+        if again.size:
+            self._refuse(again)
+
+    def _refuse(self, again: NDArray[np.uint64]) -> None:
+        ends: dict[Any, int] = {}
+        at, name, file = 0, self._query, self._log.name
+        for table in self._log.batches([name], None):
+            ids, sizes = runs_of(table[name], name)
+            starts = at + np.cumsum(sizes) - sizes
+            for run in np.flatnonzero(np.isin(hashes_of(ids), again)).tolist():
+                query, start = ids[run].as_py(), int(starts[run])
+                if ends.get(query, start) != start:
+                    found = (
+                        f"the rows of query {query!r} stand apart, such as {ends[query] - 1:,} and {start:,}"
+                    )
+                    sort = f"COPY (FROM '{file}' ORDER BY \"{name}\") TO 'sorted.parquet'"
+                    cure = f"sort the rows by {name}, such as by DuckDB: {sort}"
+                    raise DataError.at(file, found, "each query's rows together", cure)
+                ends[query] = start + int(sizes[run])
+            at += len(table)

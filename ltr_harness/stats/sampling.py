@@ -1,0 +1,80 @@
+"""Samples of queries drawn by hash, stratified, and the mean over all queries that a sample estimates."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ltr_harness.stats.moments import Floats
+
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Queries of a sample and the strata that they are from, in ascending order of their hashes.
+
+    A larger sample of the same queries contains the smaller. Of each stratum it has two queries or all, the others in
+    proportion to the strata's sizes (Webster's method, so that no stratum loses a query when the sample grows).
+
+    Attributes:
+        hashes: uint64 (n_drawn,).
+        strata: int64 (n_drawn,), the number of each query's stratum.
+        drawn: int64 (n_strata,), queries of the sample in each stratum.
+        sizes: int64 (n_strata,), all queries in each stratum.
+    """
+
+    hashes: NDArray[np.uint64]
+    strata: Codes
+    drawn: Codes
+    sizes: Codes
+
+    @classmethod
+    def of(cls, hashes: NDArray[np.uint64], strata: Codes, n: int) -> "Drawn":
+        """The sample of `n` queries from all (n_queries,), of which each stratum 0, 1, 2 … has at least one.
+
+        Example:
+            >>> sample = Drawn.of(np.arange(100, dtype=np.uint64), np.repeat([0, 1], [80, 20]), 10)
+            >>> sample.drawn.tolist(), sample.hashes.tolist()
+            ([8, 2], [0, 1, 2, 3, 4, 5, 6, 7, 80, 81])
+        """
+        sizes = np.bincount(strata)
+        order = np.lexsort((hashes, strata))
+        rank = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        turn = (rank + 0.5) / sizes[strata[order]]
+        chosen = order[np.lexsort((hashes[order], turn, rank >= 2))[:n]]
+        chosen = chosen[np.argsort(hashes[chosen])]
+        own = strata[chosen]
+        return cls(hashes[chosen], own, np.bincount(own, minlength=sizes.size), sizes)
+
+    def estimate(self, values: Floats, confidence: float = 0.95) -> tuple[float, float, float]:
+        """The mean over all queries where a metric is defined, and its interval: 0 wide where all were drawn.
+
+        With weights w = size / drawn of a stratum, mean = sum(w y) / sum(w); the variance is the ratio's, linearised:
+        the sum over strata of size^2 (1 - drawn / size) s^2 / drawn of e = y - mean, over sum(w)^2; t with one degree
+        of freedom for each query but one per stratum.
+
+        Args:
+            values: (n_drawn,), in the order of `hashes`, NaN where undefined.
+            confidence: of the interval.
+
+        Example:
+            >>> sample = Drawn.of(np.arange(100, dtype=np.uint64), np.zeros(100, np.int64), 4)
+            >>> [round(end, 3) for end in sample.estimate(np.array([0.0, 1.0, 1.0, 0.0]))]
+            [0.5, -0.4, 1.4]
+        """
+        from scipy.stats import t
+
+        defined = ~np.isnan(values)
+        weights = self.sizes / np.maximum(self.drawn, 1)
+        total = weights[self.strata][defined].sum()
+        if not total:
+            return np.nan, np.nan, np.nan
+        mean = float((weights[self.strata] * np.where(defined, values, 0.0)).sum() / total)
+        off = np.where(defined, values - mean, 0.0)
+        off -= (np.bincount(self.strata, off) / np.maximum(self.drawn, 1))[self.strata]
+        squares = np.bincount(self.strata, off**2) / np.maximum(self.drawn - 1, 1)
+        lacking = (self.sizes - self.drawn) * weights
+        freedom = max(int((self.drawn - 1).clip(0).sum()), 1)
+        half = t.ppf(0.5 + confidence / 2, freedom) * np.sqrt((lacking * squares).sum()) / total
+        return mean, float(mean - half), float(mean + half)
