@@ -8,12 +8,14 @@ from typing import Any
 
 from ltr_harness.cli import metric_names, options, rankings
 from ltr_harness.cli.stored_runs import evaluated_by
+from ltr_harness.cli.streams import ScoreColumns
 from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
 from ltr_harness.comparison.gates import Gate
 from ltr_harness.comparison.inputs import name_among
 from ltr_harness.comparison.ledger import counted
 from ltr_harness.comparison.mteb import results_in
+from ltr_harness.comparison.stream import StreamEvaluation
 from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import Metric, parse_metric
@@ -64,9 +66,11 @@ class ComparedInputs:
         gates: Sequence[Gate],
         given: dict[str, Any],
         cheap_labels: Path | None = None,
+        columns: ScoreColumns | None = None,
     ) -> None:
+        self.stream: StreamEvaluation | None = None
         # what was left out or looks odd
-        paths, self.notes = expanded(inputs)
+        paths, self.notes = ([], []) if columns is not None and not inputs else expanded(inputs)
         runs_in = {path: find_runs(path) for path in paths if path.is_dir()}
         by_folder = {path: runs for path, runs in runs_in.items() if runs}
         others = [path for path in paths if path not in by_folder]
@@ -80,11 +84,15 @@ class ComparedInputs:
         self.runs: list[Run] = [run for runs in by_folder.values() for run in runs]
         names = ", ".join(path.name for path in others[:3])
         self.title = self.runs[0].record.experiment if self.runs else names
+        self._rankings: rankings.Rankings | None = None
+        self.items: list[Any] = []
         self.metrics: list[str] | None = None  # the deciding one first; None for what the inputs have
         # the files' entrants by cheap labels, and how far those agree with the others
         self.cheap: tuple[list[Entrant], Agreement] | None = None
         self._cheap_labels = cheap_labels
-        self._rankings: rankings.Rankings | None = None
+        if columns is not None:
+            self._take_columns(columns, texts, gates)
+            return
         entrants: dict[Path, Entrant] = {}
         if given["data"] is not None or given["qrels"] is not None:
             if not files:
@@ -102,9 +110,21 @@ class ComparedInputs:
             compared = self._from_stored_scores(by_folder, [parse_metric(name) for name in self.metrics])
         elif gates and self.runs:
             compared = self._with_gates(by_folder, gates)
-        self.items: list[Any] = []
         for path in paths:
             self.items += compared[path] if path in compared else [entrants.get(path, path)]
+
+    def _take_columns(self, columns: ScoreColumns, texts: Sequence[str], gates: Sequence[Gate]) -> None:
+        """Scores that are columns of the data, in place of paths."""
+        if self._paths or len(columns.names) < 2:
+            found = f"{self._paths[0]} with --score-column" if self._paths else "one --score-column"
+            raise UsageError(f"{found}; expected two or more --score-column, and no other files")
+        asked = metric_names.parsed(texts)
+        wanted = [asked.primary, *asked.metrics, *(gate.metric for gate in gates)]
+        self.stream, notes = columns.evaluated(list(dict.fromkeys(wanted)))
+        self.metrics = list(self.stream.metrics)
+        self.notes += notes
+        self.title = str(columns.data)
+        self.items = [self.stream.results]
 
     @property
     def declared_baseline(self) -> str | None:

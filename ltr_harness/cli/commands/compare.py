@@ -12,15 +12,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from click.shell_completion import CompletionItem
 
-from ltr_harness.cli import SuggestingGroup, options
-from ltr_harness.cli.output import print_means, say, say_json, say_note, say_notes, say_page
+from ltr_harness.cli import SuggestingGroup, options, streams
+from ltr_harness.cli.output import (
+    counts,
+    print_means,
+    print_table,
+    say,
+    say_json,
+    say_note,
+    say_notes,
+    say_page,
+)
 from ltr_harness.errors import GateError, Problem, UsageError, all_of
 from ltr_harness.files import write_whole
-from ltr_harness.wording import count_of, json_value, printable
+from ltr_harness.wording import count_of, four_decimals, json_value, printable
 
 if TYPE_CHECKING:
+    from ltr_harness.cli.compared_inputs import ComparedInputs
     from ltr_harness.comparison.gates import Gate
     from ltr_harness.report.data import ReportData
+    from ltr_harness.stats.method import Method
 
 
 class CheckedGate(NamedTuple):
@@ -90,6 +101,7 @@ _summary = options.file(
   ltr-harness compare old.txt new.txt --data test.txt -m ndcg@10 --fail-if "ndcg@10 < baseline"
   ltr-harness compare runs/shop --unit user_id       # many queries of one user are not independent
   ltr-harness compare a.run b.run --qrels qrels.txt -m map --baseline a
+  ltr-harness compare --data logs/ --score-column live --score-column new -m ndcg@10
   ltr-harness compare old.csv new.csv                # tables with query_id and a column per metric
   ltr-harness compare results/org__a results/org__b  # MTEB's results, over tasks
   ltr-harness compare lastweek/report.json runs/new  # a comparison kept with -o, or an experiment's report
@@ -104,9 +116,10 @@ Gates: --fail-if "METRIC [of MODEL] (<|<=|>|>=) (baseline [(+|-) NUMBER]|NUMBER)
 A gate that fails is exit 3. Exit 2: results that must not be compared, or an invalid gate.
 """)
 @click.group("compare", cls=_Modes, no_args_is_help=False)
-@click.argument("inputs", nargs=-1, required=True, metavar="RUNS-OR-SCORES…", shell_complete=_modes_or_files)
+@click.argument("inputs", nargs=-1, metavar="RUNS-OR-SCORES…", shell_complete=_modes_or_files)
 @options.metrics
 @options.rankings("scores", "run")
+@options.score_columns
 @_baseline
 @_common_queries
 @click.option(
@@ -126,9 +139,9 @@ A gate that fails is exit 3. Exit 2: results that must not be compared, or an in
 def command(gates: tuple[str, ...], junit: Path | None, **given: Any) -> int:
     """Which ranking is better, by how much, how sure: at a fixed K, over the same queries.
 
-    RUNS-OR-SCORES are run folders, experiments' folders, saved comparisons (report.json), tables of per-query
-    values or models' results of MTEB; with --data score files, with --qrels TREC runs. What must not be compared
-    (another K, definition, query set, labels) is refused.
+    RUNS-OR-SCORES are run folders, experiments' folders, saved comparisons (report.json), tables of per-query values
+    or models' results of MTEB; with --data score files, with --qrels TREC runs; none with --score-column. What must not be
+    compared (another K, definition, query set, labels) is refused.
     """
     if junit is not None and not gates:
         raise UsageError("--junit without --fail-if; its test cases are the gates")
@@ -185,7 +198,17 @@ def _compare(
 
     method, baseline = options.taken_method(given), given.pop("baseline")
     common_queries, ledger = given.pop("common_queries"), not given.pop("no_ledger", False)
-    compared = ComparedInputs(inputs, metrics, conditions, given, cheap_labels)
+    columns = streams.ScoreColumns.taken(given, baseline)
+    if columns is None and not inputs:
+        context = click.get_current_context()
+        raise click.MissingParameter(ctx=context, param=context.command.params[0])
+    compared = ComparedInputs(inputs, metrics, conditions, given, cheap_labels, columns)
+    if compared.stream is not None and compared.stream.moments is not None:
+        if conditions or output or summary:
+            raise UsageError(
+                "gates and reports need the values of all queries, which are not kept; expected --sample N"
+            )
+        return _by_moments(compared, method, as_json)
     comparison = compared.compared(method, baseline, common_queries, ledger=ledger, convention=convention)
     cheap = {}
     if compared.cheap is not None:
@@ -205,6 +228,8 @@ def _compare(
     if as_json:
         from ltr_harness.report.json_document import document
 
+        if compared.stream is not None:
+            cheap = streams.as_json(compared.stream, comparison.primary, method)
         say_json(document(data) | {"gates": [gate._asdict() for gate in checked], **cheap})
     else:
         from ltr_harness.report.terminal import show
@@ -213,6 +238,8 @@ def _compare(
         if len(comparison.metrics) > 1:
             say()
             print_means(comparison)
+        if compared.stream is not None:
+            streams.say_rest(compared.stream, comparison.primary, method)
     if output is not None:
         from ltr_harness.report import write_report
 
@@ -233,6 +260,24 @@ def _compare(
             say(f"gate passed: {one.gate}", err=True)
         say_notes(f"gate {one.gate!r}: {line}" for line in one.cautions)
     GateError.refuse(Problem(f"gate {one.gate!r}", line) for one in checked for line in one.failures)
+    return 0
+
+
+def _by_moments(compared: ComparedInputs, method: Method, as_json: bool) -> int:
+    """Means and differences where the values of queries are not kept."""
+    found, metrics = compared.stream, compared.metrics
+    assert found is not None
+    assert metrics is not None
+    if as_json:
+        say_json(
+            {"means": found.means, "notes": compared.notes, **streams.as_json(found, metrics[0], method)}
+        )
+        return 0
+    say(f"{compared.title}: {counts(query=found.n_queries, row=found.n_rows)}\n")
+    rows = [[name, *(four_decimals(of[name]) for of in found.means.values())] for name in found.metrics]
+    print_table(["mean", *found.means], rows)
+    streams.say_rest(found, metrics[0], method)
+    say_notes(compared.notes)
     return 0
 
 

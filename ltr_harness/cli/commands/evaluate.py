@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
 
 import ltr_harness
-from ltr_harness.cli import metric_names, options, rankings
+from ltr_harness.cli import metric_names, options, rankings, streams
 from ltr_harness.cli.output import counts, print_means, print_table, say, say_json, say_note, say_notes
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.evaluation import Evaluation, MetricValues
-from ltr_harness.metrics import Metric
+from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import share_tied, tie_audit
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.metrics.core.grammar import with_tool
+from ltr_harness.stats.method import Method
 from ltr_harness.wording import count_of, csv_text, four_decimals, plural, printable
 
 if TYPE_CHECKING:
+    from ltr_harness.comparison.stream import StreamEvaluation
+    from ltr_harness.metrics.core.headroom import Limits
     from ltr_harness.report.data import ReportData
 
 
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
   ltr-harness evaluate --qrels qrels.txt --run a.run --run b.run.gz -m ndcg@10 --baseline a
   ltr-harness evaluate --qrels qrels.txt --run a.run --format trec_eval -q
   ltr-harness evaluate --data s3://bucket/test/ --scores scores.csv
+  ltr-harness evaluate --data logs/ --score-column live --score-column new --sample 100000 --strata market
 
 \b
 Several --run or --scores are compared with the first, or with --baseline.
@@ -36,6 +41,7 @@ With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.1
 """)
 @click.command("evaluate")
 @options.rankings()
+@options.score_columns
 @options.metrics
 @click.option(
     "--relevant",
@@ -82,9 +88,16 @@ def command(
     if short and form != "trec_eval":
         say_note("-q is now --per-query; the next version takes -q with --format trec_eval alone")
     per_query = per_query or short
+    columns = streams.ScoreColumns.taken(given, baseline)
+    if form == "trec_eval" and columns is not None:
+        raise UsageError(
+            "--format trec_eval with --score-column; expected --qrels and --run, or another format"
+        )
     if form == "trec_eval":
         return _as_trec_eval(metrics, relevant or 1, per_query, baseline or common_queries, given)
     asked = metric_names.parsed(metrics, relevant)
+    if columns is not None:
+        return _of_columns(columns, asked, form, per_query)
     loaded = rankings.load_rankings(rankings.RankingSource(**given))
     if len(loaded.all) == 1 and (baseline or common_queries):
         raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
@@ -105,7 +118,8 @@ def command(
         )
         compared = ReportData(comparison, (), (), None, str(loaded.judgments_file))
         notes += [f"{with_tool(text)} is {name}" for name, text in typed.items()]
-    found = _Found(loaded, evaluations, compared, typed, per_query)
+    each = [_Ranking.of(*pair) for pair in zip(loaded.all, evaluations, strict=True)]
+    found = _Found(loaded.judgments_file, each, compared, typed, per_query)
     if form == "csv":
         _write_csv(found)
     else:
@@ -142,32 +156,102 @@ def _as_trec_eval(
     return 0
 
 
+def _of_columns(
+    columns: streams.ScoreColumns, asked: metric_names.NamedMetrics, form: str, per_query: bool
+) -> int:
+    """`evaluate` of scores that are columns of the data."""
+    stream, notes = columns.evaluated(asked.metrics)
+    if per_query and stream.moments is not None:
+        found = f"--per-query of {count_of(stream.n_queries, 'query')}, whose values are not kept"
+        raise UsageError(f"{found}; expected --sample N, or fewer queries")
+    compared = None
+    primary = stream.metrics[asked.metrics.index(asked.primary)]
+    if len(columns.names) > 1 and stream.moments is None:
+        from ltr_harness.report.data import ReportData
+
+        names = list(dict.fromkeys([primary, *stream.metrics]))
+        comparison = ltr_harness.compare(stream.results, metrics=names, baseline=columns.names[0])
+        compared = ReportData(comparison, (), (), None, str(columns.data))
+    each = [_Ranking.of_stream(columns.data, stream, name) for name in columns.names]
+    result = _Found(
+        columns.data, each, compared, asked.names([parse_metric(name) for name in stream.metrics]), per_query
+    )
+    if form == "csv":
+        _write_csv(result)
+    elif form == "json":
+        say_json(_document(result, notes) | streams.as_json(stream, primary, Method()))
+        return 0
+    else:
+        _print(result)
+        streams.say_rest(stream, primary, Method())
+    say_notes(notes)
+    return 0
+
+
+class _Ranking(NamedTuple):
+    """One ranking's values, wherever they are from."""
+
+    name: str
+    path: Path
+    metrics: Mapping[str, MetricValues]
+    query_ids: Sequence[Any]  # (n_queries,), as n_relevant; empty where values are not kept
+    n_relevant: Sequence[int]
+    n_rows: int
+    limits: Limits | None = None
+
+    @classmethod
+    def of(cls, scored: rankings.Scored, evaluation: Evaluation) -> _Ranking:
+        """A ranking of data in memory."""
+        judgments = evaluation.judgments
+        return cls(
+            scored.name,
+            scored.path,
+            {name: evaluation[name] for name in evaluation.metrics},
+            evaluation.query_ids.tolist(),
+            judgments.n_relevant.tolist(),
+            judgments.groups.n_rows,
+            evaluation.limits(),
+        )
+
+    @classmethod
+    def of_stream(cls, path: Path, stream: StreamEvaluation, score: str) -> _Ranking:
+        """A column of scores."""
+        table, metrics = stream.results.get(score), {}
+        for at, name in enumerate(stream.metrics):
+            values = np.empty(0) if table is None else table[name].to_numpy()
+            if stream.moments is not None:
+                undefined = stream.n_queries - int(stream.moments.n[at])
+            else:
+                undefined = int(np.isnan(values).sum())
+            mean = stream.means[score][name]
+            metrics[name] = MetricValues(parse_metric(name), values, mean, stream.n_queries, undefined)
+        ids, relevant = ([] if table is None else table[of].to_pylist() for of in ("query_id", "n_relevant"))
+        return cls(score, path, metrics, ids, relevant, stream.n_rows)
+
+
 class _Found(NamedTuple):
     """What is printed, in whatever form."""
 
-    loaded: rankings.Rankings
-    evaluations: Sequence[Evaluation]  # of each ranking
+    judgments_file: Path
+    each: Sequence[_Ranking]
     compared: ReportData | None  # where there are several
     typed: Mapping[str, str]  # canonical name to the one that was typed
     per_query: bool
 
-    @property
-    def each(self) -> Iterable[tuple[rankings.Scored, Evaluation]]:
-        return zip(self.loaded.all, self.evaluations, strict=True)
-
 
 def _print(found: _Found) -> None:
     if found.per_query:
-        for scored, evaluation in found.each:
-            if found.compared is not None:
-                say(f"{printable(scored.name)}:")
-            columns = [evaluation[name].per_query.tolist() for name in evaluation.metrics]
-            lines = zip(evaluation.query_ids.tolist(), *columns, strict=True)
+        for ranking in found.each:
+            if len(found.each) > 1:
+                say(f"{printable(ranking.name)}:")
+            columns = [values.per_query.tolist() for values in ranking.metrics.values()]
+            lines = zip(ranking.query_ids, *columns, strict=True)
             rows = [[str(query), *map(four_decimals, values)] for query, *values in lines]
-            print_table(["query", *evaluation.metrics], rows)
+            print_table(["query", *ranking.metrics], rows)
             say()
     if found.compared is None:
-        _print_one(found.loaded.all[0].name, found.evaluations[0], found.typed)
+        for ranking in found.each:
+            _print_one(ranking, found.typed)
         return
     from ltr_harness.report.terminal import show
 
@@ -176,28 +260,27 @@ def _print(found: _Found) -> None:
     print_means(found.compared.comparison)
 
 
-def _print_one(name: str, evaluation: Evaluation, typed: Mapping[str, str]) -> None:
+def _print_one(ranking: _Ranking, typed: Mapping[str, str]) -> None:
     """Each mean with the name it was asked for by and the queries it is over; then how the first one spreads."""
-    groups = evaluation.judgments.groups
-    say(f"{printable(name)}: {counts(query=groups.n_queries, row=groups.n_rows)}\n")
-    said = [_over(evaluation[metric]) for metric in evaluation.metrics]
-    width = max(len(metric) for metric in evaluation.metrics)
-    asked = [with_tool(typed[name]) if name in typed else "" for name in evaluation.metrics]
-    for metric, text, over in zip(evaluation.metrics, asked, said, strict=True):
-        line = f"{metric:<{width}}  {four_decimals(evaluation[metric].mean):>8}"
+    metrics = ranking.metrics
+    name, first = next(iter(metrics.items()))
+    say(f"{printable(ranking.name)}: {counts(query=first.n_queries, row=ranking.n_rows)}\n")
+    said = [_over(values) for values in metrics.values()]
+    width = max(map(len, metrics))
+    asked = [with_tool(typed[name]) if name in typed else "" for name in metrics]
+    for (metric, found), text, over in zip(metrics.items(), asked, said, strict=True):
+        line = f"{metric:<{width}}  {four_decimals(found.mean):>8}"
         line += f"  {printable(text):<{max(map(len, asked))}}" if typed else ""
         say((line if len(set(said)) == 1 else f"{line}  {over}").rstrip())
     if len(set(said)) == 1:
         say(f"\n{said[0]}")
-    first = evaluation[evaluation.metrics[0]]
     values = first.per_query[~np.isnan(first.per_query)]
     if values.size > 1:
         low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
         zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
-        say(f"\n{evaluation.metrics[0]} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
-    limits = evaluation.limits()
-    if limits is not None:
-        say(f"{'' if values.size > 1 else chr(10)}{evaluation.metrics[0]}: {limits}")
+        say(f"\n{name} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
+    if ranking.limits is not None:
+        say(f"{'' if values.size > 1 else chr(10)}{name}: {ranking.limits}")
 
 
 def _over(values: MetricValues) -> str:
@@ -229,44 +312,39 @@ def _ties(scored: Sequence[rankings.Scored], metric: Metric) -> list[str]:
 
 def _write_csv(found: _Found) -> None:
     """Means, or with --per-query a table of per-query values that `compare` reads; full precision."""
-    several = len(found.evaluations) > 1
+    several = len(found.each) > 1
     rows: list[list[Any]] = [["ranking", "metric", "mean", "n_queries", "n_undefined"]]
     if found.per_query:
-        rows = [[*["ranking"] * several, "query_id", "n_relevant", *found.evaluations[0].metrics]]
-    for scored, evaluation in found.each:
-        of_metrics = {name: evaluation[name] for name in evaluation.metrics}
+        rows = [[*["ranking"] * several, "query_id", "n_relevant", *found.each[0].metrics]]
+    for ranking in found.each:
         if found.per_query:
-            columns = [values.per_query.tolist() for values in of_metrics.values()]
-            relevant = evaluation.judgments.n_relevant.tolist()
-            lines = zip(evaluation.query_ids.tolist(), relevant, *columns, strict=True)
-            rows += [[*[scored.name] * several, *line] for line in lines]
+            columns = [values.per_query.tolist() for values in ranking.metrics.values()]
+            lines = zip(ranking.query_ids, ranking.n_relevant, *columns, strict=True)
+            rows += [[*[ranking.name] * several, *line] for line in lines]
         else:
-            means = ((name, of.mean, of.n_queries, of.n_undefined) for name, of in of_metrics.items())
-            rows += [[scored.name, *line] for line in means]
+            means = ((name, of.mean, of.n_queries, of.n_undefined) for name, of in ranking.metrics.items())
+            rows += [[ranking.name, *line] for line in means]
     say(csv_text(rows), nl=False)
 
 
 def _document(found: _Found, notes: Sequence[str]) -> dict[str, Any]:
-    judgments = str(found.loaded.judgments_file)
-    body: dict[str, Any] = {"judgments": judgments, "rankings": [], "notes": list(notes)}
-    for scored, evaluation in found.each:
-        part: dict[str, Any] = {"name": scored.name, "file": str(scored.path), "metrics": {}}
-        for name in evaluation.metrics:
-            values = evaluation[name]
+    body: dict[str, Any] = {"judgments": str(found.judgments_file), "rankings": [], "notes": list(notes)}
+    for ranking in found.each:
+        part: dict[str, Any] = {"name": ranking.name, "file": str(ranking.path), "metrics": {}}
+        for name, values in ranking.metrics.items():
             numbers = {key: getattr(values, key) for key in ("mean", "n_queries", "n_undefined")}
             numbers["higher_is_better"] = values.metric.higher_is_better
             asked = {"asked": found.typed[name]} if name in found.typed else {}
             part["metrics"][name] = numbers | asked
         if found.per_query:
-            queries = [str(query) for query in evaluation.query_ids.tolist()]
-            of_queries = ((name, evaluation[name].per_query.tolist()) for name in evaluation.metrics)
+            queries = [str(query) for query in ranking.query_ids]
+            of_queries = ((name, values.per_query.tolist()) for name, values in ranking.metrics.items())
             part["per_query"] = {name: dict(zip(queries, of, strict=True)) for name, of in of_queries}
         body["rankings"].append(part)
-    if found.compared is None:
-        first = found.evaluations[0].metrics[0]
-        limits = found.evaluations[0].limits(first)
+    if len(found.each) == 1:
+        first, limits = next(iter(found.each[0].metrics)), found.each[0].limits
         body["limits"] = None if limits is None else {"metric": first, **vars(limits)}
-    else:
+    elif found.compared is not None:
         from ltr_harness.report.json_document import document
 
         body["comparison"] = document(found.compared)

@@ -1,0 +1,192 @@
+"""Scores that are columns of the data: tables of any size, in batches, or a sample of their queries."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ltr_harness.cli import options
+from ltr_harness.cli.output import print_table, say, say_note
+from ltr_harness.errors import DataError, UsageError
+from ltr_harness.metrics import Metric
+from ltr_harness.stats.method import Method
+from ltr_harness.wording import count_of
+
+if TYPE_CHECKING:
+    from ltr_harness.comparison.pairs import Difference
+    from ltr_harness.comparison.stream import StreamEvaluation
+
+_ROLES = ("query", "label", "document_id", "weight", "judged", "retrieved")
+
+
+@dataclass(frozen=True)
+class ScoreColumns:
+    """The options of `options.score_columns`, and of `options.rankings` what goes with them."""
+
+    data: Path
+    names: Sequence[str]
+    columns: Mapping[str, str]
+    max_grade: float | None
+    sample: int | None
+    strata: str | None
+
+    @classmethod
+    def taken(cls, given: dict[str, Any], baseline: str | None) -> ScoreColumns | None:
+        """What a command's options say, taken out of all that was given; None without ``--score-column``."""
+        names, sample, strata = (given.pop(name, None) for name in ("score_columns", "sample", "strata"))
+        if not names:
+            if sample is not None or strata is not None:
+                option = "--strata" if sample is None else "--sample"
+                raise UsageError(f"{option} without --score-column; expected scores in a column of --data")
+            return None
+        if given["data"] is None:
+            raise UsageError("--score-column without --data; expected the table that has the column")
+        for name in (
+            name
+            for name, value in given.items()
+            if value and name not in ("data", "max_grade", "reader_options")
+        ):
+            raise UsageError(f"{options.written(name)} with --score-column; expected one of them")
+        if baseline is not None and baseline not in names:
+            raise UsageError(
+                f"--baseline {baseline} is no --score-column; expected one of {', '.join(names)}"
+            )
+        names = sorted(dict.fromkeys(names), key=lambda name: name != baseline)
+        return cls(
+            given["data"],
+            names,
+            _columns(given["data"], given["reader_options"]),
+            given["max_grade"],
+            sample,
+            strata,
+        )
+
+    def evaluated(self, metrics: Sequence[Metric]) -> tuple[StreamEvaluation, list[str]]:
+        """The metrics of every column, and notes."""
+        from ltr_harness.comparison.stream import evaluate_stream
+
+        shown = sys.stderr.isatty()
+        found = evaluate_stream(
+            self.data, metrics, self.names, self.columns, max_grade=self.max_grade, sample=self.sample,
+            strata=self.strata, progress=_progress if shown else None,
+        )  # fmt: skip
+        if shown:
+            click.echo(f"\r{'':40}\r", err=True, nl=False)
+        scaled = [name for name in found.metrics if name not in map(str, metrics)]
+        notes = []
+        if scaled and self.max_grade is None:
+            notes.append(
+                f"{', '.join(scaled)}: the largest label; --max-grade says which scale the labels are on"
+            )
+        if found.sample is not None and found.n_queries < (self.sample or 0):
+            notes.append(
+                f"--sample {self.sample}: {self.data} has {count_of(found.n_queries, 'query')}; all were evaluated"
+            )
+        if found.moments is not None:
+            notes.append(
+                f"the values of {count_of(found.n_queries, 'query')} are not kept: means and moments alone"
+            )
+        return found, notes
+
+
+def _progress(rows: int) -> None:
+    click.echo(f"\r{count_of(rows, 'row')} read", err=True, nl=False)
+
+
+def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
+    """Role to column, as given or as the column's name says."""
+    from ltr_harness.logs.log import open_log
+    from ltr_harness.readers.tables import column_for
+
+    columns = {}
+    for text in texts:
+        role, equals, column = text.partition("=")
+        if not equals or role.strip() not in _ROLES or not column.strip():
+            expected = f"ROLE=COLUMN with --score-column, a role of {', '.join(_ROLES)}"
+            raise UsageError(f"--column {text}; expected {expected}")
+        columns[role.strip()] = column.strip()
+    there = open_log(path).columns
+    for role, name in (("query", "query_id"), ("label", "label")):
+        free = [one for one in there if one not in columns.values()]
+        if role not in columns and name not in there and (guessed := column_for(role, free)):
+            columns[role] = guessed
+            say_note(f"{path}: {role}: {guessed} (--column chooses others)")
+    return columns
+
+
+def say_rest(found: StreamEvaluation, metric: str, method: Method) -> None:
+    """The means that a sample estimates, and differences by moments."""
+    from ltr_harness.report import formats
+
+    percent = f"with {100 * method.confidence:g} % intervals:"
+    if found.sample is not None:
+        said = f"Sample of {found.n_queries:,} from {count_of(int(found.sample.sizes.sum()), 'query')}"
+        say(f"\n{said}. Means over all of them, {percent}")
+        cells: dict[str, list[str]] = {metric: [] for metric in found.metrics}
+        for one, _, other, *ends in _estimates(found, method):
+            cells[one].append(_cell(*ends, signed=other is not None))
+        columns = [score if other is None else f"{score} - {other}" for score, other in _pairs(found)]
+        print_table(["", *columns], [[name, *row] for name, row in cells.items()])
+    elif differences := _differences(found, metric, method):
+        rows = [
+            [
+                score,
+                _cell(one.difference, one.ci_low, one.ci_high, signed=True),
+                formats.p_value(one.p_corrected),
+                one.verdict,
+            ]
+            for score, one in differences.items()
+        ]
+        say(f"\n{metric}, differences to {_pairs(found)[0][0]} by Student's t, {percent}")
+        print_table(["", "difference", "p", "verdict"], rows, (0, 3))
+
+
+def _cell(value: float, low: float, high: float, *, signed: bool) -> str:
+    from ltr_harness.report import formats
+
+    shown = formats.value_text(value, "difference" if signed else "metric")
+    return f"{shown} {formats.interval(low, high, signed=signed)}"
+
+
+def as_json(found: StreamEvaluation, metric: str, method: Method) -> dict[str, Any]:
+    """What `say_rest` prints."""
+    if found.sample is not None:
+        keys = ("metric", "ranking", "baseline", "mean", "ci_low", "ci_high")
+        estimates = [dict(zip(keys, one, strict=True)) for one in _estimates(found, method)]
+        return {"sample": {"n": found.n_queries, "of": int(found.sample.sizes.sum()), "estimates": estimates}}
+    of = {score: vars(one) for score, one in _differences(found, metric, method).items()}
+    return {"differences": {"metric": metric, "baseline": _pairs(found)[0][0], "of": of}} if of else {}
+
+
+def _pairs(found: StreamEvaluation) -> list[tuple[str, str | None]]:
+    """Each column of scores, then each but the first with the first."""
+    names = list(found.means)
+    return [*((name, None) for name in names), *((name, names[0]) for name in names[1:])]
+
+
+def _estimates(
+    found: StreamEvaluation, method: Method
+) -> Iterator[tuple[str, str, str | None, float, float, float]]:
+    for metric in found.metrics:
+        for score, other in _pairs(found):
+            yield metric, score, other, *found.estimate(metric, score, other, method.confidence)
+
+
+def _differences(found: StreamEvaluation, metric: str, method: Method) -> Mapping[str, Difference]:
+    """By moments, for which there is one test; none where values are kept."""
+    if found.moments is None or len(found.moments.models) < 2:
+        return {}
+    source = click.get_current_context().get_parameter_source("test")
+    if method.unit is not None or (source is click.core.ParameterSource.COMMANDLINE and method.test != "t"):
+        what = f"--test {method.test}" if method.unit is None else "--unit"
+        raise UsageError(f"{what} needs the values of all queries, which are not kept; expected --sample N")
+    options = {name: getattr(method, name) for name in ("confidence", "margin", "correction")}
+    try:
+        return found.moments.compare(metric, **options)
+    except DataError as error:  # too few queries, or the difference rests on few of them
+        raise DataError(str(error).replace("compare() on the merged results", "--sample N")) from None

@@ -1,0 +1,446 @@
+"""Tables evaluated in batches: the same values as `evaluate`, refusals, and what a sample says of all queries."""
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ltr_harness import compare, evaluate
+from ltr_harness.comparison import stream
+from ltr_harness.comparison.paired_moments import LEAST
+from ltr_harness.comparison.stream import StreamEvaluation, evaluate_stream
+from ltr_harness.errors import DataError, MetricError, UsageError
+from ltr_harness.logs import log
+from ltr_harness.logs.columns import hashes_of
+from ltr_harness.stats.sampling import Drawn
+
+METRICS = ["ndcg@3", "mrr", "err(max_grade=4)@5", "map", "kendall_tau_distance"]
+Ltr = Callable[..., tuple[int, str, str]]
+
+
+def world(seed: int = 0, n_queries: int = 40) -> pa.Table:
+    """Queries of 1 to 30 rows in no order of their ids, tied scores, some without a relevant document."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 30, n_queries)
+    query = np.repeat(rng.permutation(n_queries), sizes)
+    n = query.size
+    return pa.table(
+        {
+            "query_id": np.array([f"q{one:03}" for one in query]),
+            "label": rng.integers(0, 5, n) * (query % 5 > 0),
+            "live": rng.normal(size=n).round(1),
+            "new": rng.normal(size=n),
+            "market": np.array(["de", "fr", "us"])[query % 3],
+        }
+    )
+
+
+def assert_equals_evaluate(found: StreamEvaluation, table: pa.Table, metrics: list[str] = METRICS) -> None:
+    for score, results in found.results.items():
+        labels, scores = table["label"].to_numpy(), table[score].to_numpy()
+        own = evaluate(labels, scores, metrics, query_ids=table["query_id"].to_numpy())
+        assert found.metrics == own.metrics
+        assert results["query_id"].to_pylist() == own.query_ids.tolist()
+        for name in own.metrics:
+            np.testing.assert_array_equal(results[name].to_numpy(), own[name].per_query)
+        assert found.means[score] == dict(own.means)
+
+
+def test_the_scale_is_that_of_all_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = world(8)
+    small_batches(monkeypatch, 20)
+    with pytest.warns(UserWarning, match="taking the largest label seen, 4"):
+        own = evaluate(table["label"], table["live"], ["err@5"], query_ids=table["query_id"])
+    found = evaluate_stream(table, "err@5", "live")
+    assert found.means["live"] == dict(own.means) == {"err(max_grade=4)@5": own.means["err@5"]}
+    assert evaluate_stream(table, "err@5", "live", max_grade=5).metrics == ("err(max_grade=5)@5",)
+
+
+def small_batches(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """What holds for millions of rows holds for a few."""
+    monkeypatch.setattr(stream, "_ROWS", rows)
+    monkeypatch.setattr(log, "IN_MEMORY_ROWS", rows)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 200), st.integers(1, 60))
+def test_equals_evaluate_to_the_bit(seed: int, rows: int, chunk: int) -> None:
+    table = world(seed)
+    pieces = pa.Table.from_batches(table.to_batches(max_chunksize=chunk))
+    with pytest.MonkeyPatch.context() as patch:
+        small_batches(patch, rows)
+        found = evaluate_stream(pieces, METRICS, ["live", "new"])
+    assert_equals_evaluate(found, table)
+    assert (found.n_queries, found.n_rows) == (40, len(table))
+
+
+WRITERS = {
+    "parquet": lambda table, path: pq.write_table(table, path, row_group_size=37),
+    "csv": pyarrow.csv.write_csv,
+    "feather": pyarrow.feather.write_feather,
+    "jsonl": lambda table, path: path.write_text(
+        "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+    ),
+}
+
+
+@pytest.mark.parametrize("form", WRITERS)
+def test_formats(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = world(3)
+    WRITERS[form](table, tmp_path / f"one.{form}")
+    small_batches(monkeypatch, 50)
+    assert_equals_evaluate(evaluate_stream(tmp_path / f"one.{form}", METRICS, "new"), table)
+
+
+def test_a_folder_of_files_and_ids_of_any_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = world(4)
+    ids = pa.array([int(one[1:]) for one in table["query_id"].to_pylist()])
+    codes = table["query_id"].dictionary_encode()
+    small_batches(monkeypatch, 30)
+    for kind in (ids, codes):
+        own = table.set_column(0, "query_id", kind)
+        cut = len(table) // 2  # within a query, which goes on in the next file
+        for name, part in (("a", own.slice(0, cut)), ("b", own.slice(cut))):
+            pq.write_table(part, tmp_path / f"{name}.parquet")
+        found = evaluate_stream(tmp_path, METRICS, "live")
+        assert found.means["live"] == evaluate_stream(table, METRICS, "live").means["live"]
+
+
+def test_few_rows_may_have_any_order() -> None:
+    table = world(5)
+    mixed = table.take(np.random.default_rng(0).permutation(len(table)))
+    assert_equals_evaluate(evaluate_stream(mixed, METRICS, "live"), mixed)
+
+
+def apart() -> pa.Table:
+    """The last row belongs to the first query."""
+    table = world(6, 200)
+    return pa.concat_tables([table, table.slice(0, 1)])
+
+
+@pytest.mark.parametrize("sample", [None, 5])
+def test_a_query_that_stands_apart(
+    sample: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, path = apart(), tmp_path / "log.parquet"
+    pq.write_table(table, path)
+    small_batches(monkeypatch, 40)
+    with pytest.raises(DataError) as caught:
+        evaluate_stream(path, "mrr", "live", sample=sample)
+    message = str(caught.value)
+    query, last = table["query_id"][0].as_py(), len(table) - 1
+    assert message.startswith(f"{path}: the rows of query '{query}' stand apart, such as ")
+    assert f" and {last:,}; expected each query's rows together; sort the rows by query_id" in message
+    assert f"COPY (FROM '{path}' ORDER BY \"query_id\") TO 'sorted.parquet'" in message
+
+
+def test_ids_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "hashes_of", lambda ids: hashes_of(ids) % np.uint64(7))
+    small_batches(monkeypatch, 40)
+    table = world(6, 200)
+    assert_equals_evaluate(evaluate_stream(table, METRICS, "live"), table)
+    with pytest.raises(DataError, match="stand apart"):
+        evaluate_stream(apart(), "mrr", "live")
+
+
+def test_hashes_are_the_same_everywhere() -> None:
+    texts = pa.array(["", "7", "q1", "a longer id of a query"])
+    expected = [9615434041927672947, 15656284634943780274, 11040057725828157156, 8879795511019894665]
+    assert hashes_of(texts).tolist() == expected
+    assert hashes_of(pa.array([7]))[0] == expected[1]
+    of_numbers = hashes_of(pa.array(np.arange(200_000)))
+    assert np.unique(of_numbers).size == of_numbers.size
+    shares = np.bincount((of_numbers >> np.uint64(60)).astype(int), minlength=16) / of_numbers.size
+    assert np.abs(shares - 1 / 16).max() < 5 * np.sqrt(1 / 16 / of_numbers.size)
+
+
+def test_moments_of_many_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    n = LEAST + 500
+    labels = np.tile([0, 1], n)
+    table = pa.table(
+        {
+            "query_id": np.repeat(np.arange(n), 2),
+            "label": labels,
+            "live": rng.normal(size=2 * n),
+            "new": rng.normal(size=2 * n) + 0.05 * labels,
+        }
+    )
+    kept = evaluate_stream(table, ["mrr", "ndcg@1"], ["live", "new"])
+    monkeypatch.setattr(stream, "KEPT_QUERIES", 1000)
+    monkeypatch.setattr(stream, "KEPT_VALUES", 1000)
+    small_batches(monkeypatch, 20_000)
+    found = evaluate_stream(table, ["mrr", "ndcg@1"], ["live", "new"])
+    alone = evaluate_stream(table, ["mrr", "ndcg@1"], "live")
+    assert found.moments is not None
+    assert found.results == alone.results == {}
+    for name, means in found.means.items():
+        assert means == pytest.approx(kept.means[name], rel=1e-12)
+    assert alone.means["live"] == pytest.approx(kept.means["live"], rel=1e-12)
+    ours = found.moments.compare("mrr")["new"]
+    theirs = compare(kept.results, metrics=["mrr"], test="t").paired("new")
+    assert ours.verdict == theirs.verdict == "better"
+    assert (ours.ci_low, ours.ci_high) == pytest.approx((theirs.ci_low, theirs.ci_high))
+    weighted = table.append_column("w", pa.array(np.ones(2 * n)))
+    with pytest.raises(UsageError, match="weights of more than 500 queries; expected a sample"):
+        evaluate_stream(weighted, ["mrr", "map"], "live", {"weight": "w"})
+
+
+REFUSED = {
+    "no such column": ({"scores": "scoer"}, "log.parquet: no column 'scoer' for score"),
+    "no second column": ({"scores": ["live", "scoer"]}, "log.parquet: has no column 'scoer'"),
+    "no such role": ({"columns": {"qurey": "query_id"}}, "unknown role 'qurey'; did you mean 'query'?"),
+    "no such label": ({"columns": {"label": "grade"}}, "log.parquet: no column 'grade' for label"),
+    "a label of text": ({"columns": {"label": "market"}}, "log.parquet: column 'market': has the type string"),
+    "scores of text": ({"scores": "market"}, "log.parquet: column 'market': has the type string; expected numbers"),
+    "scores that are NaN": ({"scores": "nan"}, "log.parquet: score is NaN in query "),
+    "no scores": ({"scores": []}, "no column of scores"),
+    "a sample of one": ({"sample": 1}, "a sample of 1; expected 2 queries or more"),
+    "no such stratum": ({"sample": 9, "strata": "markt"}, "has no column 'markt'; did you mean 'market'?"),
+    "strata alone": ({"strata": "market"}, "strata 'market' without a sample"),
+    "strata by row": ({"sample": 9, "strata": "new"}, "log.parquet: column 'new': differs within a query"),
+    "many strata": ({"sample": 5, "strata": "market"}, "a sample of 5 for 3 values of 'market'; expected 6 or more"),
+    "no such metric": ({"metrics": "ndgc"}, "did you mean 'ndcg'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refuses(case: str, tmp_path: Path) -> None:
+    given, message = REFUSED[case]
+    table = world()
+    table = table.append_column("nan", pa.array([float("nan"), *[0.0] * (len(table) - 1)]))
+    pq.write_table(table, tmp_path / "log.parquet")
+    with pytest.raises((UsageError, MetricError)) as caught:
+        evaluate_stream(tmp_path / "log.parquet", **{"metrics": METRICS, "scores": "live", **given})
+    assert message in str(caught.value)
+
+
+def test_refuses_a_file_without_rows(tmp_path: Path) -> None:
+    pq.write_table(world().slice(0, 0), tmp_path / "log.parquet")
+    with pytest.raises(DataError, match=r"log.parquet: has no rows; expected rows"):
+        evaluate_stream(tmp_path / "log.parquet", METRICS, "live")
+    nameless = world().set_column(0, "query_id", pa.array([None, *world()["query_id"].to_pylist()[1:]]))
+    with pytest.raises(DataError, match=r"column 'query_id': row 0 has no query id"):
+        evaluate_stream(nameless, METRICS, "live")
+
+
+# --- samples ---
+
+
+def ids_of(found: StreamEvaluation) -> set[str]:
+    return set(found.results["live"]["query_id"].to_pylist())
+
+
+def test_a_sample_is_the_same_in_any_order_and_nested(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = world(1, 300)
+    for strata in (None, "market"):
+        drawn = [
+            ids_of(evaluate_stream(table, "mrr", "live", sample=n, strata=strata)) for n in range(6, 300, 21)
+        ]
+        assert [len(one) for one in drawn] == list(range(6, 300, 21))
+        assert all(one < other for one, other in pairwise(drawn))
+        mixed = table.take(np.random.default_rng(0).permutation(len(table)))
+        assert ids_of(evaluate_stream(mixed, "mrr", "live", sample=27, strata=strata)) == drawn[1]
+        with monkeypatch.context() as patch:
+            small_batches(patch, 50)
+            found = evaluate_stream(table, "mrr", ["live", "new"], sample=27, strata=strata)
+        assert ids_of(found) == drawn[1]
+        whole = evaluate_stream(table, "mrr", ["live", "new"])
+        rows = {row["query_id"]: row["mrr"] for row in whole.results["live"].to_pylist()}
+        assert all(
+            row["mrr"] == pytest.approx(rows[row["query_id"]], abs=0, nan_ok=True)
+            for row in found.results["live"].to_pylist()
+        )
+
+
+def test_strata_have_their_share() -> None:
+    found = evaluate_stream(world(1, 300), "mrr", "live", sample=60, strata="market")
+    assert found.sample is not None
+    assert found.sample.drawn.tolist() == [20, 20, 20]
+    rare = Drawn.of(hashes_of(pa.array(np.arange(1000))), np.repeat([0, 1, 2], [900, 98, 2]), 100)
+    assert rare.drawn.tolist() == [88, 10, 2]  # proportion alone would leave out the third
+
+
+def test_a_sample_of_more_queries_than_there_are() -> None:
+    table = world(2)
+    found = evaluate_stream(table, METRICS, ["live", "new"], sample=1000, strata="market")
+    assert_equals_evaluate(found, table)
+    mean, low, high = found.estimate("mrr", "live")
+    assert mean == pytest.approx(found.means["live"]["mrr"])
+    assert low == high == mean
+    difference = found.means["new"]["mrr"] - found.means["live"]["mrr"]
+    assert found.estimate("mrr", "new", "live")[0] == pytest.approx(difference)
+    with pytest.raises(UsageError, match="all queries were evaluated"):
+        evaluate_stream(table, METRICS, "live").estimate("mrr", "live")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n_strata", [1, 6])
+def test_intervals_cover_the_mean_of_all(n_strata: int) -> None:
+    """Skewed values, users with many alike queries, strata of very unequal size, undefined queries."""
+    rng = np.random.default_rng(n_strata)
+    n, worlds = 3000, 1500
+    user = np.minimum(rng.geometric(0.01, n), 400)
+    strata = np.minimum(user % 23, n_strata - 1) if n_strata > 1 else np.zeros(n, int)
+    values = np.clip(rng.beta(0.3, 1.5, 401)[user] + rng.normal(0, 0.05, n) + 0.1 * strata, 0, 1)
+    values[rng.random(n) < 0.15] = np.nan
+    truth = np.nanmean(values)
+    means, covered = [], 0
+    for _ in range(worlds):
+        hashes = rng.integers(0, 2**63, n).astype(np.uint64)  # other ids
+        sample = Drawn.of(hashes, strata, 200)
+        rows = np.argsort(hashes)[np.searchsorted(np.sort(hashes), sample.hashes)]
+        mean, low, high = sample.estimate(values[rows])
+        means.append(mean)
+        covered += low <= truth <= high
+    error = np.std(means) / np.sqrt(worlds)
+    assert abs(np.mean(means) - truth) < 4 * error + 0.0005  # of a ratio, which is unbiased but for 1 / n
+    assert 0.93 < covered / worlds < 0.97
+
+
+# --- the command line ---
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pa.Table:
+    monkeypatch.chdir(tmp_path)
+    table = world(7, 120)
+    pq.write_table(table, "log.parquet")
+    (tmp_path / "live.txt").write_text("\n".join(map(str, table["live"].to_pylist())))
+    return table
+
+
+def test_evaluate_prints_what_files_of_scores_give(data: pa.Table, ltr: Ltr) -> None:
+    _, files, _ = ltr("evaluate", "--data", "log.parquet", "--scores", "live.txt", "--format", "csv")
+    code, columns, err = ltr("evaluate", "--data", "log.parquet", "--score-column", "live", "--format", "csv")
+    assert (code, columns) == (0, files)
+    assert "err(max_grade=4)@10: the largest label; --max-grade says which scale" in err
+    _, files, _ = ltr(
+        "evaluate",
+        "--data",
+        "log.parquet",
+        "--scores",
+        "live.txt",
+        "-m",
+        "mrr",
+        "--per-query",
+        "--format",
+        "csv",
+    )
+    _, columns, _ = ltr(
+        "evaluate",
+        "--data",
+        "log.parquet",
+        "--score-column",
+        "live",
+        "-m",
+        "mrr",
+        "--per-query",
+        "--format",
+        "csv",
+    )
+    assert columns == files
+
+
+def test_columns_are_compared(data: pa.Table, ltr: Ltr) -> None:
+    both = ("--score-column", "live", "--score-column", "new", "-m", "ndcg@3")
+    code, out, _ = ltr("compare", "--data", "log.parquet", *both, "--fail-if", "ndcg@3 of new < 0")
+    assert (code, "live" in out, "against live" in out) == (0, True, True)
+    _, evaluated, _ = ltr("evaluate", "--data", "log.parquet", *both)
+    assert evaluated.splitlines()[0] == out.splitlines()[0]
+    _, out, _ = ltr("compare", "--data", "log.parquet", *both, "--baseline", "new", "--json")
+    assert json.loads(out)["baseline"] == "new"
+
+
+def test_a_sample_is_printed_with_its_interval(data: pa.Table, ltr: Ltr) -> None:
+    sample = (
+        "--data",
+        "log.parquet",
+        "--score-column",
+        "live",
+        "-m",
+        "mrr",
+        "--sample",
+        "30",
+        "--strata",
+        "market",
+    )
+    code, out, _ = ltr("evaluate", *sample)
+    assert code == 0
+    assert "Sample of 30 from 120 queries. Means over all of them, with 95 % intervals:" in out
+    _, out, _ = ltr("evaluate", *sample, "--json")
+    said = json.loads(out)["sample"]
+    found = evaluate_stream(data, "mrr", "live", sample=30, strata="market")
+    assert (said["n"], said["of"]) == (30, 120)
+    [estimate] = said["estimates"]
+    assert (estimate["mean"], estimate["ci_low"], estimate["ci_high"]) == found.estimate("mrr", "live")
+    _, out, _ = ltr("compare", *sample, "--score-column", "new", "--confidence", "0.9")
+    assert "with 90 % intervals" in out
+    assert "new - live" in out
+    _, _, err = ltr(
+        "evaluate", "--data", "log.parquet", "--score-column", "live", "-m", "mrr", "--sample", "500"
+    )
+    assert "--sample 500: log.parquet has 120 queries; all were evaluated" in err
+
+
+def test_many_queries_are_said_to_be_moments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ltr: Ltr
+) -> None:
+    n = LEAST + 1000
+    rng = np.random.default_rng(0)
+    labels = np.tile([0, 1], n)
+    rows = {
+        "qid": np.repeat(np.arange(n), 2),
+        "label": labels,
+        "a": rng.normal(size=2 * n),
+        "b": rng.normal(size=2 * n) + labels,
+    }
+    pq.write_table(pa.table(rows), tmp_path / "log.parquet")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(stream, "KEPT_QUERIES", 1000)
+    both = ("--data", "log.parquet", "--score-column", "a", "--score-column", "b", "-m", "mrr")
+    code, out, err = ltr("compare", *both)
+    assert (code, "b  +" in out, "better" in out) == (0, True, True)
+    assert "the values of 101,000 queries are not kept: means and moments alone" in err
+    assert "log.parquet: query: qid (--column chooses others)" in err
+    _, out, _ = ltr("compare", *both, "--json")
+    assert json.loads(out)["differences"]["of"]["b"]["verdict"] == "better"
+    code, out, _ = ltr("evaluate", *both)
+    assert (code, "mrr, differences to a by Student's t, with 95 % intervals:" in out) == (0, True)
+    for more in (["--fail-if", "mrr < baseline"], ["-o", "out"], ["--test", "bounded"], ["--unit", "qid"]):
+        code, _, err = ltr("compare", *both, *more)
+        assert (code, "not kept; expected --sample N" in err) == (2, True)
+    code, _, err = ltr("evaluate", *both, "--per-query")
+    assert (code, "--per-query of 101,000 queries, whose values are not kept" in err) == (2, True)
+
+
+COMMANDS = {
+    "evaluate --score-column live": "--score-column without --data",
+    "evaluate --data log.parquet --scores live.txt --sample 9": "--sample without --score-column",
+    "compare live.txt --data log.parquet --strata market": "--strata without --score-column",
+    "evaluate --data log.parquet --scores live.txt --score-column live": "--scores with --score-column",
+    "evaluate --data log.parquet --score-column live --column lable=market": "expected ROLE=COLUMN with --score-column",
+    "evaluate --data log.parquet --score-column live --baseline old": "--baseline old is no --score-column",
+    "compare --data log.parquet --score-column live": "one --score-column; expected two or more",
+    "compare log.parquet --data log.parquet --score-column live --score-column new": "log.parquet with --score-column",
+    "compare": "Missing argument 'RUNS-OR-SCORES…'",
+    "evaluate --data live.txt --score-column live": "live.txt: is of no known format",
+    "evaluate --data none.parquet --score-column live": "none.parquet: no such file or folder",
+    "evaluate --data log.parquet --score-column live --sample 1": "--sample",
+    "evaluate --data log.parquet --score-column live --format trec_eval": "--score-column",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_messages(command: str, data: pa.Table, ltr: Ltr) -> None:
+    code, _, err = ltr(*command.split())
+    assert code == 2
+    assert COMMANDS[command] in err
