@@ -54,7 +54,7 @@ class ScoreColumns:
             raise UsageError(f"{options.written(name)} with --score-column; expected one of them")
         if baseline is not None and baseline not in names:
             raise UsageError(
-                f"--baseline {baseline} is no --score-column; expected one of {', '.join(names)}"
+                f"--baseline {baseline}: no such --score-column; expected one of {', '.join(names)}"
             )
         names = sorted(dict.fromkeys(names), key=lambda name: name != baseline)
         return cls(

@@ -71,7 +71,8 @@ def small_batches(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(log, "IN_MEMORY_ROWS", rows)
 
 
-@given(st.integers(0, 10_000), st.integers(1, 200), st.integers(1, 60))
+@pytest.mark.long
+@given(st.integers(0, 10_000), st.integers(5, 400), st.integers(1, 90))
 def test_equals_evaluate_to_the_bit(seed: int, rows: int, chunk: int) -> None:
     table = world(seed)
     pieces = pa.Table.from_batches(table.to_batches(max_chunksize=chunk))
@@ -428,7 +429,7 @@ COMMANDS = {
     "compare live.txt --data log.parquet --strata market": "--strata without --score-column",
     "evaluate --data log.parquet --scores live.txt --score-column live": "--scores with --score-column",
     "evaluate --data log.parquet --score-column live --column lable=market": "expected ROLE=COLUMN with --score-column",
-    "evaluate --data log.parquet --score-column live --baseline old": "--baseline old is no --score-column",
+    "evaluate --data log.parquet --score-column live --baseline old": "--baseline old: no such --score-column",
     "compare --data log.parquet --score-column live": "one --score-column; expected two or more",
     "compare log.parquet --data log.parquet --score-column live --score-column new": "log.parquet with --score-column",
     "compare": "Missing argument 'RUNS-OR-SCORES…'",

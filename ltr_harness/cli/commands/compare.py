@@ -200,8 +200,7 @@ def _compare(
     common_queries, ledger = given.pop("common_queries"), not given.pop("no_ledger", False)
     columns = streams.ScoreColumns.taken(given, baseline)
     if columns is None and not inputs:
-        context = click.get_current_context()
-        raise click.MissingParameter(ctx=context, param=context.command.params[0])
+        raise click.MissingParameter(ctx=(at := click.get_current_context()), param=at.command.params[0])
     compared = ComparedInputs(inputs, metrics, conditions, given, cheap_labels, columns)
     if compared.stream is not None and compared.stream.moments is not None:
         if conditions or output or summary:
