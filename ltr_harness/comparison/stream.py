@@ -21,6 +21,7 @@ from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.logs.columns import Ids, hashes_of, numbers_of
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.stats.sampling import Drawn
+from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -206,7 +207,8 @@ class _Stream:
             table, ids, sizes = self._grouped(*part)
             hashes = hashes_of(ids)
             if drawn is not None:
-                keep = np.isin(hashes, drawn.hashes)
+                at = np.searchsorted(drawn.hashes[:-1], hashes)
+                keep = drawn.hashes[at] == hashes
                 table, ids = table.filter(pa.array(np.repeat(keep, sizes))), ids.filter(pa.array(keep))
                 sizes = sizes[keep]
             return hashes, int(sizes.sum()), of_scores(table, ids, sizes, asked, named, scores)
@@ -223,7 +225,7 @@ class _Stream:
             if n_queries > most:
                 if "weight" in named:
                     raise UsageError(
-                        f"weights of more than {most:,} queries; expected a sample, with sample=N"
+                        f"weights of more than {count_of(most, 'query')}; expected a sample, with sample=N"
                     )
                 moments = reduce(add, [*([moments] if moments else []), *map(PairedMoments.of, parts)])
                 parts = []

@@ -4,7 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ltr_harness.compiled import compiled
+from ltr_harness.groups import Grades, QueryGroups
 from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.dcg import DCG, cumulated
@@ -61,7 +64,10 @@ class NDCG(DCG):
         by_gain = RowRanker(judgments, "stable", int(cutoffs[-1]))
         at_k = cutoffs[:, np.newaxis]
         too_short = (judgments.groups.sizes[np.newaxis, :] < at_k) & (at_k != NO_CUTOFF)
-        pool_ideal = _positive(cumulated(by_gain.rank(gain), cutoffs, gain, factor))
+        if judgments.grades is None:
+            pool_ideal = _positive(cumulated(by_gain.rank(gain), cutoffs, gain, factor))
+        else:
+            pool_ideal = _positive(_by_counting(judgments.groups, judgments.grades, cutoffs, gain, factor))
 
         def values(ranking: Ranking) -> Values:
             if self.ideal == "pool":
@@ -100,3 +106,52 @@ class NDCG(DCG):
 def _positive(ideal: Values) -> Values:
     """The ideal DCG as a divisor: where it is 0, so is every DCG."""
     return np.where(ideal > 0.0, ideal, 1.0)
+
+
+def _by_counting(
+    groups: QueryGroups,
+    grades: Grades,
+    cutoffs: Cutoffs,
+    gain: NDArray[np.float64],
+    factor: NDArray[np.float64],
+) -> Values:
+    """The ideal DCG from how often each grade occurs in a query: what `cumulated` gives for the rows by gain."""
+    own = gain[grades.example]
+    order = np.argsort(-own, kind="stable")
+    place = np.argsort(order).astype(np.uint8)  # of each grade among the gains, the largest first
+    out = np.empty((cutoffs.size, groups.n_queries))
+    _count(groups.boundaries, grades.of_row, place, own[order], cutoffs, factor, out)
+    return out
+
+
+@compiled
+def _count(
+    boundaries: NDArray[np.int64],
+    grade: NDArray[np.uint8],
+    place: NDArray[np.uint8],
+    gain: NDArray[np.float64],
+    cutoffs: NDArray[np.int64],
+    factor: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
+    counts = np.zeros(gain.size, dtype=np.int64)
+    for query in range(boundaries.size - 1):
+        for at in range(counts.size):
+            counts[at] = 0
+        for row in range(boundaries[query], boundaries[query + 1]):
+            counts[place[grade[row]]] += 1
+        n = min(boundaries[query + 1] - boundaries[query], factor.size, cutoffs[-1])
+        total, cutoff, i, at = 0.0, 0, 0, 0
+        while i < n:
+            if counts[at] == 0:
+                at += 1
+                continue
+            counts[at] -= 1
+            total += gain[at] * factor[i]
+            i += 1
+            if i == cutoffs[cutoff]:
+                out[cutoff, query] = total
+                cutoff += 1
+        while cutoff < cutoffs.size:
+            out[cutoff, query] = total
+            cutoff += 1
