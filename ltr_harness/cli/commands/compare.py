@@ -140,8 +140,8 @@ def command(gates: tuple[str, ...], junit: Path | None, **given: Any) -> int:
     """Which ranking is better, by how much, how sure: at a fixed K, over the same queries.
 
     RUNS-OR-SCORES are run folders, experiments' folders, saved comparisons (report.json), tables of per-query values
-    or models' results of MTEB; with --data score files, with --qrels TREC runs; none with --score-column. What must not be
-    compared (another K, definition, query set, labels) is refused.
+    or models' results of MTEB; with --data score files, with --qrels TREC runs; none with --score-column. What must
+    not be compared (another K, definition, query set, labels) is refused.
     """
     if junit is not None and not gates:
         raise UsageError("--junit without --fail-if; its test cases are the gates")
