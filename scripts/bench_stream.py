@@ -1,7 +1,7 @@
 """Evaluation of a Parquet file that is larger than the memory allowed: time beside reading alone, and peak memory.
 
-Writes a file of so many rows (a query id, a label 0 to 4, two columns of scores). Then processes of their own, in turns,
-read the columns with pyarrow alone, by its defaults and as the harness reads, and evaluate them. The fastest turn counts.
+Writes a file of so many rows: a query id, a label 0 to 4, two columns of scores. Then processes of their own, in turns,
+read the columns with pyarrow alone, by its defaults and as the harness reads, and evaluate them.
 
     scripts/bench stream [--rows 200000000] [--ids text|int] [--rows-per-query 100] [--turns 3] [--metric ndcg@10]
 """
