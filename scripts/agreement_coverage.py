@@ -1,28 +1,34 @@
-"""How often the intervals of `ltr-harness agreement` hold the truth, in simulated worlds: a table of docs/promises.md.
+"""How often intervals of `ltr-harness agreement` hold the truth, in simulated worlds: two tables of docs/promises.md.
 
-python scripts/agreement_coverage.py              print the table
-python scripts/agreement_coverage.py --write      write it into docs/promises.md
-python scripts/agreement_coverage.py --samples 400 --experiments 10,20    fewer worlds
+python scripts/agreement_coverage.py              print the tables
+python scripts/agreement_coverage.py --write      write them into docs/promises.md
+python scripts/agreement_coverage.py --samples 100 --experiments 10,20    fewer samples and worlds
 """
 
 from __future__ import annotations
 
 import argparse
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
-from ltr_harness.stats.errors_in_variables import Interval, TrueEffects
+from ltr_harness import agreement
+from ltr_harness.comparison.offline_online import MetricOnline
+from ltr_harness.errors import DataError
+from ltr_harness.stats.errors_in_variables import Interval
 
 DOCS = Path(__file__).parents[1] / "docs" / "promises.md"
 MEAN, ONLINE_MEAN = 0.5, 0.3  # of the true effects, whose standard deviations are 1
 ERROR, ONLINE_ERROR = 0.5, 0.7  # median standard errors
-AT = 1.0  # the measured offline difference that is asked about
+ALIKE = 0.5  # correlation of the errors of two metrics, and of what is theirs alone
 KINDS = ("equal errors", "unequal errors", "unequal, heavy tails", "winners alone", "winners, corrected")
-NAMES = ("correlation", "slope", "same sign", "P(online > 0)", "needed")
+NUMBERS = ("correlation", "slope", "same_signs", "positive", "needed")
+Task = tuple[int, str, Sequence[float], int]  # experiments, world, true correlation of each metric, samples
 
 
 def drawn(rng: np.random.Generator, n: int, rho: float, kind: str) -> tuple[np.ndarray, ...]:
@@ -39,54 +45,89 @@ def drawn(rng: np.random.Generator, n: int, rho: float, kind: str) -> tuple[np.n
     return tuple(column[kept] for column in (u, v, x, s, y, t))
 
 
-def truth(rho: float, kind: str) -> tuple[float, ...]:
-    """What the intervals are about, of all ideas: by a large sample where effects have heavy tails."""
+@cache
+def truth(rho: float, kind: str) -> Callable[[MetricOnline], tuple[float, ...]]:
+    """What the intervals of a sample are about: of the winners where they are not corrected, else of all ideas."""
     rng = np.random.default_rng(1)
-    population = KINDS[2] if "heavy" in kind else KINDS[0]
-    u, v, *_ = drawn(rng, 1_000_000, rho, population)
-    grid = np.linspace(-1, 12, 131)
-    z = (grid[:, None] - u[None, :40_000]) / ERROR
-    density = (1 + z**2 / 3) ** -3 if "heavy" in kind else np.exp(-(z**2) / 2)
-    chance = (density * (v[:40_000] > 0)).sum(axis=1) / density.sum(axis=1)
-    needed = np.inf if rho <= 0 else float(np.interp(0.9, chance, grid))
-    return rho, rho, float(np.mean(u * v > 0)), float(np.interp(AT, grid, chance)), needed
+    u, v, *_ = drawn(rng, 400_000, rho, kind if kind == KINDS[3] else KINDS[2 if "heavy" in kind else 0])
+    fixed = float(np.corrcoef(u, v)[0, 1]), rho, float(np.mean(u * v > 0))
+    u, v, *_ = drawn(rng, 40_000, rho, KINDS[2 if "heavy" in kind else 0])
+    errors, grid = ERROR * np.exp(np.linspace(-0.9, 0.9, 7)), np.linspace(-2, 12, 113)
+    table = []
+    for error in errors:  # P(online > 0) at measured differences
+        z = (grid[:, None] - u) / error
+        density = (1 + z**2 / 3) ** -3 if "heavy" in kind else np.exp(-(z**2) / 2)
+        table.append((density * (v > 0)).sum(axis=1) / density.sum(axis=1))
+
+    def of(one: MetricOnline) -> tuple[float, ...]:
+        at = [float(np.interp(one.error, errors, chances)) for chances in np.transpose(table)]
+        needed = np.inf if rho <= 0 else float(np.interp(0.9, np.maximum.accumulate(at), grid))
+        return *fixed, float(np.interp(one.difference, grid, at)), needed
+
+    return of
 
 
-def cell(task: tuple[int, float, str, int]) -> str:
-    """One row: the coverage of each interval, the naive correlation and how many correlations are given."""
-    n, rho, kind, samples = task
+def holds(ends: Interval | None, value: float) -> float:
+    """1 or 0; NaN where the interval is not given."""
+    return np.nan if ends is None else float(ends.low <= value <= ends.high)
+
+
+def share(held: np.ndarray) -> str:
+    """Of the given intervals those that hold the truth, and how many are given, in percent."""
+    given = ~np.isnan(held)
+    among = f"{100 * held[given].mean():.1f}" if given.sum() >= 0.05 * held.size else "–"
+    return among if given.all() else f"{among} ({100 * given.mean():.0f})"
+
+
+def one_metric(task: Task) -> str:
+    """A row: the mean naive correlation, and how often the interval of each number holds the truth."""
+    n, kind, (rho,), samples = task
     rng = np.random.default_rng(zlib.crc32(f"{n} {rho} {kind}".encode()))
-    true = np.array(truth(rho, kind))
-    held, naive, given, width = (
-        np.zeros((samples, 5)),
-        np.zeros(samples),
-        np.zeros(samples),
-        np.zeros(samples),
-    )
+    held, naive = np.full((samples, len(NUMBERS)), np.nan), np.full(samples, np.nan)
     for sample in range(samples):
         _, _, x, s, y, t = drawn(rng, n, rho, kind)
-        effects = TrueEffects.of(x, s, y, t, np.zeros(n) if kind == KINDS[4] else None)
-        ends: list[Interval] = [
-            effects.interval(effects.correlation),
-            effects.interval(effects.slope),
-            effects.same_signs(),
-            effects.interval(effects.positive(AT, ERROR)),
-            effects.interval(effects.needed(0.9, ERROR)),
-        ]
-        held[sample] = [one.low <= value <= one.high for one, value in zip(ends, true, strict=True)]
-        naive[sample] = np.corrcoef(x, y)[0, 1]
-        width[sample] = ends[0].high - ends[0].low
-        given[sample] = width[sample] < 1.6
-    shares = " | ".join(f"{100 * share:.1f}" for share in held.mean(axis=0))
-    about = f"{naive.mean():.2f} | {np.median(width):.2f} | {100 * given.mean():.0f}"
-    return f"| {n} | {kind} | {rho:g} | {about} | {shares} |"
+        past = pd.DataFrame({"experiment": np.arange(n), "online": y, "online_se": t, "m": x, "m_se": s})
+        try:
+            (one,) = agreement(past, tested_if="m > 0" if kind == KINDS[4] else None).metrics
+        except DataError:  # refused
+            continue
+        naive[sample] = one.naive
+        true = truth(rho, kind)(one)
+        held[sample] = [holds(getattr(one, name), value) for name, value in zip(NUMBERS, true, strict=True)]
+    shares = " | ".join(share(column) for column in held.T)
+    return f"| {n} | {kind} | {rho:g} | {np.nanmean(naive):.2f} | {shares} |"
 
 
-def tasks(samples: int, experiments: list[int]) -> Iterator[tuple[int, float, str, int]]:
-    for n in experiments:
-        for kind in KINDS:
-            for rho in (0.0, 0.3, 0.8, 1.0):
-                yield n, rho, kind, samples
+def two_metrics(task: Task) -> str:
+    """A row: how often the interval of the difference of two correlations holds it, or shows one to be higher."""
+    n, kind, rhos, samples = task
+    rng = np.random.default_rng(zlib.crc32(f"{n} {rhos} {kind}".encode()))
+    together = np.linalg.cholesky([[1, ALIKE], [ALIKE, 1]])
+    held, apart = np.full((2, samples), np.nan)
+    for sample in range(samples):
+        _, v, _, s, y, t = drawn(rng, n, 0.0, kind)
+        own, error = together @ rng.normal(size=(2, 2, n))
+        past = pd.DataFrame({"experiment": np.arange(n), "online": y, "online_se": t})
+        for name, rho, e, f in zip("ab", rhos, own, error, strict=True):
+            past[name] = MEAN + rho * (v - ONLINE_MEAN) + (1 - rho**2) ** 0.5 * e + s * f
+            past[f"{name}_se"] = s
+        try:
+            (pair,) = agreement(past).pairs
+        except DataError:
+            continue
+        true = rhos[0] - rhos[1] if pair.first == "a" else rhos[1] - rhos[0]
+        held[sample], apart[sample] = holds(pair.difference, true), pair.difference.low > 0
+    return f"| {n} | {kind} | {rhos[0]:g} and {rhos[1]:g} | {share(held)} | {100 * np.nanmean(apart):.0f} |"
+
+
+def table(head: Sequence[str], row: Callable[[Task], str], tasks: Sequence[Task]) -> str:
+    lines = [f"| {' | '.join(head)} |", "|--:|---|" + "--:|" * (len(head) - 2)]
+    print("\n".join(lines), flush=True)
+    with ProcessPoolExecutor(2) as pool:
+        for line in pool.map(row, tasks):
+            print(line, flush=True)
+            lines.append(line)
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -95,20 +136,29 @@ def main() -> None:
     parser.add_argument("--experiments", default="10,20,50,200")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    head = ["experiments", "world", "true", "naive", "width", "given %", *NAMES]
-    lines = [f"| {' | '.join(head)} |", "|--:|---|" + "--:|" * (len(head) - 2)]
-    print("\n".join(lines), flush=True)
-    with ProcessPoolExecutor(2) as pool:
-        for line in pool.map(cell, tasks(given.samples, [int(n) for n in given.experiments.split(",")])):
-            print(line, flush=True)
-            lines.append(line)
+    # of many experiments half the samples, because each takes twice the time
+    worlds = [(n, given.samples // (1 + (n >= 100))) for n in map(int, given.experiments.split(","))]
+    head = [
+        "experiments",
+        "world",
+        "true",
+        "naive",
+        "correlation",
+        "slope",
+        "same sign",
+        "P(online > 0)",
+        "needed",
+    ]
+    tasks = [(n, kind, (rho,), m) for n, m in worlds for kind in KINDS for rho in (0.0, 0.3, 0.8, 1.0)]
+    singles = table(head, one_metric, tasks)
+    pairs = [(0.0, 0.0), (0.3, 0.3), (0.8, 0.8), (0.8, 0.3), (1.0, 0.8)]
+    tasks = [(n, kind, rhos, m) for n, m in worlds for kind in KINDS[:2] for rhos in pairs]
+    differences = table(["experiments", "world", "true", "difference", "shown %"], two_metrics, tasks)
     if given.write:
         before, _, rest = DOCS.read_text(encoding="utf-8").partition("<!-- agreement -->\n")
         after = rest.partition("<!-- end of agreement -->")[2]
-        table = "\n".join(lines)
-        DOCS.write_text(
-            f"{before}<!-- agreement -->\n\n{table}\n\n<!-- end of agreement -->{after}", encoding="utf-8"
-        )
+        tables = f"<!-- agreement -->\n\n{singles}\n\n{differences}\n\n<!-- end of agreement -->"
+        DOCS.write_text(before + tables + after, encoding="utf-8")
 
 
 if __name__ == "__main__":

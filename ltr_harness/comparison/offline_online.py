@@ -30,7 +30,7 @@ BASELINE, CANDIDATE, MONITOR, ARM = "baseline", "candidate", "monitor", "arm"
 _TEXTS = (NAME, BASELINE, CANDIDATE, MONITOR, ARM)
 PROBABILITY = 0.9
 _FEWEST, _MOST = 8, 2000  # experiments
-_MANY = 100  # experiments, from which on the form of the tails shows against its error
+_COMMON = 0.95  # of the experiments: beyond their differences, the needed one would be a guess about tails
 _OPEN = 0.8  # of its whole scale, from which on an interval says nothing
 _TOO_ALIKE = 1e-4  # chance of so little variation
 _RULE = re.compile(
@@ -58,7 +58,7 @@ class MetricOnline:
     same_signs: Interval | None
     difference: float  # for which `positive` is: the root of the mean square of the measured ones
     positive: Interval | None  # probability of an online effect above 0, given that difference
-    needed: Interval | None  # the offline difference from which on that probability is .9
+    needed: Interval | None  # the offline difference from which on that probability is .9, if it was measured
     error: float  # median standard error, with which those differences are measured
     corrected: bool  # for the rule by which experiments were tested
     offline: tuple[float, ...]
@@ -188,7 +188,7 @@ def _metric(
         same_signs=told(effects.same_signs(confidence), 1) if correlation else None,
         difference=typical,
         positive=positive,
-        needed=of(effects.needed(PROBABILITY, error)) if correlation and positive else None,
+        needed=_within(of(effects.needed(PROBABILITY, error)), offline) if correlation and positive else None,
         error=error,
         corrected=corrected,
         offline=tuple(offline.tolist()),
@@ -198,6 +198,14 @@ def _metric(
             for at in np.linspace(low, high, 25).tolist()
         ),
     )
+
+
+def _within(ends: Interval, offline: Floats) -> Interval:
+    """The needed difference, as far as differences were measured: an end beyond them bounds nothing."""
+    reach = float(np.quantile(np.abs(offline), _COMMON))
+    low = min(ends.low, reach) if ends.low >= -reach else -np.inf
+    high = max(ends.high, -reach) if ends.high <= reach else np.inf
+    return Interval(ends.value if abs(ends.value) <= reach else np.copysign(np.inf, ends.value), low, high)
 
 
 def _verdict(found: OnlineAgreement) -> str:
@@ -240,8 +248,6 @@ def _notes(judged: Sequence[MetricOnline], rule: "_Rule | None") -> Iterator[str
         )
         if names := ", ".join(one.metric for one in judged if not one.corrected):
             yield f"{names}: not corrected for that rule; the numbers are of tested experiments"
-    if n >= _MANY:
-        yield "the needed difference is too sure where effects have heavy tails and correlate weakly"
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,13 @@ correlations" (2007); Rubin, "The Bayesian bootstrap" (1981).
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import chdtr, ndtr, owens_t, stdtr, stdtrit
+from scipy.special import chdtr, chdtri, owens_t, stdtr, stdtrit
 
 from ltr_harness.stats.moments import Floats
 
 _ROUNDS, _TRIAL_POINTS, _POINTS = 12, 1000, 4000
 _PROPOSAL = 5  # degrees of freedom of the proposal, whose tails are heavier than the posterior's
+_NODES = (np.arange(8) + 0.5) / 8  # of a chi-squared distribution
 _LIGHTEST = 1e6  # degrees of freedom that are as good as infinitely many
 
 
@@ -147,14 +148,19 @@ class TrueEffects:
 
         Where 1 is in the correlation's interval, effects may be one line: then no more disagree than the means ask for.
         """
-        h, k = self.mean / np.sqrt(self.variance), self.online_mean / np.sqrt(self.online_variance)
+        u, v = self.mean / np.sqrt(self.variance), self.online_mean / np.sqrt(self.online_variance)
         r = np.clip(self.correlation, -1 + 1e-9, 1 - 1e-9)
         root = np.sqrt(1 - r**2)
-        parts = owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)  # Owen (1956)
-        found = self.interval(1 - 2 * parts - (h * k < 0), confidence)
+        apart = np.zeros(r.size)
+        for share in _NODES:  # effects with heavy tails are normal ones of many sizes
+            size = np.sqrt(chdtri(self.freedom, share) / (self.freedom - 2))
+            h, k = u * size, v * size
+            apart += owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)  # Owen (1956)
+        found = self.interval(1 - 2 * apart / _NODES.size - (u * v < 0), confidence)
         r_ends = self.interval(self.correlation, confidence)
-        apart = [self.interval(ndtr(h) - ndtr(side), confidence) for side in (k, -k)]
-        least, most = (max(0.0, ends.low, -ends.high) for ends in apart)
+        chance, *sides = (stdtr(self.freedom, z / np.sqrt(1 - 2 / self.freedom)) for z in (u, v, -v))
+        differ = [self.interval(chance - side, confidence) for side in sides]
+        least, most = (max(0.0, ends.low, -ends.high) for ends in differ)
         low = min(found.low, most) if r_ends.low == -1 else found.low
         return Interval(found.value, low, max(found.high, 1 - least) if r_ends.high == 1 else found.high)
 
