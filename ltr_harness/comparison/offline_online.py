@@ -15,9 +15,11 @@ import numpy as np
 from pydantic import AliasPath, BaseModel, Field
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import DataError, Problem, UsageError, all_of
+from ltr_harness.errors import DataError, MetricError, Problem, UsageError, all_of
 from ltr_harness.logs.columns import category_of, is_numeric, numbers_of, texts_of
 from ltr_harness.logs.log import Log, open_log
+from ltr_harness.metrics import parse_metric
+from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.places import here
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.errors_in_variables import Interval, TrueEffects, correlation_difference, variation_p
@@ -29,7 +31,7 @@ NAME, ONLINE, SUFFIX = "experiment", "online", "_se"
 BASELINE, CANDIDATE, MONITOR, ARM = "baseline", "candidate", "monitor", "arm"
 _TEXTS = (NAME, BASELINE, CANDIDATE, MONITOR, ARM)
 PROBABILITY = 0.9
-_FEWEST, _MOST = 8, 2000  # experiments
+_FEWEST, _FEWEST_WINNERS, _MOST = 8, 20, 2000  # experiments
 _COMMON = 0.95  # of the experiments: beyond their differences, the needed one would be a guess about tails
 _OPEN = 0.8  # of its whole scale, from which on an interval says nothing
 _TOO_ALIKE = 1e-4  # chance of so little variation
@@ -242,10 +244,7 @@ def _notes(judged: Sequence[MetricOnline], rule: "_Rule | None") -> Iterator[str
     if rule is None:
         yield "The numbers are of ideas like those that were tested."
     else:
-        yield (
-            f"{rule.metric}: corrected for tests of experiments with {rule.text} alone. Where the true correlation is "
-            "near 1, too many intervals of the probability of a gain miss it"
-        )
+        yield f"{rule.metric}: corrected for tests of experiments with {rule.text} alone"
         if names := ", ".join(one.metric for one in judged if not one.corrected):
             yield f"{names}: not corrected for that rule; the numbers are of tested experiments"
 
@@ -264,9 +263,7 @@ class _Past:
         typed, runs, live = _typed(log), CANDIDATE in log.columns, MONITOR in log.columns
         chosen = [] if runs else list(wanted) or typed
         if not chosen and not runs:
-            expected = (
-                f"two columns for each, such as ndcg@10 and ndcg@10_se, or runs in {BASELINE} and {CANDIDATE}"
-            )
+            expected = f"two columns for each, such as ndcg@10 and ndcg@10_se, or {BASELINE} and {CANDIDATE}"
             raise DataError.at(log.name, "has no metric", expected)
         measured = [one + end for one in ([] if live else [ONLINE]) + chosen for end in ("", SUFFIX)]
         texts = [MONITOR] * live + [ARM] * (live and ARM in log.columns) + [BASELINE, CANDIDATE] * runs
@@ -322,21 +319,16 @@ def _refuse_values(place: str, names: Sequence[str], columns: Mapping[str, Float
 
 
 def _refuse_rows(place: str, names: Sequence[str]) -> None:
-    n, twice = len(names), sorted({name for name in names if names.count(name) > 1})[:5]
-    if "(missing)" in names:
-        raise DataError.at(f"{place}: {NAME}", "is empty in some rows", "a name for each experiment")
-    if twice:
-        found = f"has {shortened(twice, 5)} twice"
-        raise DataError.at(f"{place}: {NAME}", found, "one row for each experiment")
-    if n > _MOST:
-        raise DataError.at(place, f"has {n:,} experiments", f"at most {_MOST:,}")
-    if n < _FEWEST:
-        typical = (
-            "a true correlation of 0.8 is typically told to within 0.45 to 1, with 50 to within 0.55 to 0.95"
-        )
-        raise DataError.at(
-            place, f"has {count_of(n, 'experiment')}", f"at least {_FEWEST}", f"with 20, {typical}"
-        )
+    n, twice = len(names), sorted({name for name in names if names.count(name) > 1})
+    typical = "with 20, a true correlation of 0.8 is typically told to within 0.45 to 1, with 50 to within 0.55 to 0.95"
+    for wrong, where, found, expected in (
+        ("(missing)" in names, f": {NAME}", "is empty in some rows", "a name for each experiment"),
+        (twice, f": {NAME}", f"has {shortened(twice, 5)} twice", "one row for each experiment"),
+        (n > _MOST, "", f"has {n:,} experiments", f"at most {_MOST:,}"),
+        (n < _FEWEST, "", f"has {count_of(n, 'experiment')}", f"at least {_FEWEST}; {typical}"),
+    ):
+        if wrong:
+            raise DataError.at(place + where, found, expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,12 +348,13 @@ class _Rule:
         if metric not in past.metrics:
             raise UsageError(f"{place}: no metric {metric!r}; {did_you_mean(metric, past.metrics)}")
         values, errors = past.metrics[metric]
+        if values.size < _FEWEST_WINNERS:
+            raise DataError.at(place, count_of(values.size, "experiment"), f"at least {_FEWEST_WINNERS}")
         above = number * errors if parts["se"] else np.full(values.size, number)
         if failing := [name for name, failed in zip(past.names, values <= above, strict=True) if failed]:
             n, names = count_of(len(failing), "experiment"), shortened(failing, 5)
-            raise DataError.at(
-                place, f"{n} would not have been tested: {names}", "a rule that all of them meet"
-            )
+            found = f"{n} would not have been tested: {names}"
+            raise DataError.at(place, found, "a rule that all of them meet")
         return cls(text, metric, above)
 
 
@@ -407,15 +400,24 @@ class _Monitored(BaseModel):
     """What is read of monitor's ``report.json``."""
 
     differences: list[_Difference] = Field([], validation_alias=AliasPath("arms", "differences"))
+    negative: str | list[str] = Field([], validation_alias=AliasPath("config", "relevance", "negative"))
+
+    def sign(self, measure: str) -> int:
+        """-1 where less of a measure is better; of columns nobody says what is good, and more is."""
+        try:
+            return 1 if parse_metric(measure).higher_is_better else -1
+        except MetricError:
+            return -1 if measure in [f"queries with {event}" for event in as_list(self.negative)] else 1
 
 
 def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple[float, float]:
-    """Difference and standard error of a measure of an arm."""
+    """Difference and standard error of a measure of an arm, above 0 where the arm is better."""
     place = f"experiment {name}: {folder}"
     try:
-        differences = read_stored(_Monitored, folder, "report.json").differences
+        monitored = read_stored(_Monitored, folder, "report.json")
     except (OSError, ValueError) as problem:
         raise DataError.at(place, f"is not a stored result of monitor: {problem}") from None
+    differences = monitored.differences
     if not differences:
         raise DataError.at(place, "has no arms", "a result of monitor with arms: in its configuration")
     wanted = measure or differences[0].measure
@@ -423,10 +425,7 @@ def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple
     if len(found) != 1:
         measures = shortened(list(dict.fromkeys(one.measure for one in differences)), 8)
         arms = shortened(list(dict.fromkeys(one.arm for one in differences)), 5)
-        raise DataError.at(
-            place,
-            f"has {count_of(len(found), 'difference')} of {wanted!r} for arm {arm or 'any'}",
-            "one",
-            f"its measures are {measures}, its arms {arms}; column {ARM!r} names one",
-        )
-    return found[0].value, found[0].error or float("nan")
+        many = f"has {count_of(len(found), 'difference')} of {wanted!r} for arm {arm or 'any'}"
+        cure = f"its measures are {measures}, its arms {arms}; column {ARM!r} names one"
+        raise DataError.at(place, many, "one", cure)
+    return monitored.sign(wanted) * found[0].value, found[0].error or float("nan")

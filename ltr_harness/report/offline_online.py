@@ -27,9 +27,8 @@ def _banner(found: OnlineAgreement) -> Block:
     if found.leader is None:
         return blocks.Banner(Badge("open", "neutral"), "No metric is shown to predict the online difference")
     than = f" better than {', '.join(found.behind)}" if 0 < len(found.behind) <= 3 else ""
-    return blocks.Banner(
-        Badge("predicts", "good"), f"{found.leader.metric} predicts the online difference{than}"
-    )
+    title = f"{found.leader.metric} predicts the online difference{than}"
+    return blocks.Banner(Badge("predicts", "good"), title)
 
 
 def _ends(name: str) -> Callable[[Any], Cell]:
@@ -50,9 +49,7 @@ def _metrics(found: OnlineAgreement) -> Block:
         found.metrics,
         {
             Column("Metric", "code"): attrgetter("metric"),
-            Column("Correlation", "number", hint="Of true effects, offline and online."): _ends(
-                "correlation"
-            ),
+            Column("Correlation", "number", hint="Of true effects."): _ends("correlation"),
             Column("of measured", "number", hint="Errors pull it to 0."): attrgetter("naive"),
             Column("Slope", "number", hint="Of the true online effect over the offline one."): _ends("slope"),
             Column("Same sign", "percent", hint="Of the true effects of an experiment."): _ends("same_signs"),
@@ -129,9 +126,7 @@ def _chances(found: OnlineAgreement) -> Block:
     points = [(one.metric, at.offline, at.positive) for one in found.metrics for at in one.curve]
     rows = [{"model": name, "x": x, "p": p.value, "low": p.low, "high": p.high} for name, x, p in points]
     x = charts.quantitative("x", title="measured offline difference", axis={"tickCount": 3})
-    y = charts.quantitative(
-        "p", title="P(online > 0)", axis={"format": "%", "tickCount": 3}, scale={"domain": [0, 1]}
-    )
+    y = charts.quantitative("p", title="P(online > 0)", axis={"format": "%"}, scale={"domain": [0, 1]})
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     return blocks.Chart(
         name="offline_online_chance",

@@ -7,8 +7,7 @@ errors weigh less. Of these six parameters the posterior distribution is compute
 for a correlation cover as they should without errors (uniform in Fisher's z, the logarithms of the standard deviations
 and the means), of pairs that are measured with median errors.
 
-The covariance may exceed that of a correlation of 1, as an estimated variance may be below 0: it is cut where a
-correlation is read. Else no interval could hold a correlation of 1.
+The covariance may exceed that of a correlation of 1, and is cut where one is read: else no interval could hold 1.
 
 Sources: Fuller, "Measurement error models" (1987); Berger & Sun, "Objective priors for the bivariate normal model"
 (2008); Cappé et al., "Adaptive importance sampling" (2008); Zou, "Toward using confidence intervals to compare
@@ -134,10 +133,7 @@ class TrueEffects:
         return np.where((slope > 0) & (a > 0), found, np.inf)
 
     def _given(self, error: float) -> tuple[Floats, Floats, Floats]:
-        """Slope and scale of the online effect's t distribution, given an offline difference d from the mean.
-
-        The scale is over the root of freedom + d**2 / units; the third is those units.
-        """
+        """Slope, scale over the root of (freedom + d**2 / units) and units; d: a measured difference from the mean."""
         measured = self.variance + error**2
         slope, tails = self.covariance / measured, (self.freedom - 2) / self.freedom
         left = np.maximum(self.online_variance - slope * self.covariance, 1e-9 * self.online_variance)
@@ -170,8 +166,7 @@ class TrueEffects:
         before = np.cumsum(self.weight[order]) - self.weight[order] / 2
         tail = (1 - confidence) / 2
         at = np.minimum(np.searchsorted(before, [0.5, tail, 1 - tail]), values.size - 1)
-        value, low, high = (float(end) for end in values[order[at]])
-        return Interval(value, low, high)
+        return Interval(*values[order[at]].tolist())
 
     def resampled(self, draws: int = 400) -> Floats:
         """(draws,) mean correlations with the experiments weighted at random, alike for all metrics."""
@@ -187,10 +182,8 @@ def correlation_difference(one: TrueEffects, other: TrueEffects, confidence: flo
     resampling the experiments in pairs.
     """
     a, b = (effects.interval(effects.correlation, confidence) for effects in (one, other))
-    draws = [effects.resampled() for effects in (one, other)]
-    first, second = (drawn - drawn.mean() for drawn in draws)
-    size = max(1e-300, float(first @ first) * float(second @ second)) ** 0.5
-    alike = max(0.0, float(first @ second) / size)
+    with np.errstate(invalid="ignore"):
+        alike = max(0.0, float(np.nan_to_num(np.corrcoef(one.resampled(), other.resampled())[0, 1])))
     one_end, other_end = np.array([(a.value - a.low, a.high - a.value), (b.high - b.value, b.value - b.low)])
     squared = one_end**2 + other_end**2 - 2 * alike * one_end * other_end
     below, beyond = np.sqrt(np.maximum(squared, 0)).tolist()
@@ -215,8 +208,9 @@ class _Pairs:
             for values, errors in ((self.x, self.s), (self.y, self.t))
         ]
         wide = 1.5 / self.x.size**0.5
-        mean = self.x.mean() - 0.5 * (self.above is not None)
-        centre = np.array([mean, self.y.mean(), *log_sds, 0.0, -1.0])
+        centre = np.array(
+            [self.x.mean() - 0.5 * (self.above is not None), self.y.mean(), *log_sds, 0.0, -1.0]
+        )
         return centre, np.diag([wide, wide, 0.7, 0.7, 1.2, 1.5])
 
     def parameters(self, theta: Floats) -> tuple[Floats, ...]:
@@ -270,6 +264,5 @@ def _normalised(logs: Floats) -> Floats:
 
 def variation_p(values: Floats, errors: Floats) -> float:
     """Chance that (n,) differences vary as little as these where only errors vary: Cochran's Q."""
-    weights = 1 / errors**2
-    mean = float(weights @ values) / float(weights.sum())
-    return float(chdtr(values.size - 1, float(weights @ (values - mean) ** 2)))
+    mean = np.average(values, weights=1 / errors**2)
+    return float(chdtr(values.size - 1, float((((values - mean) / errors) ** 2).sum())))

@@ -181,7 +181,7 @@ def test_online_numbers_are_those_of_monitor(ltr, tmp_path: Path) -> None:
     config = {
         "columns": {"rank": "rank"},
         "metrics": ["mrr"],
-        "relevance": {"events": {"click": 1}},
+        "relevance": {"events": {"click": 1}, "negative": ["bounce"]},
         "arms": {"column": "variant", "control": "A"},
     }
     (tmp_path / "m.yaml").write_text(json.dumps(config))
@@ -197,6 +197,7 @@ def test_online_numbers_are_those_of_monitor(ltr, tmp_path: Path) -> None:
         table |= {
             "variant": np.repeat(["A", "B"], 400),
             "click": np.stack((first, ~first), -1).reshape(-1).astype(int),
+            "bounce": np.stack((~first, np.zeros_like(first)), -1).reshape(-1).astype(int),
         }
         pd.DataFrame(table).to_csv(tmp_path / "log.csv", index=False)
         code, _, said = ltr(
@@ -210,6 +211,8 @@ def test_online_numbers_are_those_of_monitor(ltr, tmp_path: Path) -> None:
         assert found.online[at] == pytest.approx(b.mean() - a.mean())
         welch = (a.var(ddof=1) / 200 + b.var(ddof=1) / 200) ** 0.5
         assert found.online_se[at] == pytest.approx(welch, rel=0.02)
+    fewer_bounces = agreement(tmp_path / "past.csv", measure="queries with bounce").online
+    assert fewer_bounces == pytest.approx([b.mean() - a.mean() for a, b in clicks.values()])  # are better
     with pytest.raises(DataError, match=r"has 0 differences of 'clicks'.*its measures are mrr"):
         agreement(tmp_path / "past.csv", measure="clicks")
 
@@ -222,6 +225,23 @@ def test_an_open_metric_above_does_not_hide_one_that_predicts() -> None:
     assert found.leader.metric == "mrr@3"
     assert found.verdict.startswith("mrr@3 (")
     assert "mrr@3 predicts it better than ndcg@10" in found.verdict
+
+
+def test_a_needed_difference_beyond_the_measured_ones_is_not_given() -> None:
+    past = world(200)
+    weak, strong = (
+        agreement(past, metrics=["ndcg@10"]).metrics[0],
+        agreement(past, metrics=["mrr@3"]).metrics[0],
+    )
+    assert weak.needed is not None
+    assert strong.needed is not None
+    reach = np.quantile(np.abs(past["ndcg@10"]), 0.95)
+    assert (weak.needed.value, weak.needed.low, weak.needed.high) == (np.inf, reach, np.inf)
+    assert 0 < strong.needed.low < strong.needed.high < np.quantile(np.abs(past["mrr@3"]), 0.95)
+    all_win = past.assign(online=0.05 + 0.1 * past["online"], online_se=0.0004)
+    needed = agreement(all_win, metrics=["mrr@3"]).metrics[0].needed
+    assert needed is not None
+    assert needed.low == needed.value == -np.inf  # no measured loss is large enough
 
 
 def test_the_needed_difference_has_the_probability() -> None:
