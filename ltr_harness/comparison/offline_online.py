@@ -180,14 +180,17 @@ def _metric(
     def told(ends: Interval, scale: float) -> Interval | None:
         return ends if ends.high - ends.low < _OPEN * scale else None
 
-    correlation, positive = told(of(effects.correlation), 2), told(of(effects.positive(typical, error)), 1)
+    correlation = told(of(effects.correlation), 2)
+    winners = not corrected and float(offline.min()) > 0  # whose errors are above 0 on average
+    given = correlation and not winners
+    positive = None if winners else told(of(effects.positive(typical, error)), 1)
     low, high = min(0.0, float(offline.min())), max(0.0, float(offline.max()))
     return MetricOnline(
         metric=name,
         correlation=correlation,
         naive=float(np.corrcoef(offline, online)[0, 1]) if online.std() > 0 else float("nan"),
-        slope=of(effects.slope) if correlation else None,
-        same_signs=told(effects.same_signs(confidence), 1) if correlation else None,
+        slope=of(effects.slope) if given else None,
+        same_signs=told(effects.same_signs(confidence), 1) if given else None,
         difference=typical,
         positive=positive,
         needed=_within(of(effects.needed(PROBABILITY, error)), offline) if correlation and positive else None,
@@ -197,7 +200,7 @@ def _metric(
         offline_se=tuple(errors.tolist()),
         curve=tuple(
             At(at, of(effects.online_at(at)), of(effects.positive(at, error)))
-            for at in np.linspace(low, high, 25).tolist()
+            for at in np.linspace(low, high, 0 if winners else 25).tolist()
         ),
     )
 
@@ -238,8 +241,9 @@ def _notes(judged: Sequence[MetricOnline], rule: "_Rule | None") -> Iterator[str
             )
         if rule is None and min(one.offline) > 0:
             yield (
-                f"{one.metric}: every experiment was better offline. If winners alone were tested, the numbers are of "
-                f"winners; --tested-if '{one.metric} > 0' corrects for that rule"
+                f"{one.metric}: every experiment was better offline, as if winners alone were tested. Their errors are "
+                f"above 0 on average, and only a correlation among winners is given; --tested-if '{one.metric} > 0' "
+                "corrects for that rule"
             )
     if rule is None:
         yield "The numbers are of ideas like those that were tested."

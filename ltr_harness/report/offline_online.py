@@ -17,9 +17,10 @@ def agreement_page(found: OnlineAgreement) -> Report:
     """The verdict, the table of metrics, a scatter of each, and everything in the JSON."""
     answer = [_banner(found), Paragraph(found.verdict), _metrics(found)]
     answer += [*(Paragraph(note, "note") for note in found.notes), *([_pairs(found)] if found.pairs else [])]
-    scatter = (Heading("Online over offline"), _scatter(found), _chances(found))
+    scatter = [Heading("Online over offline"), _scatter(found)]
+    scatter += [_chances(found)] if any(one.curve for one in found.metrics) else []
     facts = (count_of(len(found.experiments), "experiment"), count_of(len(found.metrics), "metric"))
-    sections = (Section("verdict", tuple(answer)), Section("scatter", scatter))
+    sections = (Section("verdict", tuple(answer)), Section("scatter", tuple(scatter)))
     return Report("Does offline predict online?", facts, sections, lambda: json_text(found))
 
 
@@ -141,6 +142,6 @@ def _chances(found: OnlineAgreement) -> Block:
         text=" ".join(
             f"{one.metric}: {at.positive.value:.0%} at {at.offline:+.4g}."
             for one in found.metrics
-            for at in (one.curve[0], one.curve[-1])
+            for at in one.curve[:: max(1, len(one.curve) - 1)]
         ),
     )

@@ -95,10 +95,20 @@ def test_winners_alone_are_said_and_corrected() -> None:
     assert "--tested-if 'mrr@3 > 0'" in plain.notes[0]
     corrected = agreement(winners, metrics=["mrr@3"], tested_if="mrr@3 > 0.006")
     assert corrected.metrics[0].corrected
-    before, after = (found.metrics[0].same_signs for found in (plain, corrected))
-    assert before is not None
+    only = plain.metrics[0]
+    assert only.correlation is not None  # of winners; what else there is of them has no interval that holds
+    assert (only.slope, only.same_signs, only.positive, only.needed, only.curve) == (
+        None,
+        None,
+        None,
+        None,
+        (),
+    )
+    after = corrected.metrics[0].same_signs
     assert after is not None
-    assert after.low < before.low  # losers, too, are ideas
+    assert after.low < 0.9 < 1 - np.mean(winners["online"] < 0)  # losers, too, are ideas
+    names = [{chart.name for chart in agreement_page(found).charts} for found in (plain, corrected)]
+    assert names == [{"offline_online"}, {"offline_online", "offline_online_chance"}]
     with pytest.raises(DataError, match="would not have been tested"):
         agreement(past, tested_if="mrr@3 > 0.006")
     with pytest.raises(UsageError, match=r"expected such as 'ndcg@10 > 0.002'"):
