@@ -94,6 +94,8 @@ def one_metric(task: Task) -> str:
         naive[sample] = one.naive
         true = truth(rho, kind)(one)
         held[sample] = [holds(getattr(one, name), value) for name, value in zip(NUMBERS, true, strict=True)]
+    if np.isnan(naive).all():
+        return f"| {n} | {kind} | {rho:g} | refused |" + " |" * len(NUMBERS)
     shares = " | ".join(share(column) for column in held.T)
     return f"| {n} | {kind} | {rho:g} | {np.nanmean(naive):.2f} | {shares} |"
 

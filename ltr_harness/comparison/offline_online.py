@@ -1,7 +1,4 @@
-"""Does offline predict online? Past A/B tests, with the offline difference of each metric and the online one.
-
-About the metrics of experiments; agreement of assessors about documents is in `inspection.agreement`.
-"""
+"""Does offline predict online? Past A/B tests, with the offline difference of each metric and the online one."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -293,8 +290,7 @@ class _Past:
 
 def _typed(log: Log) -> list[str]:
     """Metrics whose differences and standard errors stand in the table itself."""
-    texts = {*_TEXTS, ONLINE}
-    values = [name for name in log.columns if name not in texts and not name.endswith(SUFFIX)]
+    values = [name for name in log.columns if name not in (*_TEXTS, ONLINE) and not name.endswith(SUFFIX)]
     errors = {name.removesuffix(SUFFIX): name for name in log.columns if name.endswith(SUFFIX)}
     DataError.refuse(
         Problem(f"{log.name}: {name}", f"has no column {of!r}", "", did_you_mean(of, values))

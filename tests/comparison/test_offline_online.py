@@ -109,6 +109,8 @@ def test_winners_alone_are_said_and_corrected() -> None:
     assert after.low < 0.9 < 1 - np.mean(winners["online"] < 0)  # losers, too, are ideas
     names = [{chart.name for chart in agreement_page(found).charts} for found in (plain, corrected)]
     assert names == [{"offline_online"}, {"offline_online", "offline_online_chance"}]
+    with pytest.raises(DataError, match=r"--tested-if 'mrr@3 > 0': 19 experiments; expected at least 20"):
+        agreement(winners.head(19), tested_if="mrr@3 > 0")
     with pytest.raises(DataError, match="would not have been tested"):
         agreement(past, tested_if="mrr@3 > 0.006")
     with pytest.raises(UsageError, match=r"expected such as 'ndcg@10 > 0.002'"):
