@@ -274,7 +274,7 @@ def _same_as_before(column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
     import pyarrow.compute as pc
 
     same = np.zeros(len(column), dtype=bool)
-    if len(column) > 1:
+    if len(column) > 1 and column.null_count < len(column):
         same[1:] = pc.equal(column.slice(1), column.slice(0, len(column) - 1)).fill_null(False)
     return same
 

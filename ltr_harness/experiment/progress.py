@@ -168,9 +168,8 @@ def seconds_left(job: Job, study: StudyRecord) -> float | None:
 
 def interactive_progress() -> TerminalProgress | None:
     """Progress for a terminal or a notebook, without the table, which the result shows; None elsewhere."""
-    console = Console(stderr=True)
-    watched = console.is_terminal or console.is_jupyter
-    return TerminalProgress(quiet=False, table=False) if watched else None
+    progress = TerminalProgress(quiet=False, table=False)
+    return progress if progress.is_watched else None
 
 
 class TerminalProgress(Progress):
@@ -194,6 +193,11 @@ class TerminalProgress(Progress):
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._stop_live()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is a terminal or a notebook."""
+        return self._console.is_terminal or self._console.is_jupyter
 
     def say(self, text: str) -> None:
         """A plain line."""

@@ -311,7 +311,7 @@ def _dataset(path: Path, files: Sequence[Path], text_columns: Sequence[str]) -> 
             partition_base_dir=str(path.absolute()) if keys else None,
         )
 
-    keys = {key for file in files for key in partition_keys(path, file)}
+    keys = {key for file in files for key in partition_keys(path, file)} if path.is_dir() else {}
     for file in opened(form, []).get_fragments() if keys else ():
         refuse_stored_keys(file.path, keys, file.physical_schema.names)
     dataset = opened(form, keys)
