@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ltr_harness.comparison.pairs import Difference
     from ltr_harness.comparison.stream import StreamEvaluation
 
+_NO_VERDICT = "queries are weighted by stratum, so differences have intervals and no verdict"
 _ROLES = ("query", "label", "document_id", "weight", "judged", "retrieved")
 
 
@@ -87,6 +88,8 @@ class ScoreColumns:
             notes.append(
                 f"--sample {self.sample}: {self.data} has {count_of(found.n_queries, 'query')}; all were evaluated"
             )
+        if found.weighted and len(self.names) > 1:
+            notes.append(f"--strata {self.strata}: {_NO_VERDICT}")
         if found.moments is not None:
             notes.append(
                 f"the values of {count_of(found.n_queries, 'query')} are not kept: means and moments alone"
@@ -117,6 +120,20 @@ def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
             columns[role] = guessed
             say_note(f"{path}: {role}: {guessed} (--column chooses others)")
     return columns
+
+
+def refuse_comparison(found: StreamEvaluation, method: Method, *, reports: bool) -> None:
+    """What needs the ordinary comparison, where values are not kept or count by stratum."""
+    own = vars(Method(confidence=method.confidence))
+    named = [options.written(name) for name, value in vars(method).items() if value != own[name]]
+    if reports:
+        named = ["gates and reports"]
+    if found.weighted and named:
+        raise UsageError(f"{', '.join(named)} with --strata: {_NO_VERDICT}; expected --sample N alone")
+    if reports:
+        raise UsageError(
+            "gates and reports need the values of all queries, which are not kept; expected --sample N"
+        )
 
 
 def say_rest(found: StreamEvaluation, metric: str, method: Method) -> None:

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.arrow import QUERY, asked_of, by_query, columns_of, means, of_scores, one_per_query, runs_of
+from ltr_harness.arrow import (
+    QUERY,
+    WEIGHT,
+    asked_of,
+    by_query,
+    columns_of,
+    means,
+    of_scores,
+    one_per_query,
+    runs_of,
+)
 from ltr_harness.comparison.paired_moments import PairedMoments
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, Problem, UsageError
@@ -45,7 +55,8 @@ class StreamEvaluation:
         results: column of scores to a table with a row for each query, as `ltr_harness.arrow.per_query` has them and
             `compare` takes them; empty where only moments are kept.
         moments: of the queries where all rankings have a value; None where `results` has the values.
-        sample: the queries drawn; None where all were evaluated.
+        sample: the queries drawn; None where all were evaluated. `compare` counts each of them once, so a
+            stratified sample is compared by `estimate`.
     """
 
     metrics: tuple[str, ...]
@@ -56,8 +67,21 @@ class StreamEvaluation:
     sample: Drawn | None = None
 
     @property
+    def weighted(self) -> bool:
+        """Whether the sample is stratified, so that its queries stand for different numbers of all queries."""
+        return self.sample is not None and self.sample.weighted
+
+    @property
     def means(self) -> dict[str, dict[str, float]]:
-        """Column of scores to metric to mean; to the bit that of `evaluate` where values are kept."""
+        """Column of scores to metric to mean; to the bit that of `evaluate` where values are kept.
+
+        Of a stratified sample it is the estimate for all queries of the table.
+        """
+        if self.weighted:
+            return {
+                score: {name: self.estimate(name, score)[0] for name in self.metrics}
+                for score in self.results
+            }
         if self.moments is None:
             return {score: means(table) for score, table in self.results.items()}
         each = self.moments.mean.copy()
@@ -85,7 +109,8 @@ class StreamEvaluation:
         values = numbers_of(table[metric])
         if other is not None:
             values = values - numbers_of(self.results[other][metric])
-        return self.sample.estimate(values[order], confidence)
+        counts = numbers_of(table[WEIGHT])[order] if WEIGHT in table.schema.names else 1.0
+        return self.sample.estimate(values[order], confidence, counts)
 
 
 def evaluate_stream(

@@ -47,16 +47,24 @@ class Drawn:
         own = strata[chosen]
         return cls(hashes[chosen], own, np.bincount(own, minlength=sizes.size), sizes)
 
-    def estimate(self, values: Floats, confidence: float = 0.95) -> tuple[float, float, float]:
+    @property
+    def weighted(self) -> bool:
+        """Whether the queries of some strata stand for more of all queries than those of others."""
+        return self.sizes.size > 1 and bool((self.drawn < self.sizes).any())
+
+    def estimate(
+        self, values: Floats, confidence: float = 0.95, counts: Floats | float = 1.0
+    ) -> tuple[float, float, float]:
         """The mean over all queries where a metric is defined, and its interval: 0 wide where all were drawn.
 
-        With weights w = size / drawn of a stratum, mean = sum(w y) / sum(w); the variance is the ratio's, linearised:
-        the sum over strata of size^2 (1 - drawn / size) s^2 / drawn of e = y - mean, over sum(w)^2; t with one degree
-        of freedom for each query but one per stratum.
+        With weights w = size / drawn of a stratum and counts c, mean = sum(w c y) / sum(w c); the variance is the
+        ratio's, linearised: the sum over strata of size^2 (1 - drawn / size) s^2 / drawn of e = c (y - mean), over
+        sum(w c)^2; t with one degree of freedom for each query but one per stratum.
 
         Args:
             values: (n_drawn,), in the order of `hashes`, NaN where undefined.
             confidence: of the interval.
+            counts: (n_drawn,), how much each query counts, whatever its stratum.
 
         Example:
             >>> sample = Drawn.of(np.arange(100, dtype=np.uint64), np.zeros(100, np.int64), 4)
@@ -65,13 +73,14 @@ class Drawn:
         """
         from scipy.stats import t
 
-        defined = ~np.isnan(values)
+        counts = np.where(np.isnan(values), 0.0, counts)
+        values = np.nan_to_num(values)
         weights = self.sizes / np.maximum(self.drawn, 1)
-        total = weights[self.strata][defined].sum()
+        total = (weights[self.strata] * counts).sum()
         if not total:
             return np.nan, np.nan, np.nan
-        mean = float((weights[self.strata] * np.where(defined, values, 0.0)).sum() / total)
-        off = np.where(defined, values - mean, 0.0)
+        mean = float((weights[self.strata] * counts * values).sum() / total)
+        off = counts * (values - mean)
         off -= (np.bincount(self.strata, off) / np.maximum(self.drawn, 1))[self.strata]
         squares = np.bincount(self.strata, off**2) / np.maximum(self.drawn - 1, 1)
         lacking = (self.sizes - self.drawn) * weights

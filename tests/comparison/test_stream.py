@@ -392,6 +392,57 @@ def test_a_sample_is_printed_with_its_interval(data: pa.Table, ltr: Ltr) -> None
     assert "--sample 500: log.parquet has 120 queries; all were evaluated" in err
 
 
+def uneven() -> pa.Table:
+    """Nine queries in ten are of one market, where `new` is better; in 20 rare ones it is much worse."""
+    rng = np.random.default_rng(7)
+    query = np.repeat(np.arange(400), 8)
+    labels, live = rng.integers(0, 3, query.size), rng.normal(size=query.size)
+    common = query < 360
+    new = np.where(common, labels + live, live - 2 * labels)
+    market = np.where(common, "de", np.char.add("x", (query % 20).astype(str)))
+    columns = {"query_id": query, "label": labels, "live": live, "new": new, "market": market}
+    return pa.table(columns | {"w": 1.0 + 3 * (query % 7)})
+
+
+def test_a_stratified_sample_contradicts_itself_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ltr: Ltr
+) -> None:
+    """The drawn queries alone would say worse, of a column that is better over all queries."""
+    pq.write_table(uneven(), tmp_path / "log.parquet")
+    monkeypatch.chdir(tmp_path)
+    both = ("--data", "log.parquet", "--score-column", "live", "--score-column", "new", "-m", "ndcg@3")
+    strata = (*both, "--sample", "60", "--strata", "market")
+    found = evaluate_stream(uneven(), "ndcg@3", ["live", "new"], sample=60, strata="market")
+    assert found.weighted
+    assert compare(found.results, metrics=["ndcg@3"]).paired("new").verdict == "worse"
+    mean, low, _ = found.estimate("ndcg@3", "new", "live")
+    assert low > 0
+    means = {name: of["ndcg@3"] for name, of in found.means.items()}
+    assert means == {name: found.estimate("ndcg@3", name)[0] for name in means}
+    assert means["new"] - means["live"] == pytest.approx(mean)
+    for name in ("evaluate", "compare"):
+        code, out, err = ltr(name, *strata)
+        assert (code, "worse" in out, "by query:" in out, f"+{mean:.4f} [+" in out) == (0, False, False, True)
+        assert "--strata market: queries are weighted by stratum, so differences have intervals" in err
+        assert "verdict" not in json.loads(ltr(name, *strata, "--json")[1])
+    assert json.loads(ltr("compare", *strata, "--json")[1])["means"]["new"]["ndcg@3"] == means["new"]
+    own = json.loads(ltr("evaluate", *strata, "--json")[1])
+    assert "comparison" not in own
+    assert own["rankings"][1]["metrics"]["ndcg@3"]["mean"] == means["new"]
+    for more in (["--fail-if", "ndcg@3 < baseline"], ["-o", "out"], ["--strict"], ["--margin", "0.1"]):
+        code, _, err = ltr("compare", *strata, *more)
+        assert (code, "expected --sample N alone" in err) == (2, True)
+    whole = ("--sample", "400", "--strata", "market")
+    assert "new is better than live" in ltr("compare", *both, *whole)[1]
+
+
+def test_a_sample_of_weighted_queries() -> None:
+    found = evaluate_stream(uneven(), ["ndcg@3", "mrr"], "live", {"weight": "w"}, sample=1000)
+    assert found.estimate("mrr", "live") == pytest.approx([found.means["live"]["mrr"]] * 3)
+    part = evaluate_stream(uneven(), "mrr", "live", {"weight": "w"}, sample=100)
+    assert part.estimate("mrr", "live")[0] == pytest.approx(part.means["live"]["mrr"])
+
+
 def test_many_queries_are_said_to_be_moments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ltr: Ltr
 ) -> None:

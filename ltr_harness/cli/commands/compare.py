@@ -202,12 +202,9 @@ def _compare(
     if columns is None and not inputs:
         raise click.MissingParameter(ctx=(at := click.get_current_context()), param=at.command.params[0])
     compared = ComparedInputs(inputs, metrics, conditions, given, cheap_labels, columns)
-    if compared.stream is not None and compared.stream.moments is not None:
-        if conditions or output or summary:
-            raise UsageError(
-                "gates and reports need the values of all queries, which are not kept; expected --sample N"
-            )
-        return _by_moments(compared, method, as_json)
+    if compared.stream is not None and (compared.stream.weighted or compared.stream.moments is not None):
+        streams.refuse_comparison(compared.stream, method, reports=bool(conditions or output or summary))
+        return _without_comparison(compared, method, as_json)
     comparison = compared.compared(method, baseline, common_queries, ledger=ledger, convention=convention)
     cheap = {}
     if compared.cheap is not None:
@@ -262,8 +259,8 @@ def _compare(
     return 0
 
 
-def _by_moments(compared: ComparedInputs, method: Method, as_json: bool) -> int:
-    """Means and differences where the values of queries are not kept."""
+def _without_comparison(compared: ComparedInputs, method: Method, as_json: bool) -> int:
+    """Means and differences where the values of queries are not kept, or of a stratified sample."""
     found, metrics = compared.stream, compared.metrics
     assert found is not None
     assert metrics is not None
@@ -272,9 +269,11 @@ def _by_moments(compared: ComparedInputs, method: Method, as_json: bool) -> int:
             {"means": found.means, "notes": compared.notes, **streams.as_json(found, metrics[0], method)}
         )
         return 0
-    say(f"{compared.title}: {counts(query=found.n_queries, row=found.n_rows)}\n")
-    rows = [[name, *(four_decimals(of[name]) for of in found.means.values())] for name in found.metrics]
-    print_table(["mean", *found.means], rows)
+    say(f"{compared.title}: {counts(query=found.n_queries, row=found.n_rows)}")
+    if found.moments is not None:
+        rows = [[name, *(four_decimals(of[name]) for of in found.means.values())] for name in found.metrics]
+        say()
+        print_table(["mean", *found.means], rows)
     streams.say_rest(found, metrics[0], method)
     say_notes(compared.notes)
     return 0

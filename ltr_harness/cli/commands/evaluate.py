@@ -166,7 +166,7 @@ def _of_columns(
         raise UsageError(f"{found}; expected --sample N, or fewer queries")
     compared = None
     primary = stream.metrics[asked.metrics.index(asked.primary)]
-    if len(columns.names) > 1 and stream.moments is None:
+    if len(columns.names) > 1 and stream.moments is None and not stream.weighted:
         from ltr_harness.report.data import ReportData
 
         names = list(dict.fromkeys([primary, *stream.metrics]))
@@ -198,6 +198,7 @@ class _Ranking(NamedTuple):
     n_relevant: Sequence[int]
     n_rows: int
     limits: Limits | None = None
+    weighted: bool = False  # by stratum, as the values are not
 
     @classmethod
     def of(cls, scored: rankings.Scored, evaluation: Evaluation) -> _Ranking:
@@ -226,7 +227,7 @@ class _Ranking(NamedTuple):
             mean = stream.means[score][name]
             metrics[name] = MetricValues(parse_metric(name), values, mean, stream.n_queries, undefined)
         ids, relevant = ([] if table is None else table[of].to_pylist() for of in ("query_id", "n_relevant"))
-        return cls(score, path, metrics, ids, relevant, stream.n_rows)
+        return cls(score, path, metrics, ids, relevant, stream.n_rows, weighted=stream.weighted)
 
 
 class _Found(NamedTuple):
@@ -275,7 +276,7 @@ def _print_one(ranking: _Ranking, typed: Mapping[str, str]) -> None:
     if len(set(said)) == 1:
         say(f"\n{said[0]}")
     values = first.per_query[~np.isnan(first.per_query)]
-    if values.size > 1:
+    if values.size > 1 and not ranking.weighted:
         low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
         zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
         say(f"\n{name} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
