@@ -49,20 +49,12 @@ _AT_ONCE = 8  # files that are copied side by side
 
 
 def is_address(place: object) -> bool:
-    """Whether a text is an address, not a path.
-
-    Example:
-        >>> is_address("s3://bucket/train.parquet"), is_address("data/train.parquet")
-        (True, False)
-    """
+    """Whether a text is an address, not a path."""
     return isinstance(place, str) and re.match("[A-Za-z][A-Za-z0-9+.-]+://", place) is not None
 
 
 def here(place: str | Path) -> Path:
-    """A path as it is; of an address a copy of what stands there, up to date.
-
-    Raises DataError: nothing stands there, or it may not be read.
-    """
+    """A path as it is; of an address a copy of what stands there, up to date. Raises DataError: it may not be read."""
     if not isinstance(place, str) or not is_address(place):
         return Path(place).expanduser()
     from pyarrow import ArrowException, fs
@@ -104,7 +96,9 @@ def _opened(address: str) -> tuple[Any, str]:
 def _copied(address: str, system: Any, path: str) -> Path:
     """The copy's path, in a folder of the cache that is this address's own."""
     scheme = urlsplit(address).scheme
-    top = _copies() / hashlib.sha256(address.encode()).hexdigest()[:16] / scheme
+    kept = cache_folder()
+    copies = _temporary() if kept is None else kept.absolute() / COPIES
+    top = copies / hashlib.sha256(address.encode()).hexdigest()[:16] / scheme
     ADDRESSES[f"{top}{os.sep}"] = f"{scheme}://"
     files = {top / file.path: file for file in _files_at(address, system, path)}
     stale = {target: file for target, file in files.items() if _stamp(target) != (file.size, file.mtime_ns)}
@@ -157,11 +151,6 @@ def _copy(system: Any, file: Any, target: Path) -> None:
         raise DataError.at(file.path, "changed while it was copied", cure="run again when it is written")
 
 
-def _copies() -> Path:
-    kept = cache_folder()
-    return _temporary() if kept is None else kept.absolute() / COPIES
-
-
 @cache
 def _temporary() -> Path:
     """A folder that goes with this process."""
@@ -188,12 +177,7 @@ def _in_words(address: str, problem: Exception) -> DataError:
 
 
 def partition_keys(folder: Path, file: Path) -> dict[str, str | None]:
-    """What the folders from one down to a file say of all its rows, as in ``day=2024-01-01/part-0.parquet``.
-
-    Example:
-        >>> partition_keys(Path("log"), Path("log/day=2024-01-01/shop=a%2Fb/part-0.parquet"))
-        {'day': '2024-01-01', 'shop': 'a/b'}
-    """
+    """What the folders from one down to a file say of all its rows, as in ``day=2024-01-01/part-0.parquet``."""
     named = (part.partition("=") for part in file.relative_to(folder).parts[:-1] if "=" in part)
     return {key: None if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, _, value in named}
 

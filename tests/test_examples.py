@@ -17,6 +17,7 @@ from ltr_harness.explanation import (
 from ltr_harness.files import bare_name, suffix_of
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics, places_within
 from ltr_harness.metrics import MAP, NDCG
+from ltr_harness.places import is_address, partition_keys
 from ltr_harness.splits import divided, divided_by_time, holdout
 from ltr_harness.time_folds import Span, period_in
 from ltr_harness.wording import (
@@ -225,3 +226,13 @@ def test_format_of() -> None:
         "parquet",
         None,
     )
+
+
+def test_is_address() -> None:
+    assert is_address("s3://bucket/train.parquet")
+    assert not is_address("data/train.parquet")
+
+
+def test_partition_keys() -> None:
+    keys = partition_keys(Path("log"), Path("log/day=2024-01-01/shop=a%2Fb/part-0.parquet"))
+    assert keys == {"day": "2024-01-01", "shop": "a/b"}

@@ -14,17 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.arrow import (
-    QUERY,
-    WEIGHT,
-    asked_of,
-    by_query,
-    columns_of,
-    means,
-    of_scores,
-    one_per_query,
-    runs_of,
-)
+from ltr_harness import arrow
 from ltr_harness.comparison.paired_moments import PairedMoments
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, Problem, UsageError
@@ -83,7 +73,7 @@ class StreamEvaluation:
                 for score in self.results
             }
         if self.moments is None:
-            return {score: means(table) for score, table in self.results.items()}
+            return {score: arrow.means(table) for score, table in self.results.items()}
         each = self.moments.mean.copy()
         each[:, 1:] += each[:, :1]
         return {
@@ -105,11 +95,11 @@ class StreamEvaluation:
         if self.sample is None:
             raise UsageError("all queries were evaluated; expected a sample, with sample=N")
         table = self.results[score]
-        order = np.argsort(hashes_of(table[QUERY].combine_chunks()))
+        order = np.argsort(hashes_of(table[arrow.QUERY].combine_chunks()))
         values = numbers_of(table[metric])
         if other is not None:
             values = values - numbers_of(self.results[other][metric])
-        counts = numbers_of(table[WEIGHT])[order] if WEIGHT in table.schema.names else 1.0
+        counts = numbers_of(table[arrow.WEIGHT])[order] if arrow.WEIGHT in table.schema.names else 1.0
         return self.sample.estimate(values[order], confidence, counts)
 
 
@@ -154,9 +144,9 @@ def evaluate_stream(
     named, listed = dict(columns or {}), list(dict.fromkeys([scores] if isinstance(scores, str) else scores))
     if not listed:
         raise UsageError("no column of scores; expected at least one")
-    texts = [named.get("query", QUERY), *([named["document_id"]] if "document_id" in named else [])]
+    texts = [named.get("query", arrow.QUERY), *([named["document_id"]] if "document_id" in named else [])]
     log = open_log(source, text_columns=texts)
-    named = columns_of(log.columns, {**named, "score": listed[0]}, log.name)
+    named = arrow.columns_of(log.columns, {**named, "score": listed[0]}, log.name)
     log.refuse_missing([*listed, *([strata] if strata is not None else [])])
     if sample is not None and sample < 2:
         raise UsageError(f"a sample of {sample}; expected 2 queries or more, because one has no interval")
@@ -165,9 +155,9 @@ def evaluate_stream(
     del named["score"]
     stream = _Stream(log, named.pop("query"), progress)
     try:
-        asked = asked_of(metrics, max_grade)
+        asked = arrow.asked_of(metrics, max_grade)
         if any(one.on_scale(1.0) != one for one in asked):
-            asked = asked_of(asked, stream.largest(named["label"]))
+            asked = arrow.asked_of(asked, stream.largest(named["label"]))
         drawn = None if sample is None else stream.drawn(sample, strata)
         return stream.evaluated(asked, named, listed, drawn)
     except DataError as error:
@@ -208,7 +198,7 @@ class _Stream:
             seen.add(own)
             hashes.append(own)
             if strata is not None:
-                codes.append(one_per_query(known.add(table[strata], strata), sizes, strata))
+                codes.append(arrow.one_per_query(known.add(table[strata], strata), sizes, strata))
         seen.check()
         every = np.concatenate(hashes)
         of_queries = np.zeros(every.size, np.int64)
@@ -236,7 +226,7 @@ class _Stream:
                 keep = drawn.hashes[at] == hashes
                 table, ids = table.filter(pa.array(np.repeat(keep, sizes))), ids.filter(pa.array(keep))
                 sizes = sizes[keep]
-            return hashes, int(sizes.sum()), of_scores(table, ids, sizes, asked, named, scores)
+            return hashes, int(sizes.sum()), arrow.of_scores(table, ids, sizes, asked, named, scores)
 
         names = tuple(map(str, asked))
         most = KEPT_VALUES // len(names) if len(scores) == 1 else KEPT_QUERIES
@@ -263,8 +253,8 @@ class _Stream:
     def _grouped(self, table: pa.Table, in_order: bool) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
         """The rows query by query, with ids and sizes; in order, `_Seen` notices queries that come again."""
         if in_order:
-            return table, *runs_of(table[self._query], self._query)
-        return by_query(table, self._query, in_order=False)
+            return table, *arrow.runs_of(table[self._query], self._query)
+        return arrow.by_query(table, self._query, in_order=False)
 
     def _tables(self, columns: Sequence[str]) -> Iterator[tuple[pa.Table, bool]]:
         """Whole queries, and whether their rows have to stand together: not where one table has all rows."""
@@ -292,10 +282,7 @@ class _Stream:
 
 
 class _Seen:
-    """Queries so far by the hashes of their ids, in 8 bytes each; looked through whenever they have doubled.
-
-    Ids with one hash are told apart by a second reading, so a table is never refused for its hashes.
-    """
+    """Queries so far by the hashes of their ids; ids with one hash are told apart by a second reading."""
 
     def __init__(self, log: Log, query: str) -> None:
         self._log, self._query = log, query
@@ -321,7 +308,7 @@ class _Seen:
         ends: dict[Any, int] = {}
         at, name, file = 0, self._query, self._log.name
         for table in self._log.batches([name], None):
-            ids, sizes = runs_of(table[name], name)
+            ids, sizes = arrow.runs_of(table[name], name)
             starts = at + np.cumsum(sizes) - sizes
             for run in np.flatnonzero(np.isin(hashes_of(ids), again)).tolist():
                 query, start = ids[run].as_py(), int(starts[run])

@@ -84,10 +84,6 @@ class Delimited(OpenedTable):
             name for name, kind in zip(names, schema.types, strict=True) if any(is_(kind) for is_ in numeric)
         }
 
-    def category_columns(self) -> set[str]:
-        """None: in text every column is text."""
-        return set()
-
     def decimal_commas(self, columns: Sequence[str]) -> list[Problem]:
         """See `OpenedTable`; as far as a column's first rows say."""
         first = list(islice(self._records(), self.header, self.header + _PEEKED))
@@ -191,13 +187,7 @@ class Delimited(OpenedTable):
 
     def _lines(self, records: Sequence[int]) -> list[int]:
         """The lines in which the given records start, counted from 0, the header included."""
-        wanted = set(records)
-        lines = {}
-        for number, (line, _, _) in enumerate(self._records()):
-            if number in wanted:
-                lines[number] = line
-                if len(lines) == len(wanted):
-                    break
+        lines = [line for line, _, _ in islice(self._records(), max(records) + 1)]
         return [lines[record] for record in records]
 
     def _refuse_wrong_rows(self) -> None:

@@ -175,14 +175,7 @@ class ValueOptions(BaseModel):
         return self
 
     def graded(self, labels: Iterable[str | float]) -> NDArray[np.float64]:
-        """What labels stand for by `grades`, which are there; NaN where they do not say.
-
-        Example:
-            >>> ValueOptions(grades={"bad": 0, "good": 1, 3: 2}).graded(["good", "3.0", 3, "great"])
-            array([ 1.,  2.,  2., nan])
-            >>> ValueOptions(grades={"bins": [2, 4]}).graded([0.5, 2, 3.9, 4, 11])
-            array([0., 1., 1., 2., 2.])
-        """
+        """What labels stand for by `grades`, which are there; NaN where they do not say."""
         known = {_label(label): grade for label, grade in (self.grades or {}).items()}
         ranges = {_Range.of(label): grade for label, grade in (self.grades or {}).items()}
         if self.unjudged is not None:
@@ -202,19 +195,9 @@ class ValueOptions(BaseModel):
         """What messages expect where `grades` do not have a label."""
         return f"one of {shortened(self.grades or {}, 10)}, as `grades` maps them"
 
-    @property
-    def grade_notes(self) -> tuple[str, ...]:
-        """What to say of labels that were mapped."""
-        return () if self.grades is None else (f"labels by `grades`: {grades_in_words(self.grades)}",)
-
 
 def grades_in_words(grades: Mapping[str, float]) -> str:
-    """``bad is 0, good is 1``.
-
-    Example:
-        >>> grades_in_words({"bad": 0.0, "2": 1.5})
-        'bad is 0, 2 is 1.5'
-    """
+    """``bad is 0, good is 1``."""
     return ", ".join(f"{label} is {grade:g}" for label, grade in grades.items())
 
 

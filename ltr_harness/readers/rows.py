@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,8 @@ from numpy.typing import NDArray
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics
+from ltr_harness.readers.reader import ValueOptions, grades_in_words
 from ltr_harness.wording import count_of, plural, shortened
-
-if TYPE_CHECKING:
-    from ltr_harness.readers.reader import ValueOptions
-
 
 SHOWN = 20
 """How many problems of one kind are listed before the rest is only counted."""
@@ -50,8 +47,16 @@ class Rows:
 
     def labelled(self, options: ValueOptions, n_beyond: int = 0) -> Rows:
         """The rows with 0 where nobody judged, and notes on it, on mapped labels and on values beyond float32."""
-        labels, judged, said = without_unjudged(self.values["labels"], options.unjudged)
-        notes = (*self.notes, *options.grade_notes, *said)
+        labels, notes = self.values["labels"], self.notes
+        if options.grades is not None:
+            notes = (*notes, f"labels by `grades`: {grades_in_words(options.grades)}")
+        judged = None if options.unjudged is None else labels != options.unjudged
+        if judged is None or judged.all():
+            judged = None
+        else:
+            n, of = int(np.count_nonzero(~judged)), count_of(labels.size, "document")
+            said = f"{n:,} of {of} {plural('is', n)} not judged (unjudged: {options.unjudged:g})"
+            labels, notes = np.where(judged, labels, 0.0), (*notes, said)
         if n_beyond and options.beyond_float32 != "error":
             now = "clipped to its range" if options.beyond_float32 == "clip" else "taken as missing"
             values = f"{count_of(n_beyond, 'value')} beyond float32 {plural('is', n_beyond)} {now}"
@@ -315,22 +320,6 @@ def _missed_notes(judgments: Judgments, everything: QueryGroups) -> tuple[str, .
         left_out = count_of(n_unjudged, "missed document")
         notes.append(f"{left_out} that nobody judged {plural('is', n_unjudged)} counted nowhere")
     return ("; ".join(notes) + " (`retrieved`)",)
-
-
-def without_unjudged(
-    labels: NDArray[np.float64], unjudged: float | None
-) -> tuple[NDArray[np.float64], NDArray[np.bool_] | None, tuple[str, ...]]:
-    """Labels (n_rows,), 0 where nobody judged; which were judged, None if all were; and what to say of it."""
-    if unjudged is None:
-        return labels, None, ()
-    judged = labels != unjudged
-    n = int(np.count_nonzero(~judged))
-    if not n:
-        return labels, None, ()
-    note = (
-        f"{n:,} of {count_of(labels.size, 'document')} {plural('is', n)} not judged (unjudged: {unjudged:g})"
-    )
-    return np.where(judged, labels, 0.0), judged, (note,)
 
 
 def within_float32(values: NDArray[np.float32], how: str) -> int:

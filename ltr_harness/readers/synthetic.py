@@ -93,20 +93,11 @@ def with_copies(
     parts: SyntheticRows, other: SyntheticRows, share: float, seed: int, code: int
 ) -> SyntheticRows:
     """A share of the queries replaced by queries of another split, under the ids they had."""
-    chosen = Draws(seed, _COPIES + code).uniform(len(parts.sizes)) < share
-    rows = []
-    n_own = len(parts.labels)
-    starts, others = parts.starts, other.starts
-    sizes = parts.sizes.copy()
-    for q in range(len(sizes)):
-        if chosen[q]:
-            k = q % len(other.sizes)
-            sizes[q] = other.sizes[k]
-            rows.append(n_own + np.arange(others[k], others[k] + other.sizes[k]))
-        else:
-            rows.append(np.arange(starts[q], starts[q] + sizes[q]))
-    which = np.concatenate(rows)
-    source = np.where(chosen, np.arange(len(sizes)) % len(other.sizes), 0)
+    n = len(parts.sizes)
+    chosen, source = Draws(seed, _COPIES + code).uniform(n) < share, np.arange(n) % len(other.sizes)
+    sizes = np.where(chosen, other.sizes[source], parts.sizes)
+    starts = np.where(chosen, len(parts.labels) + other.starts[source], parts.starts)
+    which = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
     return SyntheticRows(
         np.concatenate([parts.features, other.features])[which],
         np.concatenate([parts.labels, other.labels])[which],
@@ -239,13 +230,7 @@ class Synthetic(Reader, use_attribute_docstrings=True):
         return assembled(rows, f"synthetic {', '.join(files)} (seed {self.seed})", regroup=False)
 
     def truth(self, dataset: RankingDataset) -> NDArray[np.float64]:
-        """The planted utility of each row, float64 (n_rows,): the best scores that the features allow.
-
-        Example:
-            >>> reader = Synthetic(n_queries={"train": 2, "valid": 1, "test": 1})
-            >>> reader.truth(reader.read(["test"], Path())).shape == (reader.read(["test"], Path()).n_rows,)
-            True
-        """
+        """The planted utility of each row, float64 (n_rows,): the best scores that the features allow."""
         return _utility(dataset.features, self.n_features // 4, dataset.feature_names.index("query_1"))
 
     def _split(self, name: str) -> SyntheticRows:

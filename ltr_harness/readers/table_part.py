@@ -49,8 +49,8 @@ class OpenedTable(ABC):
         return {field.name for field in self.schema if is_numeric(field.type)}
 
     def category_columns(self) -> set[str]:
-        """Columns whose type says that they are categories."""
-        return {field.name for field in self.schema if is_category(field.type)}
+        """Columns whose type says that they are categories: none in text files."""
+        return {field.name for field in self.schema or () if is_category(field.type)}
 
     def missing_header(self) -> Problem | None:
         """That the first row looks like values, not names; None where it does not."""

@@ -31,13 +31,7 @@ class Drawn:
 
     @classmethod
     def of(cls, hashes: NDArray[np.uint64], strata: Codes, n: int) -> "Drawn":
-        """The sample of `n` queries from all (n_queries,), of which each stratum 0, 1, 2 … has at least one.
-
-        Example:
-            >>> sample = Drawn.of(np.arange(100, dtype=np.uint64), np.repeat([0, 1], [80, 20]), 10)
-            >>> sample.drawn.tolist(), sample.hashes.tolist()
-            ([8, 2], [0, 1, 2, 3, 4, 5, 6, 7, 80, 81])
-        """
+        """The sample of `n` queries from all (n_queries,), of which each stratum 0, 1, 2 … has at least one."""
         sizes = np.bincount(strata)
         order = np.lexsort((hashes, strata))
         rank = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -59,17 +53,7 @@ class Drawn:
 
         With weights w = size / drawn of a stratum and counts c, mean = sum(w c y) / sum(w c); the variance is the
         ratio's, linearised: the sum over strata of size^2 (1 - drawn / size) s^2 / drawn of e = c (y - mean), over
-        sum(w c)^2; t with one degree of freedom for each query but one per stratum.
-
-        Args:
-            values: (n_drawn,), in the order of `hashes`, NaN where undefined.
-            confidence: of the interval.
-            counts: (n_drawn,), how much each query counts, whatever its stratum.
-
-        Example:
-            >>> sample = Drawn.of(np.arange(100, dtype=np.uint64), np.zeros(100, np.int64), 4)
-            >>> [round(end, 3) for end in sample.estimate(np.array([0.0, 1.0, 1.0, 0.0]))]
-            [0.5, -0.4, 1.4]
+        sum(w c)^2; t with one degree of freedom for each query but one per stratum. Both (n_drawn,), in the order of `hashes`.
         """
         from scipy.stats import t
 

@@ -1,11 +1,15 @@
 """Small examples of internals, which a reader can check by hand."""
 
+from pathlib import Path
+
 import numpy as np
 
 from ltr_harness.readers.forms import qrels_of, run_of
 from ltr_harness.readers.judgments import judgments_of, one_label_each, with_judgments
 from ltr_harness.readers.memory import from_arrays
-from ltr_harness.readers.rows import query_ids, recoded, without_unjudged
+from ltr_harness.readers.reader import ValueOptions, grades_in_words
+from ltr_harness.readers.rows import Rows, query_ids, recoded
+from ltr_harness.readers.synthetic import Synthetic
 from ltr_harness.readers.tables import (
     column_among,
     column_for,
@@ -52,11 +56,30 @@ def test_query_ids() -> None:
     )
 
 
-def test_without_unjudged() -> None:
-    labels, judged, notes = without_unjudged(np.array([2.0, -1.0]), -1)
-    assert repr((labels, judged, notes)) == (
+def test_labelled() -> None:
+    values, nothing = {"labels": np.array([2.0, -1.0])}, np.empty(0, dtype=np.int64)
+    rows = Rows(np.ones((2, 1), dtype=np.float32), ("0",), values, nothing, nothing, str)
+    found = rows.labelled(ValueOptions(unjudged=-1))
+    assert repr((found.values["labels"], found.values["judged"], found.notes)) == (
         "(array([2., 0.]), array([ True, False]), ('1 of 2 documents is not judged (unjudged: -1)',))"
     )
+    assert "judged" not in rows.labelled(ValueOptions(unjudged=7)).values
+
+
+def test_graded() -> None:
+    words = ValueOptions(grades={"bad": 0, "good": 1, 3: 2})
+    np.testing.assert_array_equal(words.graded(["good", "3.0", 3, "great"]), [1, 2, 2, np.nan])
+    assert ValueOptions(grades={"bins": [2, 4]}).graded([0.5, 2, 3.9, 4, 11]).tolist() == [0, 1, 1, 2, 2]
+
+
+def test_grades_in_words() -> None:
+    assert grades_in_words({"bad": 0.0, "2": 1.5}) == "bad is 0, 2 is 1.5"
+
+
+def test_truth_of_synthetic_data() -> None:
+    reader = Synthetic(n_queries={"train": 2, "valid": 1, "test": 1})
+    rows = reader.read(["test"], Path())
+    assert reader.truth(rows).shape == (rows.n_rows,)
 
 
 def test_recoded() -> None:

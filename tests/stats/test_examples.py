@@ -9,6 +9,7 @@ from ltr_harness.stats.drift import bin_edges, distances, worth
 from ltr_harness.stats.families import outcomes, rare_kind, rare_share, rare_training
 from ltr_harness.stats.method import Method, refusal, successors
 from ltr_harness.stats.moments import moments, win_tie_loss
+from ltr_harness.stats.sampling import Drawn
 from ltr_harness.stats.seeds import method_difference, seed_agreement
 from ltr_harness.stats.sequences import always_valid_p
 from ltr_harness.stats.several_samples import bonferroni, same_shares_p, sample_ratio_p, variance_between
@@ -192,3 +193,15 @@ def test_difference() -> None:
     d = difference(Sample(np.array([0.1, 0.2, 0.3])), Sample(np.array([0.6, 0.7, 0.8, 0.9])))
     assert round(d.value, 3) == -0.55
     assert d.p < 0.01
+
+
+def test_drawn_of() -> None:
+    sample = Drawn.of(np.arange(100, dtype=np.uint64), np.repeat([0, 1], [80, 20]), 10)
+    assert sample.drawn.tolist() == [8, 2]
+    assert sample.hashes.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 80, 81]
+
+
+def test_drawn_estimate() -> None:
+    sample = Drawn.of(np.arange(100, dtype=np.uint64), np.zeros(100, np.int64), 4)
+    ends = sample.estimate(np.array([0.0, 1.0, 1.0, 0.0]))
+    assert [round(end, 3) for end in ends] == [0.5, -0.4, 1.4]
