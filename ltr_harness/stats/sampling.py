@@ -53,7 +53,8 @@ class Drawn:
 
         With weights w = size / drawn of a stratum and counts c, mean = sum(w c y) / sum(w c); the variance is the
         ratio's, linearised: the sum over strata of size^2 (1 - drawn / size) s^2 / drawn of e = c (y - mean), over
-        sum(w c)^2; t with one degree of freedom for each query but one per stratum. Both (n_drawn,), in the order of `hashes`.
+        sum(w c)^2; t with one degree of freedom for each query but one per stratum.
+        `values` and `counts` are in the order of `hashes`.
         """
         from scipy.stats import t
 
