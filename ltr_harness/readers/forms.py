@@ -401,7 +401,8 @@ def read_file(path: Path, role: Role, *, several: bool = False) -> Listing | Qre
     if role == "run":
         return trec.read_marco_run(path)
     if _LEVEL.fullmatch(cells[2]):
-        return trec.read_ntcir_qrels(path, several=several)
+        form = "NTCIR qrels (query document L2)"
+        return trec.read_qrels(path, "query document level", form, several=several)
     return trec.read_qrels(path, "query document grade", "qrels of three columns", several=several)
 
 

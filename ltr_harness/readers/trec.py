@@ -125,16 +125,10 @@ def read_qrels(
     *,
     several: bool = False,
 ) -> Qrels:
-    """Judgments from a file; with `several` of a document, whatever its second column says."""
-    expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
+    """Judgments from a file with these fields; with `several` of a document, whatever its second column says."""
     lines = Lines(Path(path), fields, more=False)
     queries, documents = lines.names("query"), lines.texts("document")
-    grades = lines.numbers("grade", expected)
-    lines.report(
-        (np.abs(grades) >= LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades))),
-        lambda row: f"the grade is {lines.text(row, 'grade')}",
-        expected,
-    )
+    grades = _levels(lines) if "level" in fields else _grades(lines)
     subtopics = lines.names("iteration") if "iteration" in fields and not several else None
     if subtopics is not None and subtopics.values.size == 1:
         subtopics = None
@@ -144,6 +138,28 @@ def read_qrels(
     place = lambda row: f"{lines.path}:{lines.line(row)}"  # noqa: E731
     each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form=form, place=place)
     return each if subtopics is None else of_subtopics(each, subtopics, "the second column")
+
+
+def _grades(lines: Lines) -> NDArray[np.float64]:
+    """Whole numbers; what is none is reported."""
+    expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
+    grades = lines.numbers("grade", expected)
+    lines.report(
+        (np.abs(grades) >= LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades))),
+        lambda row: f"the grade is {lines.text(row, 'grade')}",
+        expected,
+    )
+    return grades
+
+
+def _levels(lines: Lines) -> NDArray[np.float64]:
+    """Levels as NTCIREVAL writes them, L0, L1, L2; what is none is reported."""
+    levels = lines.names("level")
+    forms = [re.fullmatch(r"L([0-9]{1,9})", level) for level in levels.values.tolist()]
+    grades = np.array([np.nan if form is None else float(form[1]) for form in forms])[levels.codes]
+    found = lambda row: f"the level is {lines.text(row, 'level')}"  # noqa: E731
+    lines.report(np.isnan(grades), found, "a level of relevance, such as L0, L1, L2")
+    return grades
 
 
 def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
@@ -174,23 +190,6 @@ def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
         notes=notes,
         place=None if each.place is None else lambda row: str(each.place and each.place(lines[row])),
     )
-
-
-def read_ntcir_qrels(path: str | Path, *, several: bool = False) -> Qrels:
-    """Judgments in NTCIREVAL's form, lines ``query document L2``."""
-    lines = Lines(Path(path), "query document level", more=False)
-    queries, documents, levels = lines.names("query"), lines.texts("document"), lines.names("level")
-    forms = [re.fullmatch(r"L([0-9]{1,9})", level) for level in levels.values.tolist()]
-    lines.report(
-        np.array([form is None for form in forms])[levels.codes],
-        lambda row: f"the level is {lines.text(row, 'level')}",
-        "a level of relevance, such as L0, L1, L2",
-    )
-    if not several:
-        _refuse_twice(lines, queries, documents, "judged")
-    lines.finish()
-    grades = np.array([0 if form is None else int(form[1]) for form in forms], dtype=np.int64)
-    return Qrels(lines.path, queries, documents, grades[levels.codes], form="NTCIR qrels (query document L2)")
 
 
 def read_marco_run(path: str | Path) -> TrecRun:

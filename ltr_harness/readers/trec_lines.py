@@ -121,21 +121,14 @@ class Coded:
     """A column of names that neighbouring rows share, given where it changes."""
 
     def __init__(self) -> None:
-        self._names = Ids()
-        self._codes: list[NDArray[np.int32]] = []
-        self._rows: list[NDArray[np.int64]] = []
+        self.names = Ids()
+        self.codes: list[NDArray[np.int32]] = []
+        self.rows: list[NDArray[np.int64]] = []
 
     def add(self, data: NDArray[np.uint8], rows: Places, starts: Places, ends: Places) -> None:
         """Take in the names, each from its start to its end, of rows that have not that of the row above."""
-        self._codes.append(self._names.numbered(data, starts, ends))
-        self._rows.append(rows)
-
-    def values(self) -> list[bytes]:
-        return self._names.values()
-
-    def blocks(self, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Which name each block of neighbouring rows has, and where each begins and the last ends."""
-        return np.concatenate(self._codes).astype(np.int64), np.append(np.concatenate(self._rows), n_rows)
+        self.codes.append(self.names.numbered(data, starts, ends))
+        self.rows.append(rows)
 
 
 class Numbers:
@@ -317,7 +310,8 @@ class Lines:
     def names(self, field: str) -> Names:
         """A field of names."""
         column = self._columns[field]
-        values, (of_block, starts) = column.values(), column.blocks(self.n_rows)
+        values, of_block = column.names.values(), np.concatenate(column.codes).astype(np.int64)
+        starts = np.append(np.concatenate(column.rows), self.n_rows)
         lengths = np.array([len(value) for value in values])
         bound = Bound.of_file(len(self._data))
 
