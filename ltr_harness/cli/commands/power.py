@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Method
 
 if TYPE_CHECKING:
-    from ltr_harness.comparison.power import PowerPlan
+    from ltr_harness.comparison.power import PowerPlan, Spread
 
 
 @options.examples("""
@@ -134,50 +135,44 @@ def _typed(
     if unused or (inputs and which != "--interleaving"):
         what = options.written(unused[0]) if unused else inputs[0]
         raise UsageError(f"{what} with {which}; {which} plans from numbers, without runs")
+    level = level_text(method, models)
+    of = partial(from_spread, difference=difference, powers=powers, level=method.level(models))
     if which == "--interleaving":
-        return _of_votes(inputs, difference, powers, sd, method, models)
+        if sd is not None or len(inputs) > 1 or not abs(difference) < 0.5:
+            expected = "a --difference between -0.5 and 0.5, no --sd, and at most one log of sessions"
+            raise UsageError(f"--interleaving; expected {expected}")
+        about = f"share of the decided sessions above one half, sign test, {level}"
+        of_votes = partial(of, "sessions", about=about, draw="decided session")
+        return _of_log(inputs[0], method, of_votes) if inputs else of_votes(Spread(variance=_OF_A_VOTE))
     if sd is None or not 0 < sd < float("inf"):
         found = "is missing" if sd is None else f"{sd:g}"
         raise UsageError(f"{which}: --sd {found}; expected a number above 0")
-    level, about = method.level(models), f"{method.test_text}, {level_text(method, models)}"
+    about = f"{method.test_text}, {level}"
     if which == "--ab-test":
         # two means with this spread are compared: the variance of their difference is twice that of one
         spread, about = Spread(variance=2 * sd**2), f"difference of two arms, {about}"
-        return from_spread("measure", spread, difference, powers, about, level, "unit in each arm")
-    return from_spread("differences", Spread(variance=sd**2), difference, powers, about, level, "query")
+        return of("measure", spread, about=about, draw="unit in each arm")
+    return of("differences", Spread(variance=sd**2), about=about, draw="query")
 
 
-def _of_votes(
-    inputs: Sequence[str],
-    difference: float,
-    powers: Sequence[float],
-    sd: float | None,
-    method: Method,
-    models: int,
-) -> PowerPlan:
-    """Sessions of an interleaving experiment, as alike within users as those of a log where one is given."""
+_OF_A_VOTE = 1 / 4  # the variance: it is 0 or 1, near one half
+
+
+def _of_log(log: str, method: Method, of_votes: Callable[[Spread], PowerPlan]) -> PowerPlan:
+    """Sessions of an interleaving experiment, as alike within users as those of a log."""
     from ltr_harness.comparison.interleaving import interleaved
-    from ltr_harness.comparison.power import Spread, from_spread, level_text
+    from ltr_harness.comparison.power import Spread
 
-    if sd is not None or len(inputs) > 1 or not abs(difference) < 0.5:
-        expected = "a --difference between -0.5 and 0.5, no --sd, and at most one log of sessions"
-        raise UsageError(f"--interleaving; expected {expected}")
-    effect, share = 1.0, 1.0
-    if inputs:
-        votes = interleaved(Path(inputs[0]), method.confidence)
-        if not sum(votes.wins):
-            raise UsageError(f"{inputs[0]}: no session is decided; there is nothing to plan from")
-        effect, share = votes.design_effect, sum(votes.wins) / (sum(votes.wins) + votes.ties)
-    spread, level = Spread(variance=effect / 4), method.level(models)  # a vote is 0 or 1, near one half
-    about = f"share of the decided sessions above one half, sign test, {level_text(method, models)}"
-    planned = from_spread("sessions", spread, difference, powers, about, level, "decided session")
-    if not inputs:
-        return planned
+    votes = interleaved(Path(log), method.confidence)
+    decided, effect = sum(votes.wins), votes.design_effect
+    if not decided:
+        raise UsageError(f"{log}: no session is decided; there is nothing to plan from")
+    planned, share = of_votes(Spread(variance=effect * _OF_A_VOTE)), decided / (decided + votes.ties)
     notes = [f"design effect {effect:.2g}: sessions of one user vote alike"] if effect > 1 else []
     takes = [
         f"{need.power:.0%} takes {round(need.draws / share):,} in all"
         for need in planned.plans[0].needs
         if need.draws is not None
     ]
-    notes.append(f"{share:.0%} of the sessions in {inputs[0]} were decided: {', '.join(takes)}")
+    notes.append(f"{share:.0%} of the sessions in {log} were decided: {', '.join(takes)}")
     return dataclasses.replace(planned, notes=tuple(notes))
