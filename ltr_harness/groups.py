@@ -227,7 +227,11 @@ class QueryGroups:
             ids = ids.astype(str) if all(isinstance(value, str) for value in ids) else ids
         starts = np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1])))
         blocks = ids[starts]
-        _, first, block_of = _unique_blocks(blocks)
+        try:
+            _, first, block_of = np.unique(blocks, return_index=True, return_inverse=True)
+        except TypeError:  # ids of mixed types have no order among themselves
+            texts = np.array([f"{type(value).__name__}:{value}" for value in blocks])
+            _, first, block_of = np.unique(texts, return_index=True, return_inverse=True)
         if first.size == blocks.size:
             return cls(np.append(starts, ids.size).astype(np.int64), blocks), None
         rank = np.empty(first.size, dtype=np.int64)
@@ -279,15 +283,6 @@ def places_within(
 
 def _are_neighbours(queries: NDArray[np.int64]) -> bool:
     return queries.size > 0 and bool((queries == np.arange(queries[0], queries[0] + queries.size)).all())
-
-
-def _unique_blocks(blocks: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-    try:
-        values, first, inverse = np.unique(blocks, return_index=True, return_inverse=True)
-    except TypeError:  # ids of mixed types have no order among themselves
-        texts = np.array([f"{type(value).__name__}:{value}" for value in blocks])
-        values, first, inverse = np.unique(texts, return_index=True, return_inverse=True)
-    return values, first, inverse
 
 
 @dataclass(frozen=True, eq=False)

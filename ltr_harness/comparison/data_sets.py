@@ -126,6 +126,13 @@ def across_data_sets(
         direction = 0.0 if own is None else np.sign(own.difference)
         same = sum(bool(np.sign(part.difference) == direction) for part in parts)
         rows.append(AcrossModel(model, means, float(np.dot(w, means)), *ranks[model], own, parts, same))
+    width = max(one.value_range() for one in each)
+    rare = []  # what the smallest data set may lack that would change a verdict on the average
+    for model, difference in average.items():
+        if difference.verdict in _WORDS:
+            n = min(comparison.n_independent(comparison.paired(model)) for comparison in each)
+            line = rare_kind(n, abs(difference.difference), width, first.method, family=len(average))
+            rare += [f"{model} on average: {line}"] if line else []
     sign = -1 if higher else 1
     notes = (f"{name}: {note}" for name, one in comparisons.items() for note in one.notes)
     rows.sort(key=lambda one: sign * (one.average.difference if one.average is not None else 0.0))
@@ -137,7 +144,7 @@ def across_data_sets(
         n_queries=tuple(one.n_queries for one in each),
         models=tuple(rows),
         method=f"{first.method.test_text} within data sets, {first.method.percent} % intervals",
-        notes=(*_cautions(each, average), *caution, *notes),
+        notes=(*rare, *caution, *notes),
     )
 
 
@@ -237,18 +244,6 @@ def _on_each(
     found = outcomes(sample, each[0].method, seeds=[seed for one in cells for seed in one.seeds[:m]])
     said = differences_of(sample.mean, found, [higher] * (m * k), each[0].method)
     return {model: tuple(said[place::m]) for place, model in enumerate(rivals)}
-
-
-def _cautions(each: Sequence[Comparison], average: Mapping[str, Difference]) -> list[str]:
-    """What the smallest data set may lack that would change a verdict on the average."""
-    width = max(one.value_range() for one in each)
-    notes = []
-    for model, one in average.items():
-        if one.verdict in _WORDS:
-            n = min(comparison.n_independent(comparison.paired(model)) for comparison in each)
-            line = rare_kind(n, abs(one.difference), width, each[0].method, family=len(average))
-            notes += [f"{model} on average: {line}"] if line else []
-    return notes
 
 
 def _ranks(

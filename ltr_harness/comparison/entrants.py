@@ -237,7 +237,14 @@ class _Model:
         if self.problems:
             return None
         deterministic = all(run.record.deterministic for run in runs)
-        replicates = self._whole_replicates(complete)
+        replicates = {}
+        for seed in sorted(complete):
+            without = [fold for fold in self.folds if fold not in complete[seed]]
+            if without:
+                found = f"no run for fold {', '.join(without)}"
+                self.notes.append(f"{self.name}: seed {seed} is left out: {found}")
+            else:
+                replicates[seed] = [complete[seed][fold] for fold in self.folds]
         if not replicates:
             self.notes.append(f"{self.name} is left out: it has no run for every fold")
             return None
@@ -274,17 +281,6 @@ class _Model:
 
     def _refuse(self, found: str, expected: str, cure: str = "") -> None:
         self.problems.append(Problem(self.name, found, expected, cure))
-
-    def _whole_replicates(self, complete: dict[int, dict[str, Run]]) -> dict[int, list[Run]]:
-        whole = {}
-        for seed in sorted(complete):
-            lacking = [fold for fold in self.folds if fold not in complete[seed]]
-            if lacking:
-                without = f"no run for fold {', '.join(lacking)}"
-                self.notes.append(f"{self.name}: seed {seed} is left out: {without}")
-            else:
-                whole[seed] = [complete[seed][fold] for fold in self.folds]
-        return whole
 
     def _stack(self, replicates: dict[int, list[Run]], deterministic: bool) -> Entrant | None:
         first = next(iter(replicates.values()))

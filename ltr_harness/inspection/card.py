@@ -302,7 +302,13 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     query = np.repeat(np.arange(groups.n_queries), groups.sizes)
     names = dataset.feature_names
     n_alike, n_several_rows = n_alike_queries(content, content.elsewhere(query), groups) if names else (0, 0)
-    sample = _sampled(dataset)
+    useful = np.flatnonzero(groups.max(labels) > 0)
+    if len(useful) == 0:
+        useful = np.flatnonzero(groups.with_rows)
+    chosen = useful[np.sort(shuffled(len(useful), 1)[:SAMPLED_QUERIES])]
+    # a feature that orders the candidates perfectly has an NDCG of 1, whatever was missed
+    judgments = replace(dataset.judgments, missed=None)
+    sample = replace(dataset, judgments=judgments).take(chosen.astype(np.int64))
     ndcg, descending, random = _single_features(sample)
     firsts = enumerate(content.duplicate_of.tolist())
     facts = zip(
@@ -346,16 +352,6 @@ def n_alike_queries(content: Content, seen: NDArray[np.bool_], groups: QueryGrou
     several = groups.max(np.where(there, content.rows, np.uint64(0))) > lowest
     n_seen, n_there = groups.sum(seen, np.int64), groups.sum(there, np.int64)
     return int(np.count_nonzero(several & (2 * n_seen >= n_there))), int(np.count_nonzero(several))
-
-
-def _sampled(dataset: RankingDataset) -> RankingDataset:
-    useful = np.flatnonzero(dataset.groups.max(dataset.labels) > 0)
-    if len(useful) == 0:
-        useful = np.flatnonzero(dataset.groups.with_rows)
-    chosen = useful[np.sort(shuffled(len(useful), 1)[:SAMPLED_QUERIES])]
-    # a feature that orders the candidates perfectly has an NDCG of 1, whatever was missed
-    judgments = replace(dataset.judgments, missed=None)
-    return replace(dataset, judgments=judgments).take(chosen.astype(np.int64))
 
 
 def _single_features(sample: RankingDataset) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:

@@ -46,7 +46,15 @@ def _cut(name: str, values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool
     numbers = values.astype(np.float64)
     missing = np.isnan(numbers)
     if name.removeprefix("data.").lower() in TRAFFIC and np.nansum(numbers) > 0:
-        yield from _head_and_tail(numbers)
+        # Head: the most frequent queries that together make half of the traffic.
+        traffic = np.where(missing, 0.0, numbers)
+        distinct, inverse = np.unique(traffic, return_inverse=True)
+        by_value = np.bincount(inverse, traffic)[::-1]
+        at = int(np.searchsorted(np.cumsum(by_value), 0.5 * traffic.sum()))
+        edge = distinct[::-1][at]
+        head = traffic >= edge
+        yield f"head, from {edge:g}: half of the traffic", head & ~missing
+        yield f"tail, below {edge:g}", ~head & ~missing
     else:
         yield from _ranges(numbers)
     if missing.any():
@@ -69,18 +77,6 @@ def _ranges(numbers: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.bool
         low, high = distinct[first], distinct[end]
         yield f"{low:g}" if low == high else f"{low:g} to {high:g}", (numbers >= low) & (numbers <= high)
         first = end + 1
-
-
-def _head_and_tail(numbers: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    """Head: the most frequent queries that together make half of the traffic."""
-    traffic = np.where(np.isnan(numbers), 0.0, numbers)
-    distinct, inverse = np.unique(traffic, return_inverse=True)
-    by_value = np.bincount(inverse, traffic)[::-1]
-    at = int(np.searchsorted(np.cumsum(by_value), 0.5 * traffic.sum()))
-    edge = distinct[::-1][at]
-    head = traffic >= edge
-    yield f"head, from {edge:g}: half of the traffic", head & ~np.isnan(numbers)
-    yield f"tail, below {edge:g}", ~head & ~np.isnan(numbers)
 
 
 def _categories(values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:

@@ -368,22 +368,19 @@ class Ids:
     def numbered(self, data: Letters, starts: Offsets, ends: Offsets, *, new: bool = True) -> Codes:
         """The number of every text that stands in some bytes from its start (n,) to its end (n,)."""
         if new:
-            self._make_room(starts.size, int((ends - starts).sum()))
+            # room for so many more; each array doubles, so that growing costs a fixed share of filling
+            n, used = self.n + starts.size, int(self._offsets[self.n] + (ends - starts).sum())
+            if used > self._letters.size:
+                self._letters = _grown(self._letters, used)
+            if n >= self._hashes.size:
+                self._offsets, self._hashes = _grown(self._offsets, n + 1), _grown(self._hashes, n + 1)
+            if 2 * n > self._table.size:
+                self._table = np.full(1 << (4 * n - 1).bit_length(), _FREE)
+                _fill(self._hashes, self._table, self.n)
         codes = np.empty(starts.size, dtype=np.int32)
         known = (self._letters, self._offsets, self._hashes, self._table)
         self.n = _look_up(data, starts, ends, known, self.n, new, codes)
         return codes
-
-    def _make_room(self, texts: int, letters: int) -> None:
-        """For so many more; each array doubles, so that growing costs a fixed share of filling."""
-        n, used = self.n + texts, int(self._offsets[self.n]) + letters
-        if used > self._letters.size:
-            self._letters = _grown(self._letters, used)
-        if n >= self._hashes.size:
-            self._offsets, self._hashes = _grown(self._offsets, n + 1), _grown(self._hashes, n + 1)
-        if 2 * n > self._table.size:
-            self._table = np.full(1 << (4 * n - 1).bit_length(), _FREE)
-            _fill(self._hashes, self._table, self.n)
 
 
 def hashes_of(ids: Any) -> NDArray[np.uint64]:

@@ -150,7 +150,11 @@ class Contract:
         """Count what is bad; True if nothing is. Shapes: `bad` (n,)."""
         count = int(np.count_nonzero(bad))
         if count:
-            examples = _first_three(show(at) for at in np.flatnonzero(bad)[:_LOOKED_AT].tolist())
+            examples: dict[str, None] = {}  # different ones: several bad rows of a query are one example
+            for at in np.flatnonzero(bad)[:_LOOKED_AT].tolist():
+                examples[show(at)] = None
+                if len(examples) == 3:
+                    break
             self.count(name, count, examples)
         return count == 0
 
@@ -202,17 +206,6 @@ class Contract:
     def raise_errors(self) -> None:
         """Stop where the log cannot be judged. Raises DataError: every check of severity error that found something."""
         DataError.refuse(self.errors)
-
-
-def _first_three(texts: Iterable[str]) -> list[str]:
-    """Different ones: several bad rows of a query are one example."""
-    examples: list[str] = []
-    for text in texts:
-        if text not in examples:
-            examples.append(text)
-        if len(examples) == 3:
-            break
-    return examples
 
 
 Floats = NDArray[np.float64]

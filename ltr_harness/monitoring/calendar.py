@@ -160,7 +160,10 @@ class Units:
             variance = variance_between(before, theirs)
             if variance is not None and not own:  # hours of a day have their season, and days hold them
                 correlation = correlation_of_neighbours(without_season(before, before), theirs)
-                variance = _hanging_together(variance, correlation)
+                n, alike = variance.n, share_of_variance(np.full(variance.n, 1 / variance.n), correlation)
+                left = 1 - (n * alike - 1) / max(n - 1, 1)  # around their own mean such neighbours vary less
+                freedom = variance.freedom * ((1 - correlation**2) / (1 + correlation**2))
+                variance = WindowVariance(variance.variance / left, variance.mean_square / left, freedom, n)
         if variance is None:
             variance = variance_of_neighbours(without_season(now, before), coded(self.now[rows]))
             source = "production"
@@ -238,14 +241,6 @@ def correlation_of_neighbours(sample: Sample, units: Ints) -> float:
     alike = float(np.clip((n * plain + 1) / (n - 4), 0.0, _MOST_ALIKE))
     error = float(np.sqrt((1 - alike**2) / n))
     return min(alike + error, _MOST_ALIKE) if n >= _ENOUGH and alike > error else alike
-
-
-def _hanging_together(variance: WindowVariance, correlation: float) -> WindowVariance:
-    """The variance between units with the correlation r of neighbours: around their own mean they vary less."""
-    n = variance.n
-    alike = (n * share_of_variance(np.full(n, 1 / n), correlation) - 1) / max(n - 1, 1)
-    freedom = variance.freedom * ((1 - correlation**2) / (1 + correlation**2))
-    return WindowVariance(variance.variance / (1 - alike), variance.mean_square / (1 - alike), freedom, n)
 
 
 def units_of(now: Ints | None, before: Ints | None, config: MonitorConfig) -> list[Units]:

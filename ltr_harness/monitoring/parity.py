@@ -108,7 +108,13 @@ def parity_of_rows(
     parity = config.parity
     assert parity is not None
     logged = rows.numbers(parity.score or str(config.columns.score))
-    model, incomplete = _scored(rows, parity)
+    run, columns = served(parity).run, feature_columns(parity)
+    scores, lacking = [], []
+    for at in range(0, rows.table.num_rows, _PIECE):  # a piece at a time, as features are many
+        matrix = _matrix(rows.table.slice(at, _PIECE), columns, run)
+        scores.append(run.score(matrix))
+        lacking.append(np.isnan(matrix).any(axis=1))
+    model, incomplete = rows.arranged(np.concatenate(scores)), rows.arranged(np.concatenate(lacking))
     reach = parity.tolerance * np.maximum(np.abs(model), served(parity).spread)
     scored = ~np.isnan(logged)
     with np.errstate(invalid="ignore"):  # infinities
@@ -143,17 +149,6 @@ def parity_of_rows(
         "reordered": some & _reordered(rows, logged, model, reach),
         "effect": effect,  # the metric by the logged scores less that by the model's
     }
-
-
-def _scored(rows: LogRows, parity: ParityRule) -> tuple[Floats, Bools]:
-    """The model's score of every row, and which rows lack a feature; a piece at a time, as features are many."""
-    run, columns = served(parity).run, feature_columns(parity)
-    scores, incomplete = [], []
-    for start in range(0, rows.table.num_rows, _PIECE):
-        matrix = _matrix(rows.table.slice(start, _PIECE), columns, run)
-        scores.append(run.score(matrix))
-        incomplete.append(np.isnan(matrix).any(axis=1))
-    return rows.arranged(np.concatenate(scores)), rows.arranged(np.concatenate(incomplete))
 
 
 def _matrix(table: Any, columns: dict[str, str], run: Run) -> NDArray[np.float32]:

@@ -125,8 +125,17 @@ def analysed(
     )
     spent = windows.share_to_spend(found.windows, past, config)
     counted = np.flatnonzero(whole_cut.mature & ~np.isnan(primary_of(production)))
-    if baseline is None:
-        found = _alone(found, production, counted)
+    if baseline is None:  # slices against the rest, nothing else to test
+        now = queries.queries_of(production, counted)
+        periods = Periods(now, now.iloc[:0], config)
+        worst_slices, candidates = slices.slices(periods) if len(now) else ([], 0)
+        found = replace(
+            found,
+            worst=tuple(summaries.worst_queries(production, counted, None)),
+            online=summaries.online(production, None, found.windows),
+            slices=tuple(worst_slices),
+            n_slice_candidates=candidates,
+        )
     else:
         found = _compared(found, production, baseline, whole_cut, counted, past, spent)
         baseline_kind = baseline_kind or "a log"
@@ -141,20 +150,6 @@ def analysed(
     if history is not None and time is not None:
         stored.append_history(history, key, found.windows, whole_cut.until)
     return Watched(result, config, production)
-
-
-def _alone(found: Evidence, production: pd.DataFrame, counted: Ints) -> Evidence:
-    """Without a baseline: slices against the rest, nothing else to test; `counted` (n_counted,)."""
-    now = queries.queries_of(production, counted)
-    periods = Periods(now, now.iloc[:0], found.config)
-    worst_slices, candidates = slices.slices(periods) if len(now) else ([], 0)
-    return replace(
-        found,
-        worst=tuple(summaries.worst_queries(production, counted, None)),
-        online=summaries.online(production, None, found.windows),
-        slices=tuple(worst_slices),
-        n_slice_candidates=candidates,
-    )
 
 
 def _compared(

@@ -169,7 +169,11 @@ def _lines(evidence: Evidence, *, changed: bool) -> Iterator[_Line]:
         yield "change", f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {primary} did not fall", True
     for segment in evidence.slices:
         yield _slice_line(segment, evidence)
-    for text in _label_lines(evidence):
+    for what in dict.fromkeys(test.what for test in evidence.label_alerts):
+        tests = [test for test in evidence.label_alerts if test.what == what]
+        first = next((t for t in tests if t.window == "all"), tests[0])
+        where = _in_windows([t.window for t in tests if t.window != "all"])
+        text = f"{what} {first.before:.3f} -> {first.now:.3f} {_p(first.p_corrected)}{where}"
         yield "label_rate", text, not (evidence.labels_arriving or evidence.ips_stood)
     for text in evidence.broken_inputs:
         yield "input", text, True
@@ -226,16 +230,6 @@ def _change_lines(evidence: Evidence) -> list[Alert]:
             said.append((w.running, w.running_p_corrected, where, w.label))
     primary = evidence.config.primary
     return [Alert("change", f"{primary} {by} {_p(p)} {where}", window) for by, p, where, window in said]
-
-
-def _label_lines(evidence: Evidence) -> list[str]:
-    lines = []
-    for what in dict.fromkeys(test.what for test in evidence.label_alerts):
-        tests = [test for test in evidence.label_alerts if test.what == what]
-        worst = next((t for t in tests if t.window == "all"), tests[0])
-        where = _in_windows([t.window for t in tests if t.window != "all"])
-        lines.append(f"{what} {worst.before:.3f} -> {worst.now:.3f} {_p(worst.p_corrected)}{where}")
-    return lines
 
 
 def _in_windows(labels: Sequence[str]) -> str:

@@ -104,7 +104,15 @@ def read_experiments(folder: Path) -> Experiments:
     if not found:
         lines = "".join(f"\n  {line}" for line in left_out)
         raise DataError(f"{folder}: no experiment in it that has runs{lines}")
-    return Experiments(str(folder.parent if own else folder), _with_changes(found), tuple(left_out))
+    before: dict[tuple[str, str, str], tuple[str, float]] = {}
+    told = []
+    for one in sorted(found, key=lambda one: (one.written, one.folder)):
+        if (mean := one.mean) is not None:
+            if last := before.get(one.question):
+                one = replace(one, previous=last[0], change=mean - last[1])
+            before[one.question] = one.folder, mean
+        told.append(one)
+    return Experiments(str(folder.parent if own else folder), tuple(told), tuple(left_out))
 
 
 def _experiment(path: Path, left_out: list[str], looks: Mapping[tuple[str, str], Looks]) -> Experiment | None:
@@ -222,18 +230,6 @@ def _reported(path: Path, records: Sequence[Record]) -> _Report:
         if complete == sorted(str(run.get("evaluation_identity")) for run in report.runs):
             return report
     return _Report(summaries=[], runs=[])
-
-
-def _with_changes(found: Sequence[Experiment]) -> tuple[Experiment, ...]:
-    before: dict[tuple[str, str, str], tuple[str, float]] = {}
-    told = []
-    for one in sorted(found, key=lambda one: (one.written, one.folder)):
-        if (mean := one.mean) is not None:
-            if last := before.get(one.question):
-                one = replace(one, previous=last[0], change=mean - last[1])
-            before[one.question] = one.folder, mean
-        told.append(one)
-    return tuple(told)
 
 
 def _sizes(path: Path) -> Iterator[int]:

@@ -44,16 +44,12 @@ def inline(text: blocks.Text) -> str:
     written = []
     for span in blocks.spans(text):
         mark = {"strong": "**", "emphasis": "*"}.get(span.style, "")
-        plain = f"{mark}{_keeping_ends(span.text)}{mark}"
+        # blanks at both ends join it to its neighbours
+        lead = " " if span.text[:1].isspace() else ""
+        tail = " " if span.text[-1:].isspace() and span.text.strip() else ""
+        plain = f"{mark}{lead}{escape(span.text)}{tail}{mark}"
         written.append(code_span(span.text) if span.style == "code" else plain)
     return "".join(written)
-
-
-def _keeping_ends(text: str) -> str:
-    """Escaped, with the blanks at both ends that join it to its neighbours."""
-    lead = " " if text[:1].isspace() else ""
-    tail = " " if text[-1:].isspace() and text.strip() else ""
-    return f"{lead}{escape(text)}{tail}"
 
 
 def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -> str:

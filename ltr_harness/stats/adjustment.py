@@ -125,7 +125,11 @@ def decompose(
     one side lacks, or that is set `apart`, is no mix: nobody knows what the lacking side's mean would be there.
     """
     codes, samples = (one_cells, other_cells), (one, other)
-    counts, means = _by_cell(codes, samples)
+    size = int(max(cells.max(initial=0) for cells in codes)) + 1
+    counts = np.array([np.bincount(cells, minlength=size) for cells in codes], dtype=np.float64)
+    weighed = zip(codes, samples, strict=True)
+    with np.errstate(invalid="ignore", divide="ignore"):  # NaN where a side has no query
+        means = np.array([np.bincount(cells, s.values, minlength=size) for cells, s in weighed]) / counts
     n = one.values.size + other.values.size
     total = one.plain[0] - other.plain[0]
     all_influence = [sample.values - sample.plain[0] for sample in samples]
@@ -201,15 +205,6 @@ class _Matched(NamedTuple):
             here * self.moved[codes] / 2 / np.maximum(self.counts[side], 1.0)[codes],
             sign * (np.where(here, -(values.size - known) / known, 1.0) / values.size),
         )
-
-
-def _by_cell(cells: tuple[Codes, Codes], samples: tuple[Sample, Sample]) -> tuple[Floats, Floats]:
-    """How many queries each side has in each cell, and their mean; NaN where it has none."""
-    size = int(max(codes.max(initial=0) for codes in cells)) + 1
-    counts = np.array([np.bincount(c, minlength=size) for c in cells], dtype=np.float64)
-    sums = np.array([np.bincount(c, s.values, minlength=size) for c, s in zip(cells, samples, strict=True)])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return counts, sums / counts
 
 
 def _chance(value: float, weights: list[Floats], samples: tuple[Sample, Sample]) -> float:
