@@ -28,18 +28,7 @@ def format_of(path: Path) -> str | None:
 
 
 def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) -> list[str]:
-    """Write a dataset, all of its files or none; notes on what the format cannot hold.
-
-    Example:
-        >>> import tempfile
-        >>> from ltr_harness.readers.memory import from_arrays
-        >>> data = from_arrays([[0.5], [2.0]], [1, 0], query_ids=["a", "a"], document_ids=["x", "y"])
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     notes = write_dataset(data, Path(folder, "rows.txt"))
-        ...     print(Path(folder, "rows.txt").read_text(), end="")
-        1 qid:a 0:0.5 # docid = x
-        0 qid:a 0:2 # docid = y
-    """
+    """Write a dataset, all of its files or none; notes on what the format cannot hold."""
     form = form or format_of(path)
     if form not in FORMATS:
         found = "does not say its format" if form is None else f"unknown format {form!r}"

@@ -176,17 +176,6 @@ def _weighted_means(comparison: Comparison) -> list[str]:
     ]
 
 
-def _means_of(pairs: Sequence[Paired]) -> str:
-    """The means that the differences are of, which are not those of the table."""
-    said = [
-        f"{pair.model} {pair.model_mean:.4f} against {pair.other_mean:.4f} over {pair.n:,}"
-        if pair.n
-        else f"{pair.model} none"
-        for pair in pairs[:5]
-    ]
-    return ", ".join(said) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
-
-
 def warnings(comparison: Comparison) -> list[str]:
     """What makes the numbers less sure than they look, at the primary metric."""
     metric, method = comparison.primary, comparison.method
@@ -210,9 +199,16 @@ def warnings(comparison: Comparison) -> list[str]:
             counts = sorted(one.n_undefined for one in comparison.summaries if one.metric == metric_name)
             low, high = counts[0], count_of(counts[-1], "query")
             lacking = f"{high}, not the same ones," if low == counts[-1] else f"{low:,} to {high}"
+            said = [
+                f"{pair.model} {pair.model_mean:.4f} against {pair.other_mean:.4f} over {pair.n:,}"
+                if pair.n
+                else f"{pair.model} none"
+                for pair in apart[:5]
+            ]
             notes.append(
                 f"{metric_name} is undefined for {lacking} depending on "
-                f"the model; each pair is compared over the queries defined for both: {_means_of(apart)}"
+                f"the model; each pair is compared over the queries defined for both: {', '.join(said)}"
+                + (f" and {len(apart) - 5} more" if len(apart) > 5 else "")
             )
     counts_of_flips = [comparison.n_independent(pair) for pair in pairs if pair.n]
     n = min(counts_of_flips, default=0)

@@ -74,7 +74,15 @@ def count_look(folder: Path, look: Look) -> Looks:
     looks = {one.models: one for one in _read(folder) if (one.test, one.metric) == (look.test, look.metric)}
     if look.models not in looks:
         with suppress(OSError):
-            _append(folder, look)
+            line = json.dumps({"test": look.test, "metric": look.metric, "models": look.models})
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+            file = os.open(folder / LEDGER, flags, 0o666)
+            try:
+                size = os.fstat(file).st_size  # 0 of a pipe, too, which takes the line and keeps nothing
+                torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
+                os.write(file, f"{chr(10) if torn else ''}{line}\n".encode())
+            finally:
+                os.close(file)
         looks[look.models] = look
     return Looks(len(looks), len({model for one in looks.values() for model in one.models}))
 
@@ -126,18 +134,6 @@ def _read(folder: Path) -> list[Look]:
             one: dict[str, Any] = json.loads(line)
             looks.append(Look(str(one["test"]), str(one["metric"]), tuple(map(str, one["models"]))))
     return looks
-
-
-def _append(folder: Path, look: Look) -> None:
-    line = json.dumps({"test": look.test, "metric": look.metric, "models": look.models})
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    file = os.open(folder / LEDGER, flags, 0o666)
-    try:
-        size = os.fstat(file).st_size  # 0 of a pipe, too, which takes the line and keeps nothing
-        torn = size > 0 and os.pread(file, 1, size - 1) != b"\n"
-        os.write(file, f"{chr(10) if torn else ''}{line}\n".encode())
-    finally:
-        os.close(file)
 
 
 def digest_of_folds(folds: Mapping[str, str]) -> str:

@@ -29,10 +29,7 @@ SAMPLED_QUERIES = 1000  # drawn with a fixed seed, and said to be: a feature's N
 
 
 def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
-    """The area under the ROC curve of telling relevant rows by a feature, in its better direction; NaN with one class.
-
-    Shapes: `values` (n_rows,), `relevant` (n_rows,).
-    """
+    """Area under the ROC curve of (n_rows,) values for relevant rows, in the better direction; NaN with one class."""
     yes, no = np.sort(values[relevant]), np.sort(values[~relevant])
     if not yes.size or not no.size:
         return float("nan")
@@ -42,10 +39,7 @@ def auc(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
 
 
 def tells_relevant(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> bool:
-    """Whether a feature is there, neither 0 nor missing, in nearly all relevant rows and in few others.
-
-    Shapes: `values` (n_rows,), `relevant` (n_rows,).
-    """
+    """Whether (n_rows,) values are there, neither 0 nor missing, in nearly all relevant rows and in few others."""
     there = (values != 0) & ~np.isnan(values)
     if not FEWEST_ROWS <= np.count_nonzero(relevant) < relevant.size:
         return False
@@ -53,10 +47,7 @@ def tells_relevant(values: NDArray[np.float64], relevant: NDArray[np.bool_]) -> 
 
 
 def are_ids(values: NDArray[np.float64], boundaries: NDArray[np.int64]) -> bool:
-    """Whether whole numbers differ in nearly all rows of a query, come again in other queries, and count no places.
-
-    Shapes: `values` (n_rows,), `boundaries` (n_queries + 1,).
-    """
+    """Whether (n_rows,) whole numbers differ in nearly all rows of a query, recur in others, and count no places."""
     if not np.array_equal(values, np.floor(values)):
         return False
     sizes, starts = np.diff(boundaries), boundaries[:-1]

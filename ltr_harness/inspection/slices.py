@@ -27,10 +27,7 @@ class QuerySlice:
 
 
 def query_slices(attributes: Mapping[str, NDArray[Any]]) -> list[QuerySlice]:
-    """The query set cut along each attribute, (n_queries,) values each.
-
-    What all queries share cuts nothing, nor does what is another word for most of them, such as their text.
-    """
+    """The query set cut along each attribute, (n_queries,) values each; what all share or few do cuts nothing."""
     parts = []
     for name, values in attributes.items():
         cut = [(label, queries) for label, queries in _cut(name, np.asarray(values)) if queries.any()]

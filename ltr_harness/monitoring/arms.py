@@ -128,7 +128,20 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
     differences, family = _tested(measures, assigned, config)
     if why:
         differences = [dataclasses.replace(one, verdict="withheld") for one in differences]
-    assigned.notes.extend(_unseen(differences, measures, arms, config))
+    # one line for the verdicts that a kind of unit, absent from an arm, could change
+    width = {measure.name: measure.width for measure in measures}
+    units = {arm.name: arm.n_units for arm in arms}
+    method = Method(confidence=config.compare.confidence, unit=config.columns.cluster_id)
+    lines: dict[str, list[str]] = {}
+    for d in differences:
+        if d.verdict in ("better", "worse", "higher", "lower"):
+            n = min(units[d.arm], arms[0].n_units)
+            gap = abs(d.difference.value)
+            line = rare_kind(n, gap, width[d.measure], method, family=len(differences))
+            lines.setdefault(line, []).append(f"{d.measure} of {d.arm}")
+    assigned.notes.extend(
+        [f"{', '.join(names)}: {line.removesuffix('.')}" for line, names in lines.items() if line]
+    )
     few = dict.fromkeys(one.measure for one in differences if np.isnan(one.difference.p))
     if few:
         whose = units_in_words(unit)
@@ -310,23 +323,6 @@ def _at_all_looks(apart: WeightedSum, assigned: _Assigned, config: MonitorConfig
     low, high = (apart.mean - unhall(side * reach, apart.lean) * apart.error for side in (1, -1))
     nothing = np.full(m, np.nan)
     return Outcome(p, np.minimum(m * p, 1.0), nothing, low, high, nothing)
-
-
-def _unseen(
-    differences: list[ArmDifference], measures: list[_Measure], arms: list[Arm], config: MonitorConfig
-) -> list[str]:
-    """One line for the verdicts that a kind of unit, absent from an arm, could change."""
-    width = {measure.name: measure.width for measure in measures}
-    units = {arm.name: arm.n_units for arm in arms}
-    method = Method(confidence=config.compare.confidence, unit=config.columns.cluster_id)
-    lines: dict[str, list[str]] = {}
-    for one in differences:
-        if one.verdict in ("better", "worse", "higher", "lower"):
-            n = min(units[one.arm], arms[0].n_units)
-            gap = abs(one.difference.value)
-            line = rare_kind(n, gap, width[one.measure], method, family=len(differences))
-            lines.setdefault(line, []).append(f"{one.measure} of {one.arm}")
-    return [f"{', '.join(names)}: {line.removesuffix('.')}" for line, names in lines.items() if line]
 
 
 _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "withheld": "bad"}

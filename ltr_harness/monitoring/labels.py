@@ -116,32 +116,6 @@ def section(result: MonitorResult) -> list[Block]:
     changed = len({test.what for test in result.labels if test.alert})
     finding = f"{changed} changed" if result.labels else ""
     blocks: list[Block] = [Heading("Label health", finding=finding, matters=bool(changed))]
-    blocks += _coverage(result)
-    shown = [test for test in result.labels if test.window == "all" or test.alert]
-    if shown:
-        table = table_of(
-            "labels",
-            "Labels in the baseline and now; single windows only where they raise an alert.",
-            shown,
-            (Column("What"), "what"),
-            (Column("Window"), "window"),
-            (Column("Before", "metric"), "before"),
-            (Column("Now", "metric"), "now"),
-            (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
-            (Column("p corrected", "p"), "p_corrected"),
-            (Column("Verdict"), lambda t: Badge("alert", "bad") if t.alert else Badge("no alert", "good")),
-        )
-        blocks.append(table)
-    if len(result.windows) > 1:
-        if len({w.relevant_share for w in result.windows}) > 1:
-            blocks.append(_share_chart(result))
-        blocks.append(Details("Labels window by window", (_windows(result),)))
-    return blocks if len(blocks) > 1 else []
-
-
-def _coverage(result: MonitorResult) -> list[Block]:
-    """How much of the log has labels, and what that means."""
-    blocks: list[Block] = []
     if n := result.n_immature:
         text = f"{count_of(n, 'query')} {plural('is', n)} younger than the labels' maturity: shown, never tested."
         blocks.append(Paragraph(text, "note"))
@@ -165,7 +139,26 @@ def _coverage(result: MonitorResult) -> list[Block]:
             "metric favours the ranking that the labels come from."
         )
         blocks.append(Paragraph(text, "warning"))
-    return blocks
+    shown = [test for test in result.labels if test.window == "all" or test.alert]
+    if shown:
+        table = table_of(
+            "labels",
+            "Labels in the baseline and now; single windows only where they raise an alert.",
+            shown,
+            (Column("What"), "what"),
+            (Column("Window"), "window"),
+            (Column("Before", "metric"), "before"),
+            (Column("Now", "metric"), "now"),
+            (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
+            (Column("p corrected", "p"), "p_corrected"),
+            (Column("Verdict"), lambda t: Badge("alert", "bad") if t.alert else Badge("no alert", "good")),
+        )
+        blocks.append(table)
+    if len(result.windows) > 1:
+        if len({w.relevant_share for w in result.windows}) > 1:
+            blocks.append(_share_chart(result))
+        blocks.append(Details("Labels window by window", (_windows(result),)))
+    return blocks if len(blocks) > 1 else []
 
 
 def _windows(result: MonitorResult) -> Table:

@@ -91,7 +91,18 @@ def verdict_section(result: MonitorResult) -> list[Block]:
     if len(result.windows) > 1:
         shown.append(timeline(result))
     if result.alerts:
-        shown.append(_alerts(result))
+        # one line each, but for windows: they are red in the chart below, and here only counted
+        windows = [alert for alert in result.alerts if alert.window]
+        counted = windows if len(windows) > 1 else []
+        listed = [alert for alert in result.alerts if alert not in counted]
+        lines: list[Text] = [(blocks.strong(alert.kind), f" {alert.text}") for alert in listed[:_SHOWN]]
+        if len(listed) > _SHOWN:
+            lines.append(f"… and {count_of(len(listed) - _SHOWN, 'more alert')}, in the sections below")
+        if counted:
+            where = f"{len(counted)} of {count_of(len(result.windows), 'window')}"
+            where += f", from {counted[0].window} to {counted[-1].window}"
+            lines.append((blocks.strong("change"), f" in {where}"))
+        shown.append(blocks.Bullets(tuple(lines)))
     if verdict.where:
         shown.append(Paragraph(verdict.where))
     if verdict.untold:
@@ -163,21 +174,6 @@ def metrics_section(result: MonitorResult) -> list[Block]:
     changed = sum(bool(change.difference.direction) for change in result.changes)
     finding = f"{changed} of {len(result.changes)} changed"
     return [Heading("Metrics", finding=finding, matters=result.changes[0].alert), _changes(result)]
-
-
-def _alerts(result: MonitorResult) -> blocks.Bullets:
-    """One line each, but for windows: they are red in the chart below, and here only counted."""
-    windows = [alert for alert in result.alerts if alert.window]
-    counted = windows if len(windows) > 1 else []
-    shown = [alert for alert in result.alerts if alert not in counted]
-    lines: list[Text] = [(blocks.strong(alert.kind), f" {alert.text}") for alert in shown[:_SHOWN]]
-    if len(shown) > _SHOWN:
-        lines.append(f"… and {count_of(len(shown) - _SHOWN, 'more alert')}, in the sections below")
-    if counted:
-        where = f"{len(counted)} of {count_of(len(result.windows), 'window')}"
-        where += f", from {counted[0].window} to {counted[-1].window}"
-        lines.append((blocks.strong("change"), f" in {where}"))
-    return blocks.Bullets(tuple(lines))
 
 
 def _changes(result: MonitorResult) -> Table:

@@ -52,7 +52,14 @@ def adjusted_tables(
 ) -> tuple[pd.DataFrame, pd.DataFrame, Prediction]:
     """Both periods with values less what `compare.adjust` says of them; queries of one key are a cluster."""
     columns = [name for name in config.compare.adjust if name != config.columns.pair_key]
-    ours, theirs = _covariates(now, before, columns, config)
+    found = [(np.empty((len(now), 0)), np.empty((len(before), 0)))]
+    for column in columns:
+        if column in config.columns.segments:
+            pair = together(*_both(now, before, f"segment:{column}", column))
+            found.append(_cells(*(codes_of(side, side.categories.size) for side in pair)))
+        else:
+            found.append(_feature(*_both(now, before, f"feature:{column}:mean", column)))
+    ours, theirs = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     keys = _keys(now, before, config) if len(columns) < len(config.compare.adjust) else None
     values: list[tuple[Floats, Floats]] = []
     noise = []
@@ -81,21 +88,6 @@ def adjusted_tables(
         tables = [table.assign(cluster=table["pair_key"]) for table in tables]
     precision = Regression.of(primary_of(before), theirs).precision
     return tables[0], tables[1], Prediction(ours, precision, noise[0] if noise else 0.0)
-
-
-def _covariates(
-    now: pd.DataFrame, before: pd.DataFrame, columns: Sequence[str], config: MonitorConfig
-) -> tuple[Floats, Floats]:
-    """(n_now, p) and (n_before, p)."""
-    found = [(np.empty((len(now), 0)), np.empty((len(before), 0)))]
-    for name in columns:
-        if name in config.columns.segments:
-            ones = together(*_both(now, before, f"segment:{name}", name))
-            found.append(_cells(*(codes_of(one, one.categories.size) for one in ones)))
-        else:
-            found.append(_feature(*_both(now, before, f"feature:{name}:mean", name)))
-    ours, theirs = zip(*found, strict=True)
-    return np.concatenate(ours, axis=1), np.concatenate(theirs, axis=1)
 
 
 def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Ints, Ints, int]:

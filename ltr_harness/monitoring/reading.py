@@ -60,7 +60,12 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
     if config.relevance.event_log:
         events = JoinedEvents.read(config.relevance, config.columns, zone, log, contract, source=happened)
     if dask is None:
-        parts = list(_in_batches(log, config, contract, events))
+        parts, row = [], 0
+        for batch in log.batches(wanted_columns(config), config.columns.query_id):
+            rows = batch if events is None else events.beside(batch, row)
+            row += batch.num_rows
+            if (part := evaluated(rows, config, contract)) is not None:
+                parts.append(part)
     else:
         parts = on_workers(log, config, contract, events, dask)
     contract.raise_errors()
@@ -84,18 +89,6 @@ def _from_ubi(source: Any, config: MonitorConfig, ubi: Ubi) -> tuple[Any, Any, M
     shown, events = impressions_and_events(path, ubi, config.relevance.event_names, zone)
     joined = config.relevance.model_copy(update={"event_log": EventLog(path=str(path), ubi=True)})
     return shown, events, config.model_copy(update={"relevance": joined})
-
-
-def _in_batches(
-    log: Log, config: MonitorConfig, contract: Contract, events: JoinedEvents | None
-) -> Iterator[pd.DataFrame]:
-    row = 0
-    for batch in log.batches(wanted_columns(config), config.columns.query_id):
-        table = batch if events is None else events.beside(batch, row)
-        row += batch.num_rows
-        part = evaluated(table, config, contract)
-        if part is not None:
-            yield part
 
 
 LOCAL = "local"

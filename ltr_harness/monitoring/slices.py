@@ -94,7 +94,19 @@ class _Candidates:
         keep = np.flatnonzero(self._enough(rest))
         self.keys = [keys[at] for at in keep]
         self.inside, self.rest = inside[:, :, keep], rest[:, :, keep]
-        self._test()
+        effect = self._search.effect
+        mean_in, var_in = _moments(self.inside)
+        mean_rest, var_rest = _moments(self.rest)
+        varying = [2] if self._paired else [0, 1] if self._with_before else [0]
+        self.excess = mean_in[0] - mean_rest[0] - (mean_in[1] - mean_rest[1])  # 0 of an empty baseline
+        own, terms = var_in[varying], np.concatenate([var_in[varying], var_rest[varying]])
+        own_n, n = self.inside[varying, 0], np.concatenate([self.inside[varying, 0], self.rest[varying, 0]])
+        self.t, self.p, self.error, self.freedom = _welch(self.excess, terms, n, effect)
+        if self._with_before:
+            # Left behind while the rest improved is no drop: the slice itself must have fallen as well.
+            change = mean_in[0] - mean_in[1] + (self._centres[0] - self._centres[1])
+            self.p = np.maximum(self.p, _welch(change, own, own_n, effect)[1])
+        self._mean_in, self._mean_rest = mean_in, mean_rest
 
     def _enough(self, sums: Floats) -> Bools:
         least = self._search.periods.config.slices.min_queries
@@ -116,21 +128,6 @@ class _Candidates:
             keys += [(i, j, int(cell)) for cell in cells]
             parts.append(sums[:, :, cells])
         return keys, np.concatenate(parts, axis=2)
-
-    def _test(self) -> None:
-        effect = self._search.effect
-        mean_in, var_in = _moments(self.inside)
-        mean_rest, var_rest = _moments(self.rest)
-        varying = [2] if self._paired else [0, 1] if self._with_before else [0]
-        self.excess = mean_in[0] - mean_rest[0] - (mean_in[1] - mean_rest[1])  # 0 of an empty baseline
-        own, terms = var_in[varying], np.concatenate([var_in[varying], var_rest[varying]])
-        own_n, n = self.inside[varying, 0], np.concatenate([self.inside[varying, 0], self.rest[varying, 0]])
-        self.t, self.p, self.error, self.freedom = _welch(self.excess, terms, n, effect)
-        if self._with_before:
-            # Left behind while the rest improved is no drop: the slice itself must have fallen as well.
-            change = mean_in[0] - mean_in[1] + (self._centres[0] - self._centres[1])
-            self.p = np.maximum(self.p, _welch(change, own, own_n, effect)[1])
-        self._mean_in, self._mean_rest = mean_in, mean_rest
 
     def _cells(self, i: int, j: int, now: bool) -> Ints:
         def codes(at: int) -> Ints:

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from ltr_harness.logs.columns import Ids
+from ltr_harness.logs.columns import Ids, hashes_of
 from ltr_harness.logs.contract import are_ranks
 from ltr_harness.logs.settings import seconds
 
@@ -13,6 +13,10 @@ def test_ids() -> None:
     assert ids.add(pa.chunked_array([["b", None, "a"], ["b", ""]]), "sku").tolist() == [0, -1, 1, 0, -1]
     assert ids.find(pa.chunked_array([["a", "c"]]), "sku").tolist() == [1, -1]
     assert ids.texts() == ["b", "a"]
+
+
+def test_hashes_of() -> None:
+    assert hashes_of(pa.array([7, 8])).tolist() == hashes_of(pa.array(["7", "8"])).tolist()
 
 
 def test_are_ranks() -> None:

@@ -133,6 +133,12 @@ def test_real_data_survives_every_format(shared_data: Path, tmp_path: Path) -> N
         assert fingerprint_dataset(read) == fingerprint_dataset(what_the_format_holds(data, kind)), file
 
 
+def test_two_rows_as_text(tmp_path: Path) -> None:
+    data = from_arrays([[0.5], [2.0]], [1, 0], query_ids=["a", "a"], document_ids=["x", "y"])
+    write_dataset(data, tmp_path / "rows.txt")
+    assert (tmp_path / "rows.txt").read_text() == "1 qid:a 0:0.5 # docid = x\n0 qid:a 0:2 # docid = y\n"
+
+
 def test_the_same_rows_give_the_same_bytes(tmp_path: Path) -> None:
     data = from_arrays([[0.1], [2.0]], [1, 0], query_ids=["a", "a"])
     for file in ("a.txt.gz", "a.csv.gz", "a.parquet"):

@@ -26,7 +26,24 @@ def section(data: ReportData) -> list[Block]:
         shown += [_interval_chart(data, compared), table, _distribution(data, compared)]
     else:
         shown.append(table)
-    shown.append(_further(data))
+    effect = "d_z: mean of the differences over their standard deviation."
+    detectable = "Smallest difference these queries show with 80 % probability."
+    smaller = "A difference smaller than the detectable one may exist and"
+    tests = Table.of(
+        "paired_tests",
+        ("Tests against ", blocks.code(data.baseline), " at ", blocks.code(data.primary), "."),
+        [data.comparison.paired(model) for model in data.rivals],
+        {
+            Column("Model"): lambda pair: data.model_name(pair.model),
+            p_column(data): lambda pair: pair.p,
+            corrected_column(data): lambda pair: pair.p_corrected,
+            Column("p (t)", "p", hint="Paired t-test, beside the chosen test."): lambda pair: pair.p_t,
+            Column("Effect", "number", hint=effect): lambda pair: pair.effect_size,
+            Column("Detectable", "metric", hint=detectable): lambda pair: pair.detectable,
+        },
+        notes=(f"{smaller} these queries would probably not show it.",),
+    )
+    shown.append(blocks.Details("Uncorrected p, t-test, effect size and detectable difference", (tests,)))
     others = [metric for metric in data.metrics if metric != data.primary]
     if others:
         files = formats.file_names(others)
@@ -57,28 +74,6 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
             corrected_column(data): lambda pair: pair.p_corrected,
         },
     )
-
-
-def _further(data: ReportData) -> blocks.Details:
-    """What few readers ask for: other p-values, the effect, and what these queries could show."""
-    effect = "d_z: mean of the differences over their standard deviation."
-    detectable = "Smallest difference these queries show with 80 % probability."
-    smaller = "A difference smaller than the detectable one may exist and"
-    table = Table.of(
-        "paired_tests",
-        ("Tests against ", blocks.code(data.baseline), " at ", blocks.code(data.primary), "."),
-        [data.comparison.paired(model) for model in data.rivals],
-        {
-            Column("Model"): lambda pair: data.model_name(pair.model),
-            p_column(data): lambda pair: pair.p,
-            corrected_column(data): lambda pair: pair.p_corrected,
-            Column("p (t)", "p", hint="Paired t-test, beside the chosen test."): lambda pair: pair.p_t,
-            Column("Effect", "number", hint=effect): lambda pair: pair.effect_size,
-            Column("Detectable", "metric", hint=detectable): lambda pair: pair.detectable,
-        },
-        notes=(f"{smaller} these queries would probably not show it.",),
-    )
-    return blocks.Details("Uncorrected p, t-test, effect size and detectable difference", (table,))
 
 
 def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
