@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
@@ -17,9 +19,6 @@ from ltr_harness.logs.log import whole_queries
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import BoundOnce, means_of
 from ltr_harness.metrics.core.grammar import as_list
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 QUERY, ROWS, RELEVANT, WEIGHT = FACTS = ("query_id", "rows", "n_relevant", "query_weight")
 """Columns of results besides the metrics'."""
@@ -61,8 +60,6 @@ def per_query(
         >>> per_query(pa.table(rows), ["mrr@10"]).to_pydict()
         {'query_id': ['a', 'b'], 'rows': [2, 1], 'n_relevant': [1, 1], 'mrr@10': [0.5, 1.0]}
     """
-    import pyarrow as pa
-
     table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
     return _per_query(table, metrics, columns, max_grade, in_order=False)
 
@@ -166,8 +163,6 @@ def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
         DataError: no part; parts with other columns; a query in two parts, because a batch cut it.
         MetricError: parts with other metrics.
     """
-    import pyarrow as pa
-
     tables = [
         pa.Table.from_batches([_of(one, pa.array(one.query_ids)) if isinstance(one, Evaluation) else one])
         if not isinstance(one, pa.Table)
@@ -235,8 +230,6 @@ def columns_of(
 
 def by_query(table: pa.Table, name: str, *, in_order: bool) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
     """The rows query by query, in the order of first appearance; ids and sizes of the queries."""
-    import pyarrow as pa
-
     ids, sizes = runs_of(table[name], name)
     if len(ids.unique()) == len(ids):
         return table, ids, sizes
@@ -250,8 +243,6 @@ def by_query(table: pa.Table, name: str, *, in_order: bool) -> tuple[pa.Table, p
 
 def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
     """The id of each run of neighbouring rows with the same query, and how many they are."""
-    import pyarrow as pa
-
     firsts, starts, at = [], [np.empty(0, np.int64)], 0
     for (
         chunk
@@ -271,8 +262,6 @@ def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, NDArray[np.in
 
 def _same_as_before(column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
     """Which values (n_rows,) are those of the row before, of which one that is missing is none."""
-    import pyarrow.compute as pc
-
     same = np.zeros(len(column), dtype=bool)
     if len(column) > 1 and column.null_count < len(column):
         same[1:] = pc.equal(column.slice(1), column.slice(0, len(column) - 1)).fill_null(False)
@@ -313,7 +302,5 @@ def _of(evaluation: Evaluation, ids: Any) -> pa.RecordBatch:
 
 
 def _result(ids: Any, sizes: Any, relevant: Any, weights: Any, values: Mapping[str, Any]) -> pa.RecordBatch:
-    import pyarrow as pa
-
     columns = {QUERY: ids, ROWS: sizes.astype(np.int64), RELEVANT: relevant.astype(np.int64)}
     return pa.RecordBatch.from_pydict(columns | ({} if weights is None else {WEIGHT: weights}) | dict(values))

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
 from operator import add
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness import arrow
@@ -20,13 +21,9 @@ from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.logs.columns import Ids, hashes_of, numbers_of
 from ltr_harness.logs.log import Log, open_log
+from ltr_harness.metrics import Metric
 from ltr_harness.stats.sampling import Drawn
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ltr_harness.metrics import Metric
 
 T = TypeVar("T")
 KEPT_VALUES, KEPT_QUERIES = 1 << 24, 500_000
@@ -216,7 +213,6 @@ class _Stream:
         self, asked: Sequence[Metric], named: Mapping[str, str], scores: Sequence[str], drawn: Drawn | None
     ) -> StreamEvaluation:
         """All queries, or those drawn."""
-        import pyarrow as pa
 
         def evaluate(part: tuple[pa.Table, bool]) -> Any:
             table, ids, sizes = self._grouped(*part)

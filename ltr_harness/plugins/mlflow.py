@@ -7,9 +7,12 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ltr_harness.arrow import means, per_query
 from ltr_harness.catalog import did_you_mean
@@ -17,10 +20,6 @@ from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
 
 _ROLES = ("document_id", "weight", "judged", "retrieved")
 _COLUMNS = {"query_id": "query", **dict(zip(_ROLES, _ROLES, strict=True))}  # option to role
@@ -70,8 +69,6 @@ class RankingEvaluator:
             MLflow's `EvaluationResult`; its artifact ``per_query`` is a table that `compare` takes.
         """
         import mlflow
-        import pyarrow as pa
-        import pyarrow.parquet as pq
         from mlflow.models.evaluation.artifacts import ParquetEvaluationArtifact
         from mlflow.models.evaluation.base import EvaluationResult
 
@@ -113,8 +110,6 @@ def _table(
     dataset: Any, model: Any, predictions: str | None, config: Mapping[str, Any]
 ) -> tuple[pa.Table, dict[str, str]]:
     """Columns of queries, labels, scores and what the options name, and what each of them is."""
-    import pyarrow as pa
-
     frame, labels, scores = dataset.features_data, dataset.labels_data, dataset.predictions_data
     if not hasattr(frame, "columns"):
         raise DataError.at("data", f"is a {type(frame).__name__}", "a table with a column of queries")

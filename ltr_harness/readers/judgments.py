@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
@@ -312,8 +313,6 @@ def _refuse_contradictions(match: _Match) -> None:
 
 def _coded(*columns: NDArray[Any]) -> tuple[list[NDArray[np.int64]], NDArray[np.str_]]:
     """Numbers for the ids of several columns (n,), the same for the same text, in the order they come; the texts."""
-    import pyarrow as pa
-
     # as columns of a table, because pyarrow until 20 makes no large texts of NumPy's
     large = (pa.table({"id": as_text(each)})["id"].cast(pa.large_string()) for each in columns)
     texts = pa.chunked_array([chunk for each in large for chunk in each.chunks], pa.large_string())

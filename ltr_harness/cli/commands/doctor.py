@@ -12,11 +12,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
+import numpy as np
 
 from ltr_harness.cli import options
 from ltr_harness.cli.exit_codes import WITHOUT_DOCSTRINGS
 from ltr_harness.cli.output import say
+from ltr_harness.cores import available_cores
 from ltr_harness.errors import install_line, requirements_of
+from ltr_harness.evaluation import evaluate
+from ltr_harness.files import cache_folder
 from ltr_harness.readers.files import in_words
 from ltr_harness.runs.identity import package_versions
 
@@ -88,8 +92,6 @@ def _version(name: str) -> str:
 
 
 def _cores() -> Diagnosis:
-    from ltr_harness.cores import available_cores
-
     names = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")
     limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     here, allowed = os.cpu_count() or 1, available_cores()
@@ -101,8 +103,6 @@ def _cores() -> Diagnosis:
 
 
 def _metrics() -> Diagnosis:
-    from ltr_harness.evaluation import evaluate
-
     started = time.perf_counter()
     mean = evaluate([2, 0, 1], [0.1, 0.3, 0.2], group_sizes=[3], metrics=["ndcg@3"])["ndcg@3"].mean
     seconds = time.perf_counter() - started
@@ -118,8 +118,6 @@ def _metrics() -> Diagnosis:
 
 def _trains(name: str, objective: str) -> Diagnosis:
     """A tiny model that must learn to sort by its one informative feature."""
-    import numpy as np
-
     from ltr_harness import rankers
     from ltr_harness.rankers.ranker import Training
     from ltr_harness.readers.synthetic import Synthetic
@@ -157,7 +155,6 @@ def _workers() -> Diagnosis:
 
 def _data_cache() -> Diagnosis:
     from ltr_harness.cache import kept_entries
-    from ltr_harness.files import cache_folder
 
     folder = cache_folder()
     if folder is None:
