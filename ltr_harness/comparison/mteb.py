@@ -1,7 +1,5 @@
 """A model's results of MTEB, one file for each task: what a comparison with tasks for queries takes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Our metrics as measures of ir_measures, and so in PyTerrier's `pt.Experiment`: exact ties, our definitions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """MLflow's evaluator `ltr_harness`: `mlflow.models.evaluate` finds it by its entry point."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import warnings

@@ -1,7 +1,5 @@
 """Judgments beside the rows, matched by query and document id as text: a judged document that is no row was missed."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,7 +48,7 @@ class Truth:
     # int64 and float64 (n_judgments,): the row and the grade of each judgment, where rows are made of several
     several: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
 
-    def take(self, rows: NDArray[np.int64]) -> Truth:
+    def take(self, rows: NDArray[np.int64]) -> "Truth":
         """Some rows (n,), without their subtopics."""
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
         attributes = {name: values[rows] for name, values in self.attributes.items()}

@@ -1,7 +1,5 @@
 """Tables of Parquet and Arrow files, and of frames in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -66,7 +64,7 @@ class Parquet(TableReader):
         return _arrow(path) if is_arrow else ParquetTable(path)
 
 
-def _arrow(path: Path) -> ArrowTable:
+def _arrow(path: Path) -> "ArrowTable":
     import pyarrow as pa
     from pyarrow import ipc
 

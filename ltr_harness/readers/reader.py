@@ -1,7 +1,5 @@
 """Reader base classes: options of the experiment file, and one way to read."""
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,7 +85,7 @@ class _Range(NamedTuple):
     is_open: bool
 
     @classmethod
-    def of(cls, label: str) -> _Range | None:
+    def of(cls, label: str) -> Self | None:
         """What a label such as 2-3.4, 2-<4, <2 or >=4 means; None where it is a word."""
         found = _RANGE.fullmatch(label.replace(" ", ""))
         if found is None:

@@ -1,7 +1,5 @@
 """Rows of files, grouped into queries: what readers give to make a dataset; and splits with the same columns."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,7 +43,7 @@ class Rows:
     # first row of each file, and the end of the last
     file_starts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
-    def labelled(self, options: ValueOptions, n_beyond: int = 0) -> Rows:
+    def labelled(self, options: ValueOptions, n_beyond: int = 0) -> "Rows":
         """The rows with 0 where nobody judged, and notes on it, on mapped labels and on values beyond float32."""
         labels, notes = self.values["labels"], self.notes
         if options.grades is not None:
@@ -63,7 +61,7 @@ class Rows:
             notes = (*notes, f"{values} (beyond_float32: {options.beyond_float32})")
         return self.with_values(notes, labels=labels, judged=judged)
 
-    def with_values(self, notes: tuple[str, ...], **values: NDArray[Any] | None) -> Rows:
+    def with_values(self, notes: tuple[str, ...], **values: NDArray[Any] | None) -> "Rows":
         """The rows with these notes, and those of these values that are there in place of their own."""
         others = {name: each for name, each in values.items() if each is not None}
         return replace(self, values={**self.values, **others}, notes=notes)

@@ -3,8 +3,6 @@
 A run's rows are ordered by scores alone. An iteration that is not the same in all lines of qrels is a subtopic.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

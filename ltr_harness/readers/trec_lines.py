@@ -1,13 +1,11 @@
 """Lines of TREC's files as columns of names and of numbers, with every bad line named."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +32,7 @@ class Names:
     starts: NDArray[np.int64]  # (n_blocks + 1,), where each block begins and the last ends
 
     @classmethod
-    def by_row(cls, values: NDArray[np.str_], codes: NDArray[np.int64]) -> Names:
+    def by_row(cls, values: NDArray[np.str_], codes: NDArray[np.int64]) -> Self:
         """Names of rows. Shapes: `values` (n_distinct,), `codes` (n_rows,)."""
         starts = np.flatnonzero(np.concatenate([[True], codes[1:] != codes[:-1]]))
         return cls(values, codes[starts], np.append(starts, codes.size))

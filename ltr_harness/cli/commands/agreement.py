@@ -1,7 +1,5 @@
 """`ltr-harness agreement`: does offline predict online?"""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
