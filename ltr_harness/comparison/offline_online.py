@@ -30,7 +30,7 @@ _TEXTS = (NAME, BASELINE, CANDIDATE, MONITOR, ARM)
 PROBABILITY = 0.9
 _FEWEST, _FEWEST_WINNERS, _MOST = 8, 20, 2000  # experiments
 _COMMON = 0.95  # of the experiments: beyond their differences, the needed one would be a guess about tails
-_OPEN = 0.8  # of its whole scale, from which on an interval says nothing
+_OPEN = 0.9  # of its whole scale, from which on an interval says nothing
 _TOO_ALIKE = 1e-4  # chance of so little variation
 _RULE = re.compile(
     r"\s*(?P<metric>.+?)\s*>\s*(?P<number>[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?)(?P<se>\s*se)?\s*", re.I
