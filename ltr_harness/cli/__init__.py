@@ -84,6 +84,12 @@ class SuggestingGroup(click.Group):
             cure = f"did you mean {meant!r}?" if meant else did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(f"no command {name!r}; {cure}", ctx) from None
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The first example of each command, where the group has none of its own."""
+        examples = [one.epilog.splitlines()[2] for one in self.commands.values() if one.epilog]
+        self.epilog = self.epilog or "\n".join(["\b\nExamples:", *examples])
+        super().format_epilog(ctx, formatter)
+
 
 class LazyGroup(SuggestingGroup):
     """Commands that are imported only when they run or print their help."""

@@ -34,15 +34,6 @@ if TYPE_CHECKING:
     Parts = Mapping[str, NDArray[np.int64]]
 
 
-@options.examples("""
-  ltr-harness data describe configs/quickstart.yaml
-  ltr-harness data describe train.txt test.txt -o card/
-  ltr-harness data convert train.txt -o train.parquet
-  ltr-harness data split all.txt -o parts/ --valid 0.1 --test 0.2
-  ltr-harness data list
-  ltr-harness data get mslr-web30k -o data/mslr-web30k
-  ltr-harness data cache --unused 30
-""")
 @click.group("data", cls=SuggestingGroup)
 def command() -> None:
     """Describe, convert, split and download ranking data."""

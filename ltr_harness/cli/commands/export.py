@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.cli import options
+from ltr_harness.cli import SuggestingGroup, options
 from ltr_harness.cli.output import print_table, say, say_json
 from ltr_harness.wording import count_of, four_decimals, json_value, plural
 
@@ -16,12 +16,7 @@ if TYPE_CHECKING:
     from ltr_harness.export.verification import Agreement, Verification
 
 
-@options.examples("""
-  ltr-harness export requirements RUN > requirements.txt
-  ltr-harness export model RUN --to onnx -o model.onnx
-  ltr-harness export mlflow runs/quickstart --to sqlite:///mlflow.db
-""")
-@click.group("export", no_args_is_help=True)
+@click.group("export", cls=SuggestingGroup, no_args_is_help=True)
 def command() -> None:
     """Export models for search engines and runtimes, requirements for pip, and runs with their models to MLflow."""
 

@@ -7,24 +7,14 @@ import click
 
 import ltr_harness
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.cli import options
+from ltr_harness.cli import SuggestingGroup, options
 from ltr_harness.cli.output import print_table, say, say_json, show_page
 from ltr_harness.errors import UsageError
 from ltr_harness.files import write_whole
 from ltr_harness.wording import count_of
 
 
-@options.examples("""
-  ltr-harness show config configs/mq2008.yaml --set seeds=[1]
-  ltr-harness show runs runs -o runs/index.html
-  ltr-harness show run runs/quickstart/xgb-ndcg--all--s1--0123456789ab
-  ltr-harness show worst RUN -n 20
-  ltr-harness show importance RUN
-  ltr-harness show why RUN --query 17 --rows 0 3
-  ltr-harness show trees RUN -m ndcg@10 -m mrr@10
-  ltr-harness show trees runs/quickstart --budget 5ms
-""")
-@click.group("show", no_args_is_help=True)
+@click.group("show", cls=SuggestingGroup, no_args_is_help=True)
 def command() -> None:
     """Show a resolved configuration, all experiments, a run, or a stored model's features and trees."""
 
