@@ -17,12 +17,6 @@ class StoppingRule:
 
     A round improves when its value beats the best so far by more than `min_delta`, in the metric's own
     direction. Ties keep the earlier round: of two models that are equally good, the smaller one.
-
-    Example:
-        >>> from ltr_harness.metrics import NDCG
-        >>> StoppingRule(NDCG(k=10), patience=0)
-        Traceback (most recent call last):
-        ltr_harness.errors.UsageError: patience: found 0; expected an integer >= 1
     """
 
     metric: Metric

@@ -32,18 +32,7 @@ Kind = TypeVar("Kind", bound=BaseModel)
 def load_experiment(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = (), *, check_rankers: bool = True
 ) -> Experiment:
-    """Read an experiment, with everything it extends and every ``--set``, and check it: every problem with its place.
-
-    Example:
-        >>> experiment = load_experiment({
-        ...     "name": "first",
-        ...     "data": {"reader": "synthetic"},
-        ...     "stopping": {"metric": "ndcg@10"},
-        ...     "models": {"chance": {"ranker": "random"}},
-        ... })
-        >>> str(experiment.metrics.primary), experiment.compare.baseline
-        ('ndcg@10', 'chance')
-    """
+    """An experiment with everything it extends and every ``--set``, checked: every problem with its place."""
     return _Loading(plain_tree(source, overrides), check_rankers).experiment()
 
 

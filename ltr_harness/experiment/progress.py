@@ -92,15 +92,7 @@ class LiveRun:
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """What is still to be done, in seconds by the clock.
-
-    Example:
-        >>> print(TimeLeft(199, 2)), print(TimeLeft(0, 5)), print(TimeLeft(0, 0))
-        about 3 min; no estimate yet for 2 runs
-        no estimate yet
-        <BLANKLINE>
-        (None, None, None)
-    """
+    """What is still to be done, in seconds by the clock."""
 
     seconds: float  # of the runs that can be judged, side by side on all workers
     n_unknown: int  # runs that resemble none that has finished

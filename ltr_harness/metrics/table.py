@@ -74,11 +74,6 @@ catalog = Catalog("metric", METRICS, "ltr_harness.metrics", synonyms=SIMILAR)
 
 
 def built_in(name: str) -> str | None:
-    """The metric of ours that a name stands for, in capitals, with hyphens or by an alias; None for any other.
-
-    Example:
-        >>> built_in("NDCG"), built_in("Hit-Rate"), built_in("./my.py:Mine")
-        ('ndcg', 'success', None)
-    """
+    """The metric of ours that a name stands for, in capitals, with hyphens or by an alias; None for any other."""
     small = name.lower().replace("-", "_")
     return ALIASES.get(small, small if small in METRICS else None)

@@ -1,10 +1,18 @@
 """Small examples of internals, which a reader can check by hand."""
 
+import pytest
+
 from ltr_harness.boosting.stopping import Stopper, StoppingRule, set_to_stop_on
 from ltr_harness.boosting.swap_gradients import MetricObjective
 from ltr_harness.boosting.watching import expected_grade
 from ltr_harness.boosting.xgboost_metrics import draw_gammas
+from ltr_harness.errors import UsageError
 from ltr_harness.metrics import ERR, NDCG
+
+
+def test_stopping_rule() -> None:
+    with pytest.raises(UsageError, match=r"^patience: found 0; expected an integer >= 1$"):
+        StoppingRule(NDCG(k=10), patience=0)
 
 
 def test_stopper() -> None:

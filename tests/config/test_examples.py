@@ -7,6 +7,7 @@ import yaml
 
 from ltr_harness.config.experiment import ModelConfig, model_at
 from ltr_harness.config.explain import in_words
+from ltr_harness.config.load import load_experiment
 from ltr_harness.config.search import Range, shown_value
 from ltr_harness.config.tree import Place, from_plain, parse_yaml, plain_scalar
 from ltr_harness.config.tree import in_words as yaml_in_words
@@ -60,3 +61,15 @@ def test_parse_yaml() -> None:
 def test_plain_scalar() -> None:
     words = ("1e-3", "007", "no", "12:30:00", "1_000", "~")
     assert [plain_scalar(word) for word in words] == [0.001, 7, "no", "12:30:00", "1_000", None]
+
+
+def test_load_experiment() -> None:
+    experiment = load_experiment(
+        {
+            "name": "first",
+            "data": {"reader": "synthetic"},
+            "stopping": {"metric": "ndcg@10"},
+            "models": {"chance": {"ranker": "random"}},
+        }
+    )
+    assert (str(experiment.metrics.primary), experiment.compare.baseline) == ("ndcg@10", "chance")

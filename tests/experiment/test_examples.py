@@ -2,7 +2,7 @@
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.experiment.cluster import local_size
-from ltr_harness.experiment.progress import LiveRun, duration
+from ltr_harness.experiment.progress import LiveRun, TimeLeft, duration
 from ltr_harness.metrics import NDCG
 
 
@@ -27,3 +27,11 @@ def test_duration() -> None:
         "3 min",
         "2 h 13 min",
     )
+
+
+def test_time_left() -> None:
+    assert [str(left) for left in (TimeLeft(199, 2), TimeLeft(0, 5), TimeLeft(0, 0))] == [
+        "about 3 min; no estimate yet for 2 runs",
+        "no estimate yet",
+        "",
+    ]

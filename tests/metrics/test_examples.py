@@ -10,6 +10,7 @@ from ltr_harness.metrics.core.grammar import MetricName, as_list, metric_named, 
 from ltr_harness.metrics.core.headroom import Headroom, headroom
 from ltr_harness.metrics.core.presets import conventions, own_name, spelling
 from ltr_harness.metrics.core.softmax import log_softmax
+from ltr_harness.metrics.table import built_in
 
 
 def test_cautions() -> None:
@@ -99,3 +100,7 @@ def test_log_softmax() -> None:
     assert np.exp(
         log_softmax(np.array([1e300, -1e300, 5.0]), QueryGroups.from_sizes([2, 1]), 1.0)
     ).tolist() == [1.0, 0.0, 1.0]
+
+
+def test_built_in() -> None:
+    assert [built_in(name) for name in ("NDCG", "Hit-Rate", "./my.py:Mine")] == ["ndcg", "success", None]
