@@ -23,10 +23,10 @@ from ltr_harness.metrics.core.grammar import with_tool
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.places import here
 from ltr_harness.runs import Run, find_runs
+from ltr_harness.runs.folder import RECORD
 from ltr_harness.stats.method import Method
 
 EXPERIMENT = "experiment.yaml"
-RECORD = "record.json"
 TABLES = (".csv", ".tsv", ".parquet")
 
 
