@@ -328,14 +328,6 @@ class DataCache:
         self._seen[path] = before, digest
         return digest
 
-    def _refuse_changed(self, path: Path) -> None:
-        """Refuse a file that is no longer the one whose digest was given."""
-        path = path.resolve()
-        with suppress(OSError):
-            if self._seen[path][0] == stamp(path):
-                return
-        raise _changed(path)
-
     def read(self, reader: Reader, files: Sequence[str], root: Path) -> CachedSet:
         """What ``reader.read(files, root)`` gives; a DataError too where a file changes while it is read."""
         code = _code_of(type(reader))
@@ -351,8 +343,11 @@ class DataCache:
 
         def convert() -> RankingDataset:
             dataset = reader.read(files, root)
-            for path in inputs:
-                self._refuse_changed(path)
+            for path in (given.resolve() for given in inputs):
+                with suppress(OSError):
+                    if self._seen[path][0] == stamp(path):
+                        continue
+                raise _changed(path)
             return dataset
 
         return self._kept(_key(made_of), convert)

@@ -66,17 +66,12 @@ class Catalog:
             except Exception as problem:
                 raise error(f"{name}: cannot be imported: {type(problem).__name__}: {problem}") from problem
         if self._base:
-            self._require_family(target, name.rpartition(":")[0] or name, error)
+            place, base = name.rpartition(":")[0] or name, load_target(self._base)
+            if not (isinstance(target, type) and issubclass(target, base)):
+                found = f"{getattr(target, '__name__', type(target).__name__)} is not a {self.family}"
+                raise error(f"{place}: {found}; expected a subclass of {base.__module__}.{base.__name__}")
+            require_methods(target, place, error)
         return target
-
-    def _require_family(self, target: Any, place: str, error: type[UsageError]) -> None:
-        base = load_target(self._base)
-        if not (isinstance(target, type) and issubclass(target, base)):
-            called = getattr(target, "__name__", type(target).__name__)
-            raise error(
-                f"{place}: {called} is not a {self.family}; expected a subclass of {base.__module__}.{base.__name__}"
-            )
-        require_methods(target, place, error)
 
 
 def require_methods(kind: type, place: str, error: type[UsageError] = UsageError) -> None:

@@ -153,13 +153,22 @@ def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], l
     }
     folds: dict[str, list[str]] = defaultdict(list)
     seeds: dict[str, set[int]] = defaultdict(set)
+    sets: dict[str, dict[str, TestSet]] = defaultdict(dict)  # as the first finished run of each fold has them
     for run in runs:
         record = run.record
         if record.fold not in folds[record.experiment]:
             folds[record.experiment].append(record.fold)
         if not record.deterministic:
             seeds[record.experiment].add(record.seed)
-    tests = _test_sets(runs)
+        if record.status == "complete" and record.fold not in sets[record.experiment]:
+            frame = run.per_query
+            facts = {name: frame[name].to_numpy() for name in _facts(run) if not Headroom.is_column(name)}
+            digest = record.data["test"].judgments_fingerprint if "test" in record.data else ""
+            repeated = any(finding.lint == REPEATED for finding in record.findings)
+            sets[record.experiment][record.fold] = TestSet(
+                digest, facts_by_id(text_ids(frame["query_id"].to_numpy()), facts), repeated
+            )
+    tests = {experiment: {fold: own[fold] for fold in sorted(own)} for experiment, own in sets.items()}
     called = {experiment: names_of_queries(own) for experiment, own in tests.items()}
     # whether some id names different queries in several folds of an experiment
     named = (set(_named(own)) for own in tests.values())
@@ -350,23 +359,6 @@ class _Model:
             rank = np.argsort(np.argsort(wanted, kind="stable"), kind="stable")
             orders.append(at[rank])
         return orders
-
-
-def _test_sets(runs: Sequence[Run]) -> dict[str, dict[str, TestSet]]:
-    """Experiment to fold to its test queries, as the first finished run of each has them."""
-    sets: dict[str, dict[str, TestSet]] = defaultdict(dict)
-    for run in runs:
-        record = run.record
-        if record.status != "complete" or record.fold in sets[record.experiment]:
-            continue
-        frame = run.per_query
-        facts = {name: frame[name].to_numpy() for name in _facts(run) if not Headroom.is_column(name)}
-        digest = record.data["test"].judgments_fingerprint if "test" in record.data else ""
-        repeated = any(finding.lint == REPEATED for finding in record.findings)
-        sets[record.experiment][record.fold] = TestSet(
-            digest, facts_by_id(text_ids(frame["query_id"].to_numpy()), facts), repeated
-        )
-    return {experiment: {fold: tests[fold] for fold in sorted(tests)} for experiment, tests in sets.items()}
 
 
 def _facts(run: Run) -> list[str]:

@@ -1,7 +1,5 @@
 """How much of what order can gain has each model gained?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How often test queries decided: a ledger of the comparisons of stored runs, beside them."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -10,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtr
@@ -44,7 +42,7 @@ class Look:
     models: tuple[str, ...]
 
     @classmethod
-    def of(cls, records: Sequence[Record], metric: str) -> Look | None:
+    def of(cls, records: Sequence[Record], metric: str) -> Self | None:
         """Of the runs of at least two models on known test queries; None else."""
         by_model: dict[tuple[str, str], set[str]] = {}
         tests = {}

@@ -1,7 +1,5 @@
 """Models by period of the calendar and by fold in time, and in how many folds a difference keeps its sign."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from contextlib import suppress

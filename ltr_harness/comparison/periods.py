@@ -1,7 +1,5 @@
 """Periods as units: days, weeks or months made of each query's day, joined where neighbours are alike."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

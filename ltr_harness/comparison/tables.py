@@ -153,24 +153,21 @@ class _Columns:
             found = f"no column is a metric (columns: {', '.join(kinds.others) or 'none'})"
             cure = _cure(kinds.others) or (_RANKING if column_for("document_id", kinds.others) else "")
             raise DataError.at(table, found, "one column per metric, named as ndcg@10", cure)
-        kinds._note_names(table, convention)
-        return kinds
-
-    def _note_names(self, table: str, convention: str | None) -> None:
-        foreign = {column: metric for metric, column in self.metrics.items() if metric.startswith(FOREIGN)}
-        names = [(column, metric) for metric, column in self.metrics.items() if column not in foreign]
+        foreign = {column: metric for metric, column in kinds.metrics.items() if metric.startswith(FOREIGN)}
+        names = [(column, metric) for metric, column in kinds.metrics.items() if column not in foreign]
         renamed = [f"{column} is {metric}" for column, metric in names if column != metric]
         if renamed and convention is not None:
-            self.notes.append(f"{table}: as {convention} names metrics, {', '.join(renamed)}")
+            kinds.notes.append(f"{table}: as {convention} names metrics, {', '.join(renamed)}")
         if foreign:
             kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
-            self.notes.append(
+            kinds.notes.append(
                 f"{table}: {kept}: another tool's name, compared under that tool's definition"
                 + _cure(list(foreign), "; ")
             )
-        if self.others:
-            ignored = ", ".join(self.others)
-            self.notes.append(f"{table}: ignored, not a metric: {ignored}" + _cure(self.others, "; "))
+        if kinds.others:
+            ignored = ", ".join(kinds.others)
+            kinds.notes.append(f"{table}: ignored, not a metric: {ignored}" + _cure(kinds.others, "; "))
+        return kinds
 
 
 def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None:

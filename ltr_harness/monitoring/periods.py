@@ -174,8 +174,6 @@ class Periods:
         worse = {"change": abs(difference), "drop": -difference, "rise": difference}[self.alternative]
         return worse >= self.config.compare.min_drop
 
-    # ---- samples ------------------------------------------------------------------------------------------
-
     @cached_property
     def clusters(self) -> tuple[Ints, Ints] | tuple[None, None]:
         """Codes of whom each query belongs to, the same coding on both sides."""
@@ -246,8 +244,6 @@ class Periods:
         """The baseline's values of the primary metric, asked for by every window."""
         return self.sample_before()
 
-    # ---- days that differ ---------------------------------------------------------------------------------
-
     @cached_property
     def units(self) -> list[Units]:
         """Days, and windows of another size where there are enough: what may differ by itself."""
@@ -266,8 +262,6 @@ class Periods:
     def primary_days(self) -> list[DaysDiffer | None]:
         """`days_differ` of the primary metric."""
         return self.days_differ(*self.values)
-
-    # ---- the test -----------------------------------------------------------------------------------------
 
     def compare(
         self,

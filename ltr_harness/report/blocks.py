@@ -62,9 +62,6 @@ def strong(text: str) -> Span:
     return Span(text, "strong")
 
 
-# ---- cells ----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Estimate:
     """A number with its interval, and a mark that the table's notes explain."""
@@ -136,9 +133,6 @@ def sort_value(cell: Cell) -> float | str | None:
             return None
         case _:
             return cell
-
-
-# ---- blocks ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -136,9 +136,6 @@ def _end(process: subprocess.Popen[bytes], owner: int) -> None:
 _ENGINE = _Engine()
 
 
-# ---- the charts' program in a page -----------------------------------------------------------------------
-
-
 @cache
 def vega_bundle() -> str:
     """Vega, Vega-Lite and their loader as one script, kept in the cache folder: bundling takes almost two seconds."""
@@ -164,9 +161,6 @@ def _bundled() -> str:
     script = _ENGINE.ask({"kind": "javascript"}).decode()
     # The HTML parser ends a script at this text wherever it stands; in JavaScript strings both mean the same.
     return re.sub(r"</(script)", r"<\\/\1", script, flags=re.IGNORECASE).replace("<!--", r"<\!--")
-
-
-# ---- what runs in the engine's process -------------------------------------------------------------------
 
 
 def drawn(request: Mapping[str, Any]) -> bytes:

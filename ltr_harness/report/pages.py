@@ -18,8 +18,6 @@ from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, R
 from ltr_harness.report.sections.data import agreement_blocks, recall_tables
 from ltr_harness.wording import count_of, json_text, named, plural, text_table
 
-# ---- power ---------------------------------------------------------------------------------------------
-
 SHOWN = 5  # models whose curves are shown; all are in the JSON
 
 
@@ -115,9 +113,6 @@ def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
     )
 
 
-# ---- several data sets ---------------------------------------------------------------------------------
-
-
 def data_sets_page(across: AcrossDataSets) -> Report:
     """The page, with everything in its JSON."""
     shown: tuple[Block, ...] = (
@@ -152,9 +147,6 @@ def _data_sets_table(across: AcrossDataSets) -> Table:
         ),
         rows=tuple((one.model, *one.means, one.mean, change(one), rank(one)) for one in across.models),
     )
-
-
-# ---- data card -----------------------------------------------------------------------------------------
 
 
 def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report:

@@ -1,9 +1,7 @@
 """Adjustment for the mix: values less what the baseline's queries tell of them, and a difference by its causes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +25,7 @@ class Regression:
     residuals: Floats  # (n,), widened by sqrt(n / (n - p)) to the spread of new values around the true slopes
 
     @classmethod
-    def of(cls, values: Floats, covariates: Floats) -> Regression:
+    def of(cls, values: Floats, covariates: Floats) -> Self:
         """The fit of (n,) values on (n, p) covariates."""
         n, mean = values.size, float(values.mean())
         x = covariates - covariates.mean(axis=0)
@@ -47,7 +45,7 @@ class KeyEffects:
     noise: Floats  # (n_keys,), variance of the effects' estimates
 
     @classmethod
-    def of(cls, values: Floats, keys: Codes, size: int) -> KeyEffects:
+    def of(cls, values: Floats, keys: Codes, size: int) -> Self:
         """Best linear predictions from (n,) values and the codes of their keys."""
         off = values - values.mean()
         n = np.bincount(keys, minlength=size).astype(np.float64)

@@ -2,10 +2,8 @@
 which keep the family's largest statistic: p < alpha, "0 lies outside the interval" and the verdict are one fact.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +32,10 @@ class Outcome(NamedTuple):
     detectable: Floats  # the true difference that is found with 80 % probability
 
     @classmethod
-    def unknown(cls, m: int) -> Outcome:
+    def unknown(cls, m: int) -> Self:
         return cls(*np.full((6, m), np.nan))
 
-    def put(self, which: NDArray[np.integer], other: Outcome) -> None:
+    def put(self, which: NDArray[np.integer], other: Self) -> None:
         """Writes the outcomes of some columns into their places."""
         for own, values in zip(self, other, strict=True):
             own[which] = values

@@ -1,21 +1,15 @@
 """What exactly is computed here?"""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ltr_harness.errors import HarnessError
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Span, Text, code, strong
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import corrected_label
-
-if TYPE_CHECKING:
-    from ltr_harness.metrics import Metric
 
 
 def section(data: ReportData) -> list[Block]:
@@ -53,7 +47,14 @@ def _text_of(base: str, ks: list[int | None]) -> tuple[Text, ...]:
         return (f"Computed elsewhere, by an unknown definition. At {where}.",)
     paragraphs = [_styled(text) for text in prose(inspect.getdoc(type(metric)) or "")]
     direction = "Higher is better." if metric.higher_is_better else "Lower is better."
-    return (*paragraphs, _choices(metric, where), f"{direction} Source: {metric.source}.")
+    # every convention with its value, those that differ from the default in bold
+    choices: list[Span | str] = []
+    for field in dataclasses.fields(metric):
+        if field.name != "k":
+            value = getattr(metric, field.name)
+            shown = f"{field.name} = {'not set' if value is None else value}"
+            choices += [", ", code(shown) if value == field.default else strong(shown)]
+    return (*paragraphs, (f"At {where}, with ", *choices[1:], "."), f"{direction} Source: {metric.source}.")
 
 
 def prose(doc: str) -> list[str]:
@@ -64,17 +65,6 @@ def prose(doc: str) -> list[str]:
             break
         paragraphs.append(" ".join(block.split()))
     return paragraphs
-
-
-def _choices(metric: Metric, where: str) -> Text:
-    """Every convention with its value, those that differ from the default in bold."""
-    parts: list[Span | str] = []
-    for field in dataclasses.fields(metric):
-        if field.name != "k":
-            value = getattr(metric, field.name)
-            text = f"{field.name} = {'not set' if value is None else value}"
-            parts += [", ", code(text) if value == field.default else strong(text)]
-    return f"At {where}, with ", *parts[1:], "."
 
 
 def _styled(text: str) -> Text:
