@@ -226,11 +226,6 @@ def theme(ink: str, muted: str, line: str, background: str) -> dict[str, Any]:
     }
 
 
-def page_theme() -> dict[str, Any]:
-    """Follows the page's CSS variables; marks have no words of their own: the page says each chart as a whole."""
-    return {**theme("var(--ink)", "var(--muted)", "var(--line)", "transparent"), "aria": False}
-
-
 def file_spec(chart_spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec for a picture on its own: light, of a fixed width, and with nothing that only moves on a page."""
     fixed = {**_still(chart_spec), "config": theme("#1b1f24", "#57606a", "#e3e6ea", "white")}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ltr_harness.report import blocks, formats
 from ltr_harness.report.chart_engine import EngineError, vega_bundle
-from ltr_harness.report.charts import colour_of, page_theme
+from ltr_harness.report.charts import colour_of, theme
 
 if TYPE_CHECKING:
     import jinja2
@@ -67,6 +67,8 @@ def render(report: blocks.Report) -> str:
             undrawn = str(problem)
             log.warning("report.html has descriptions in place of its charts: %s", undrawn)
     template = _environment().get_template("report.html.jinja" if report.facts else "page.html.jinja")
+    # follows the page's CSS variables; marks have no words of their own: the page says each chart as a whole
+    own_theme = {**theme("var(--ink)", "var(--muted)", "var(--line)", "transparent"), "aria": False}
     return template.render(
         report=report,
         css=_file("report.css"),
@@ -74,7 +76,7 @@ def render(report: blocks.Report) -> str:
         library=compressed(library),
         undrawn=undrawn,
         policy=content_security_policy([script, *filter(None, [library])]),
-        charts_json=safe_json({"specs": charts, "theme": page_theme()}),
+        charts_json=safe_json({"specs": charts, "theme": own_theme}),
     )
 
 

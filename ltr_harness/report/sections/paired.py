@@ -8,7 +8,7 @@ import numpy as np
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import corrected_column, near, p_column, verdict_badge
+from ltr_harness.report.sections.verdict import corrected_column, near, verdict_badge
 from ltr_harness.wording import count_of, none_if_undefined
 
 
@@ -35,7 +35,7 @@ def section(data: ReportData) -> list[Block]:
         [data.comparison.paired(model) for model in data.rivals],
         {
             Column("Model"): lambda pair: data.model_name(pair.model),
-            p_column(data): lambda pair: pair.p,
+            Column("p", "p", hint=f"{data.comparison.method.test_text}."): lambda pair: pair.p,
             corrected_column(data): lambda pair: pair.p_corrected,
             Column("p (t)", "p", hint="Paired t-test, beside the chosen test."): lambda pair: pair.p_t,
             Column("Effect", "number", hint=effect): lambda pair: pair.effect_size,

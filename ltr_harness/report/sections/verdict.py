@@ -27,10 +27,6 @@ def corrected_label(correction: Correction) -> str:
     return "joint p" if correction == "joint" else f"p ({CORRECTIONS[correction]})"
 
 
-def p_column(data: ReportData) -> Column:
-    return Column("p", "p", hint=f"{data.comparison.method.test_text}.")
-
-
 def corrected_column(data: ReportData) -> Column:
     label = corrected_label(data.comparison.method.correction)
     return Column(label, "p", hint="Corrected for testing several models.")
@@ -84,38 +80,32 @@ def fixed_k_table(data: ReportData) -> Table:
     """The one table that decides: every model at the primary metric and its K, with its difference drawn."""
     primary, label = data.primary, data.confidence_label
     summaries = {name: data.summary(name, primary) for name in data.models}
-
-    def mean(name: str) -> Cell:
-        return blocks.Estimate(summaries[name].mean, summaries[name].ci_low, summaries[name].ci_high)
-
-    def verdict(name: str) -> Cell:
-        pair = data.paired(name, primary)
-        return verdict_badge("baseline" if pair is None else pair.verdict)
+    pairs = {name: data.comparison.paired(name, primary) for name in data.rivals}
 
     def difference(name: str) -> Cell:
-        pair = data.paired(name, primary)
+        pair = pairs.get(name)
         return None if pair is None else replace(blocks.Estimate.of(pair), mark=marked(pair.verdict))
-
-    def p(name: str) -> Cell:
-        pair = data.paired(name, primary)
-        return None if pair is None else pair.p_corrected
 
     columns: dict[Column, Callable[[str], Cell]] = {
         # the column of verdicts says which is the baseline
         Column("Model"): lambda name: replace(data.model_name(name), note="")
     }
     if data.rivals:
-        columns[Column("Verdict")] = verdict
+        columns[Column("Verdict")] = lambda name: verdict_badge(
+            pairs[name].verdict if name in pairs else "baseline"
+        )
     means = Column(f"{primary} [{label} CI]", "metric", best=data.best(primary), hint="Mean over queries.")
-    columns[means] = mean
+    columns[means] = lambda name: blocks.Estimate(
+        summaries[name].mean, summaries[name].ci_low, summaries[name].ci_high
+    )
     # The header says n for all; a column of its own only where models differ in it.
     if len({summary.n for summary in summaries.values()}) > 1:
         columns[Column("Queries", "count", hint="Queries with a value.")] = lambda name: summaries[name].n
     if data.rivals:
         hint = f"Mean of the paired per-query differences, model minus {data.baseline}."
-        axis = near([data.comparison.paired(name) for name in data.rivals])
+        axis = near(list(pairs.values()))
         columns[Column(f"Difference [{label} CI]", "difference", hint=hint, axis=axis)] = difference
-        columns[corrected_column(data)] = p
+        columns[corrected_column(data)] = lambda name: pairs[name].p_corrected if name in pairs else None
     if gained := data.comparison.gained:
         ends = "0 is a random order of the candidates, 1 the best"
         hint = f"Share of what can be gained [{label} CI]: {ends}."
