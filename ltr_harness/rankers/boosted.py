@@ -357,7 +357,7 @@ class DataParallelRanker(BoostedRanker):
         params = self.library_params(training.train.feature_names)
         handed = self.parameters.complete(self.loss, params, training.seed, training.threads)
         if self.loss in losses.CLASSES:
-            handed["num_class"] = losses.n_classes(training.train)
+            handed["num_class"] = int(training.train.labels.max()) + 1
         history: Sequence[Measured]
         learned: dict[str, Any] = {}
         if self.data_parallel:

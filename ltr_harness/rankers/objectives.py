@@ -17,7 +17,6 @@ from pydantic.dataclasses import dataclass as validated_dataclass
 
 from ltr_harness.boosting.swap_gradients import MetricObjective, require_order
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import MetricError, Problem
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
@@ -150,11 +149,6 @@ def value_problems(objective: str, facts: Facts | None) -> Iterator[Problem]:
     found = f"{objective} needs grades; the lowest training label is {judgments.lowest:g}"
     cure = f"use a regression or a pairwise objective, or make grades: {MAKE_GRADES}"
     yield Problem("objective", found, "labels >= 0", cure)
-
-
-def n_classes(train: RankingDataset) -> int:
-    """Number of grades from 0 to the largest training label."""
-    return int(train.labels.max()) + 1
 
 
 def class_problems(objective: str, asked: Mapping[str, bool], facts: Facts | None) -> list[Problem]:

@@ -29,31 +29,20 @@ VALID = "valid"
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """A cluster for models that are trained across its workers, and how data gets into a worker's memory.
+    """A cluster for models that are trained across its workers, and how data gets into a worker's memory."""
 
-    Attributes:
-        client: a `distributed.Client`.
-        load: a worker's address, ``train`` or ``valid``, and its queries from - to, to the future of a
-            `RankingDataset` there.
-    """
-
-    client: Any
+    client: Any  # a `distributed.Client`
+    # a worker's address, ``train`` or ``valid``, and its queries from - to, to the future of a `RankingDataset` there
     load: Callable[[str, str, int, int], Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A trained model of the experiment that another one is made of.
+    """A trained model of the experiment that another one is made of."""
 
-    Attributes:
-        ranker: its ranker's name in the experiment.
-        model: scores as the stored model does.
-        file: where the model is stored.
-    """
-
-    ranker: str
+    ranker: str  # its name in the experiment
     model: FittedModel
-    file: Path
+    file: Path  # where the model is stored
 
 
 @dataclass(frozen=True, kw_only=True)

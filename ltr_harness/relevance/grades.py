@@ -28,16 +28,7 @@ Floats = NDArray[np.float64]
 def grades_from_events(
     rule: Relevance, counts: Mapping[str, NDArray[np.integer]], columns: Mapping[str, Floats] | None = None
 ) -> Floats:
-    """The grade of every row.
-
-    * ``sum``: how many of the positive events happened.
-    * ``max``: the highest weight among events that happened; stays on the scale of grades.
-    * ``weighted_sum``: the sum of weights, at most `clip`.
-    * ``ladder``: the grade of the first condition that holds.
-    * ``ips``, ``doubly_robust``: as ``max``, before the estimator looks at ranks.
-
-    A negative event (hide, return) makes the row worth 0, never less.
-    """
+    """The grade of every row by the rule's mode (docs/monitoring.md); estimators look at ranks later."""
     n = next(iter([*counts.values(), *(columns or {}).values()])).size  # a ladder may look at columns alone
     mode = rule.chosen
     grades = np.zeros(n)

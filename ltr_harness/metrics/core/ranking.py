@@ -101,7 +101,7 @@ class RowRanker:
         rows = np.empty(offsets[-1], dtype=np.int64)
         last = np.empty(offsets.size - 1, dtype=np.float64)
         beyond = np.empty(offsets.size - 1, dtype=np.int64)
-        workspace = _workspace(lanes_for(self._depth), longest)
+        workspace = _workspace(self._depth, longest)
         found = select(scores, boundaries, offsets, rows, last, beyond, *workspace)
         if found & CROWDS:
             found |= sort_crowds(scores, boundaries, offsets, longest, rows, last, beyond)
@@ -181,15 +181,12 @@ _NO_TIE = -1
 _CROWD = -2
 
 
-def lanes_for(depth: int) -> int:
-    """Enough lanes for few candidates, a multiple of the width; 0 where a bound does not pay."""
-    return -(-depth * 4 // (3 * _WIDTH)) * _WIDTH if depth <= _DEEPEST_BOUND else 0
-
-
 def _workspace(
-    lanes: int, longest: int
+    depth: int, longest: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Memory for `select`: as arrays of its own, its loops take 4 percent longer."""
+    # enough lanes for few candidates, a multiple of the width; 0 where a bound does not pay
+    lanes = -(-depth * 4 // (3 * _WIDTH)) * _WIDTH if depth <= _DEEPEST_BOUND else 0
     free = np.empty(longest + 2 * _WIDTH)
     # where candidates begin with a cache line, as they do by chance in every other process, all takes a sixth longer
     reaching = free[(32 - free.ctypes.data) % 64 // 8 :]
