@@ -101,11 +101,7 @@ Text = Annotated[str, Field(min_length=1)]
 
 
 class Reference(Section):
-    """A published table.
-
-    Attributes:
-        tool: None where the figures are by the metrics' own definitions.
-    """
+    """A published table."""
 
     source: Text
     """Who printed the figures, where and when."""
