@@ -1,9 +1,7 @@
 """Cautions: rare kinds of queries, units, weights, seeds, budgets: what makes numbers less sure than they look."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +14,11 @@ from ltr_harness.comparison.periods import compared, neighbours
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.groups import as_column
 from ltr_harness.metrics.core.headroom import Headroom
+from ltr_harness.runs.record import Record, TuningFacts
 from ltr_harness.stats.contributions import Codes, Contributions
 from ltr_harness.stats.families import rare_kind, rare_training
 from ltr_harness.stats.method import FLIPS
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    from ltr_harness.runs.record import Record, TuningFacts
-
 
 FEW = 10  # degrees of freedom below which a comparison says that few units decide it, unless there are few anyway
 

@@ -1,18 +1,14 @@
 """What do the models look at?"""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
+from ltr_harness.runs import Run
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    from ltr_harness.runs import Run
 
 DRAWN = 10  # features drawn per model, most important first
 LISTED = 30  # features in the table, by their mean share over models

@@ -1,9 +1,6 @@
 """What would users have liked, had they looked at every row alike?"""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +9,7 @@ from ltr_harness.relevance.propensities import effective_size
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.report.blocks import Block, Cell, Column, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-
-if TYPE_CHECKING:
-    from ltr_harness.runs.record import Record
+from ltr_harness.runs.record import Record
 
 
 def partial_feedback(data: ReportData) -> list[Block]:

@@ -1,19 +1,14 @@
 """How did training go, where did it stop, what did it cost?"""
 
-from __future__ import annotations
-
 import statistics
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Block, Chart, Code, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
+from ltr_harness.runs import Run
 from ltr_harness.runs.record import Record
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    from ltr_harness.runs import Run
-
 
 POINTS = 8_000
 """Upper bound of points drawn over all curves: the page stays small however many runs there are."""
