@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,9 @@ from ltr_harness.comparison.pairs import Entrant, text_ids
 from ltr_harness.errors import NotComparableError, Problem
 from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.metrics.core.headroom import Headroom
+from ltr_harness.runs import Run
+from ltr_harness.runs.record import Record
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    from ltr_harness.runs import Run
-    from ltr_harness.runs.record import Record
-
 
 NO_FOLDS = "all"
 

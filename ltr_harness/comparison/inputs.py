@@ -1,11 +1,9 @@
 """What people hand to `compare`: runs, folders, evaluations, tables; all become entrants here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.entrants import distinct_replicates, entrants_from_runs, merged
@@ -14,14 +12,12 @@ from ltr_harness.comparison.mteb import from_results, results_in
 from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
 from ltr_harness.errors import DataError, MetricError, UsageError
+from ltr_harness.evaluation import Evaluation
 from ltr_harness.logs.columns import collected
 from ltr_harness.metrics.core.grammar import MetricName, parse_metric
 from ltr_harness.places import here
+from ltr_harness.runs import Run
 from ltr_harness.wording import count_of, plural
-
-if TYPE_CHECKING:
-    from ltr_harness.evaluation import Evaluation
-    from ltr_harness.runs import Run
 
 _ACCEPTED = (
     "runs, run folders, evaluations, tables of per-query values (pandas, Polars, Arrow), other comparisons, "

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ltr_harness.arrow import FACTS, QUERY, WEIGHT
 from ltr_harness.catalog import did_you_mean
@@ -17,9 +18,6 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.stats.families import by_t
 from ltr_harness.stats.method import method_of
 from ltr_harness.stats.moments import Floats, paired_differences
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 LEAST = 100_000  # queries from which on flips of signs add nothing to Student's t
 _MOST_SKEWED = 0.1  # skewness of a mean; beyond it either tail is off by more than a third of the level

@@ -8,12 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
+from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import as_column
 from ltr_harness.own_files import is_own_file
 from ltr_harness.stats.contributions import Codes, Contributions
@@ -21,9 +22,6 @@ from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, rare_k
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.moments import TIE, Floats, effect_size, moments, paired_differences, win_tie_loss
 from ltr_harness.stats.seeds import MethodDifference, method_difference, seed_agreement
-
-if TYPE_CHECKING:
-    from ltr_harness.evaluation import Evaluation
 
 Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]
 

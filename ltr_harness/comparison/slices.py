@@ -1,13 +1,11 @@
 """For which queries: the comparison within parts of the query set, with intervals that hold for all parts together."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import SMALLEST as SMALLEST
 from ltr_harness.comparison.pairs import Estimated, Verdict, differences_of
 from ltr_harness.comparison.periods import days_of_queries
@@ -16,9 +14,6 @@ from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
 from ltr_harness.time_folds import DAY
-
-if TYPE_CHECKING:
-    from ltr_harness.comparison.comparison import Comparison
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,10 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import is_
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
+from ltr_harness.comparison.pairs import Estimated
 from ltr_harness.wording import none_if_undefined, printable
-
-if TYPE_CHECKING:
-    from ltr_harness.comparison.pairs import Estimated
 
 OURS = "written by ltr-harness report"
 """Stands in every table and picture, so that a later report may replace it."""

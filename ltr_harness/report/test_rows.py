@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric
+from ltr_harness.runs import Run
 from ltr_harness.runs.run import TEST_SCORES
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    from ltr_harness.comparison.pairs import Entrant
-    from ltr_harness.runs import Run
 
 
 @dataclass(frozen=True, eq=False)
