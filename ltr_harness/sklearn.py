@@ -4,8 +4,6 @@ search = GridSearchCV(XGBRanker(), {"max_depth": [3, 6]}, scoring=scorer("ndcg@1
 search.fit(X, y)  # X has a column qid
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +28,7 @@ except ModuleNotFoundError:
 _ROUTED = "qid=… or groups=… by metadata routing: sklearn.set_config(enable_metadata_routing=True)"
 
 
-def scorer(metric: Metric | str, column: str | int = "qid", judgments: Judgments | None = None) -> Scorer:
+def scorer(metric: Metric | str, column: str | int = "qid", judgments: Judgments | None = None) -> "Scorer":
     """The metric as the `scoring` of `cross_val_score`, `GridSearchCV` and their like.
 
     A fold with labels and predictions alone would be ranked as one query. So the queries come with it, by metadata
@@ -110,7 +108,7 @@ class Scorer:
         return request
 
 
-def flaml_metric(metric: Metric | str) -> FlamlMetric:
+def flaml_metric(metric: Metric | str) -> "FlamlMetric":
     """The metric as the `metric` of FLAML's ``AutoML.fit(task="rank", groups=…)``.
 
     FLAML minimises: it is given the negated mean, and the mean itself under the metric's name.
@@ -129,7 +127,7 @@ def flaml_metric(metric: Metric | str) -> FlamlMetric:
 class FlamlMetric:
     """The result of `flaml_metric`."""
 
-    scorer: Scorer
+    scorer: "Scorer"
 
     def __call__(self, X_val: Any, y_val: Any, estimator: Any, *others: Any) -> tuple[float, Any]:
         # labels, X_train, y_train, weight_val, weight_train, config, groups_val, groups_train

@@ -13,8 +13,6 @@ gradients and hessians are multiplied by log2(1 + L) / L, where L is twice the s
 With E = exp(sigma (s - highest)), p is E_j / (E_i + E_j): one exponential for each row instead of one for each pair.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable
@@ -202,7 +200,7 @@ def _finite(scores: ArrayLike, judgments: Judgments) -> NDArray[np.float64]:
     return checked
 
 
-def _form(change: SwapChange, boundaries: NDArray[np.int64]) -> Form:
+def _form(change: SwapChange, boundaries: NDArray[np.int64]) -> "Form":
     sizes = np.diff(boundaries)
     depth = sizes if change.depth is None else np.minimum(change.depth, sizes)
     if change.form in ("sum", "first hit", "precision", "cascade") and not change.per_query:
@@ -286,7 +284,7 @@ class Pairs(NamedTuple):
 
 @compiled
 def add_gradients(
-    metric: Form,
+    metric: "Form",
     pairs: Pairs,
     scores: NDArray[np.float64],  # float64 (n_rows,), finite
     ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
@@ -347,7 +345,7 @@ def add_gradients(
 
 @compiled
 def fill_changes(
-    metric: Form,
+    metric: "Form",
     ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
     own: NDArray[np.float64],  # float64 (n, n), changes where the metric gives a function
     query: int,
@@ -367,7 +365,7 @@ def fill_changes(
 
 @compiled
 def _state(
-    metric: Form,
+    metric: "Form",
     query: int,
     n: int,
     x: NDArray[np.float64],

@@ -1,7 +1,5 @@
 """Data named on the command line: the reader of a file, guessed or given, and its rows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -29,7 +27,7 @@ def guessed_reader(path: Path) -> str:
     return "letor"
 
 
-def made_reader(name: str, options: Sequence[str] = ()) -> Reader:
+def made_reader(name: str, options: Sequence[str] = ()) -> "Reader":
     """A reader with options as they are written in an experiment file."""
     from pydantic import ValidationError
 
@@ -54,7 +52,7 @@ def made_reader(name: str, options: Sequence[str] = ()) -> Reader:
     return reader
 
 
-def with_columns(reader: Reader, path: Path, of_run: Mapping[str, Any] | None = None) -> Reader:
+def with_columns(reader: "Reader", path: Path, of_run: Mapping[str, Any] | None = None) -> "Reader":
     """A reader of tables with the run's columns of query, label and candidates, or those that `init` would guess."""
     from ltr_harness.readers.tables import TableReader, column_for
 
@@ -79,7 +77,7 @@ def with_columns(reader: Reader, path: Path, of_run: Mapping[str, Any] | None = 
 
 def read_files(
     paths: Sequence[Path], reader_name: str | None, reader_options: Sequence[str] = ()
-) -> RankingDataset:
+) -> "RankingDataset":
     """Files as one dataset, through the cache."""
     from ltr_harness.cache import DataCache
 
@@ -89,7 +87,7 @@ def read_files(
 
 def read_splits(
     paths: Sequence[Path], reader_name: str | None, options: Sequence[str]
-) -> dict[str, RankingDataset]:
+) -> "dict[str, RankingDataset]":
     """Each file as a split of its own, by ``name=file`` or by the file's name; every problem of every file."""
     files: dict[str, Path] = {}
     for path in paths:

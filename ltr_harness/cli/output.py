@@ -1,7 +1,5 @@
 """How commands print: results to stdout, messages to stderr, and control characters of foreign text as escapes."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys
@@ -69,7 +67,7 @@ def counts(**numbers: int) -> str:
     return ", ".join(count_of(number, noun) for noun, number in numbers.items())
 
 
-def print_means(comparison: Comparison) -> None:
+def print_means(comparison: "Comparison") -> None:
     """All metrics of all rankings: best first, as many side by side as 80 columns hold."""
     from ltr_harness.report import formats
 
@@ -93,7 +91,7 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collec
         say(line)
 
 
-def show_page(page: Report) -> None:
+def show_page(page: "Report") -> None:
     """A page's words and tables."""
     from ltr_harness.report.blocks import Banner, Bullets, Paragraph, Table, plain, walk
     from ltr_harness.report.formats import cell_text
@@ -117,7 +115,7 @@ def show_page(page: Report) -> None:
             say(texts.get(block.tone, f"Note: {plain(block.text)}"))
 
 
-def say_page(page: Report, as_json: bool, output: Path | None, formats: Sequence[str]) -> None:
+def say_page(page: "Report", as_json: bool, output: "Path | None", formats: Sequence[str]) -> None:
     """A page in words and tables, or its values as JSON; and the page in a folder."""
     if as_json:
         say(page.document())

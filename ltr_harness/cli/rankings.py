@@ -1,7 +1,5 @@
 """The rankings that `evaluate`, `explain` and `compare` look at: scores beside data, or TREC runs beside qrels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -104,7 +102,7 @@ class Rankings:
         found = f"max_grade is {plain_number(grade)}, the largest label of {self.judgments_file}"
         return scaled, [f"{found}; --max-grade says which scale the labels are on"]
 
-    def entrant(self, scored: Scored, evaluation: Evaluation) -> Entrant:
+    def entrant(self, scored: Scored, evaluation: Evaluation) -> "Entrant":
         """An evaluated ranking as comparisons take it."""
         from ltr_harness.comparison.pairs import Entrant
 

@@ -1,7 +1,5 @@
 """The result of a comparison: every number, one sentence, tables, letters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -265,7 +263,7 @@ class Comparison:
         return in_time(ordered, self.entrant(self.baseline), self.primary, self.method, self.units)
 
     @property
-    def table(self) -> pd.DataFrame:
+    def table(self) -> "pd.DataFrame":
         """One row per model at the primary metric, best mean first."""
         import pandas as pd
 
@@ -280,7 +278,7 @@ class Comparison:
             rows.append(row)
         return _typed(pd.DataFrame(rows))
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self) -> "pd.DataFrame":
         """Everything, tidy: one row per metric and model, columns as in `Summary` and `Paired`."""
         import pandas as pd
 
@@ -479,7 +477,7 @@ def _listed(models: Sequence[str]) -> str:
     return ", ".join(models[:-1]) + (" and " if len(models) > 1 else "") + models[-1]
 
 
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
+def _typed(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Counts stay integers and everything else a float, also where the baseline has none."""
     kinds = dict.fromkeys((*_COUNTS, "n_paired"), "Int64")
     for field in fields(Paired):

@@ -1,7 +1,5 @@
 """From training runs to the models they are runs of: seeds become replicates, folds are pooled."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +30,7 @@ class TestSet:
     facts: Mapping[str, tuple[Any, ...]]  # query id to what is known of it apart from any model
     repeated: bool = False  # whether the data lints found queries here that another fold tests as well
 
-    def shares(self, other: TestSet) -> bool:
+    def shares(self, other: "TestSet") -> bool:
         """Whether ids that both have name the same queries: digests, lints or facts that tell queries apart say so."""
         if self.digest and self.digest == other.digest:
             return True
@@ -49,7 +47,7 @@ def facts_by_id(ids: NDArray[np.str_], columns: Mapping[str, NDArray[Any]]) -> d
     return dict(zip(ids.tolist(), rows, strict=True))
 
 
-def names_of_queries(tests: Mapping[str, TestSet]) -> dict[str, str]:
+def names_of_queries(tests: "Mapping[str, TestSet]") -> dict[str, str]:
     """Fold to the fold after which its queries are called: the first one that shares queries with it."""
     called: dict[str, str] = {}
     for fold, test in tests.items():
@@ -57,13 +55,13 @@ def names_of_queries(tests: Mapping[str, TestSet]) -> dict[str, str]:
     return called
 
 
-def _named(tests: Mapping[str, TestSet]) -> list[tuple[str, str]]:
+def _named(tests: "Mapping[str, TestSet]") -> list[tuple[str, str]]:
     """Every test query, after its fold's name."""
     called = names_of_queries(tests)
     return [(called[fold], query) for fold, test in tests.items() for query in test.facts]
 
 
-def repetition_note(tests: Mapping[str, TestSet]) -> str:
+def repetition_note(tests: "Mapping[str, TestSet]") -> str:
     """What is said of queries that several folds test; nothing where each is tested once."""
     queries = _named(tests)
     distinct = len(set(queries))

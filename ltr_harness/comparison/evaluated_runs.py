@@ -1,7 +1,5 @@
 """Rankings from any tool beside judgments from any tool: evaluated, and ready to be compared."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
@@ -41,7 +39,7 @@ class EvaluatedRuns(dict[str, Evaluation]):
         """Canonical names, in the order asked for."""
         return next(iter(self.values())).metrics
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self) -> "pd.DataFrame":
         """One row per run, one column per metric: the means."""
         import pandas as pd
 
@@ -137,7 +135,7 @@ def evaluate_runs(
     return EvaluatedRuns(evaluations, recognised(judged, rankings), notes)
 
 
-def _named_runs(runs: Any) -> dict[str, TrecRun]:
+def _named_runs(runs: Any) -> "dict[str, TrecRun]":
     """The rankings by the names they were given, else their own, else their files'."""
     from ltr_harness.readers.forms import is_one, run_of
 

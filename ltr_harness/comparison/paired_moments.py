@@ -1,7 +1,5 @@
 """Comparison of rankings by moments alone, where there are too many queries to keep their values."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -54,7 +52,7 @@ class PairedMoments:
     cubes: Floats
 
     @classmethod
-    def of(cls, results: Mapping[str, pa.RecordBatch | pa.Table]) -> PairedMoments:
+    def of(cls, results: Mapping[str, pa.RecordBatch | pa.Table]) -> "PairedMoments":
         """The moments of one part's queries.
 
         Args:
@@ -85,7 +83,7 @@ class PairedMoments:
             sums.append([(off**2).sum(axis=1), (off**3).sum(axis=1)])
         return cls(tuple(results), metrics, np.array(n), np.array(mean), *np.array(sums).swapaxes(0, 1))
 
-    def __add__(self, other: PairedMoments) -> PairedMoments:
+    def __add__(self, other: "PairedMoments") -> "PairedMoments":
         if (self.models, self.metrics) != (other.models, other.metrics):
             found = f"{', '.join(other.models)} by {', '.join(other.metrics)}"
             expected = f"{', '.join(self.models)} by {', '.join(self.metrics)}"

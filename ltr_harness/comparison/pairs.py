@@ -1,7 +1,5 @@
 """Models as a comparison sees them, the summary of each, and their paired differences in families."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -75,7 +73,7 @@ class Entrant(Origin):
         evaluations: Sequence[Evaluation],
         attributes: Mapping[str, NDArray[Any]] | None = None,
         primary: Any = None,
-    ) -> Entrant:
+    ) -> "Entrant":
         """From the evaluations of one model on one test set, one per seed; with the headroom of one metric."""
         first = evaluations[0]
         headroom: dict[str, NDArray[Any]] = {}
@@ -110,7 +108,7 @@ class Entrant(Origin):
         """(n_queries,): each query's value averaged over replicates."""
         return np.asarray(self.values[metric].mean(axis=0))
 
-    def take(self, queries: NDArray[np.int64]) -> Entrant:
+    def take(self, queries: NDArray[np.int64]) -> "Entrant":
         """The given (n_kept,) queries alone, in the given order."""
         return replace(
             self,
@@ -125,7 +123,7 @@ def text_ids(ids: NDArray[Any], name: str = "query_id") -> NDArray[np.str_]:
     return as_column([str(query) for query in ids.tolist()], name)
 
 
-def value_bounds(entrants: Sequence[Entrant], metric: str) -> tuple[float, float]:
+def value_bounds(entrants: "Sequence[Entrant]", metric: str) -> tuple[float, float]:
     """The lowest and highest value that a query can have; infinite where unknown, or where values lie beyond."""
     low, high = _bounds_of(metric)
     rows = [entrant.values[metric] for entrant in entrants]
@@ -225,8 +223,8 @@ class Paired(Estimated, Compared):
 class Contrast(NamedTuple):
     """One model against another at one metric."""
 
-    model: Entrant
-    other: Entrant
+    model: "Entrant"
+    other: "Entrant"
     metric: str
 
     def differences(self) -> Floats:
@@ -332,7 +330,7 @@ def over_seeds(cell: Contrast, sample: Contributions, j: int) -> MethodDifferenc
 
 
 def summarise(
-    entrants: Sequence[Entrant],
+    entrants: "Sequence[Entrant]",
     metrics: Sequence[str],
     method: Method,
     units: Codes | None = None,  # (n_queries,)

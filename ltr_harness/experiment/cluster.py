@@ -5,8 +5,6 @@ be shared; this process puts it in its place as it does with its own. Data go th
 not see the files at the same path.
 """
 
-from __future__ import annotations
-
 import atexit
 import logging
 import signal
@@ -160,7 +158,7 @@ NEW_WORKER_WITHIN = 120
 
 
 def run_on_cluster(
-    tasks: Sequence[Task], job: Job, cluster: Cluster, progress: Progress
+    tasks: Sequence[Task], job: Job, cluster: Cluster, progress: "Progress"
 ) -> Iterator[tuple[Task, Run]]:
     """Each run on one worker of the cluster, with all its threads; a task's result does not depend on which."""
     again = [task for task in tasks if task.state == "score again"]  # the models are here, and it is quick

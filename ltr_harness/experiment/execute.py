@@ -1,7 +1,5 @@
 """Training of a task, whose run folder is written whole, and of a search's trial, judged on validation data."""
 
-from __future__ import annotations
-
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -161,7 +159,7 @@ def _part(name: str, run: Run, job: Job) -> Part:
     return Part(config.ranker_name, run.loaded_by(type(config.ranker)), run.path / run.model_files[0])
 
 
-def run_here(tasks: Sequence[Task], job: Job, progress: Progress) -> Iterator[tuple[Task, Run]]:
+def run_here(tasks: Sequence[Task], job: Job, progress: "Progress") -> Iterator[tuple[Task, Run]]:
     """One after the other, in this process."""
     for task in tasks:
         progress.started(task)

@@ -1,7 +1,5 @@
 """Progress of a running experiment: a silent listener, and one that writes to stderr, live on a terminal."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Hashable, Iterator, Mapping
@@ -158,7 +156,7 @@ def seconds_left(job: Job, study: StudyRecord) -> float | None:
     return min(limits)
 
 
-def interactive_progress() -> TerminalProgress | None:
+def interactive_progress() -> "TerminalProgress | None":
     """Progress for a terminal or a notebook, without the table, which the result shows; None elsewhere."""
     progress = TerminalProgress(quiet=False, table=False)
     return progress if progress.is_watched else None

@@ -5,8 +5,6 @@ number of trials asked for so far: what comes next depends on the trials before 
 was killed and goes on tries what an undisturbed one would have tried. A trial that was cut off is tried again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging
@@ -190,7 +188,7 @@ class Search:
             return {option: float(share) for option, share in shares.items()}
         return {}
 
-    def _over(self) -> list[optuna.trial.FrozenTrial]:
+    def _over(self) -> "list[optuna.trial.FrozenTrial]":
         """Trials that came to an end of their own, in the order in which they began."""
 
         return [
@@ -311,7 +309,7 @@ def _storage(folder: Path, tune: TuneConfig) -> Any:
     return _storages[folder]
 
 
-def _sampler(tune: TuneConfig, seed: int) -> optuna.samplers.BaseSampler:
+def _sampler(tune: TuneConfig, seed: int) -> "optuna.samplers.BaseSampler":
     import optuna
 
     if tune.sampler == "random":
@@ -335,7 +333,7 @@ def _distribution(values: Any) -> Any:
 Submit = Callable[[StudyRecord, AskedTrial], Future[Trial]]
 
 
-def tune(job: Job, progress: Progress) -> None:
+def tune(job: Job, progress: "Progress") -> None:
     """Use up the budgets of open searches; what a search finds does not depend on the number of workers."""
     with ExitStack() as stack:
         searches = [stack.enter_context(opened(job, study, restart=job.force)) for study in job.open_studies]

@@ -1,7 +1,5 @@
 """Tasks in this process, or on several processes of this machine."""
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 from abc import ABC, abstractmethod
@@ -67,7 +65,7 @@ class WorkerPool(ABC):
         return execute(task, self._job, self._job.reader.read(task.fold), failure=problem)
 
 
-def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: Progress) -> Iterator[tuple[Task, Run]]:
+def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: "Progress") -> Iterator[tuple[Task, Run]]:
     """Every task as it finishes; one whose worker dies starts again elsewhere, and fails if a second worker dies."""
     queue = list(tasks)
     running: dict[str, tuple[Task, Future[Any]]] = {}
@@ -154,7 +152,7 @@ Messages: TypeAlias = "multiprocessing.Queue[Rounds]"
 
 
 def run_in_workers(
-    tasks: Sequence[Task], job: Job, workers: int, progress: Progress
+    tasks: Sequence[Task], job: Job, workers: int, progress: "Progress"
 ) -> Iterator[tuple[Task, Run]]:
     """In `workers` processes; each maps the data itself, and a task's result does not depend on which ran it."""
     pool = ProcessWorkerPool(job, workers)

@@ -1,7 +1,5 @@
 """Columns of tables and logs: Arrow as NumPy numbers, texts, attributes, pandas categories and times."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from dataclasses import dataclass
@@ -38,7 +36,7 @@ class Columns:
         """See `id_texts`."""
         return id_texts(self.table[name])
 
-    def category(self, name: str) -> pd.Categorical:
+    def category(self, name: str) -> "pd.Categorical":
         """See `category_of`."""
         return category_of(self.table[name], name)
 
@@ -47,20 +45,20 @@ class Columns:
         return self.table[name][row].as_py()
 
 
-def codes_of(category: pd.Categorical, missing: int = -1) -> NDArray[np.int64]:
+def codes_of(category: "pd.Categorical", missing: int = -1) -> NDArray[np.int64]:
     """(n,) a code for each value, in the order of the categories."""
     codes = category.codes.astype(np.int64)
     codes[codes < 0] = missing
     return codes
 
 
-def texts_of(category: pd.Categorical) -> NDArray[np.str_]:
+def texts_of(category: "pd.Categorical") -> NDArray[np.str_]:
     """(n,) the text of each value; "(missing)" for a missing one."""
     names = np.append(category.categories.to_numpy(np.str_), "(missing)")
     return np.asarray(names[category.codes])
 
 
-def together(*parts: pd.Categorical) -> list[pd.Categorical]:
+def together(*parts: "pd.Categorical") -> "list[pd.Categorical]":
     """The same values over one common list of sorted categories."""
     import pandas as pd
 
@@ -68,7 +66,7 @@ def together(*parts: pd.Categorical) -> list[pd.Categorical]:
     return [part.set_categories(names) for part in parts]
 
 
-def category_of(column: Any, name: str = "") -> pd.Categorical:
+def category_of(column: Any, name: str = "") -> "pd.Categorical":
     """An Arrow column of text, numbers or truth values, its categories sorted; null and empty text are missing."""
     import pandas as pd
     import pyarrow as pa

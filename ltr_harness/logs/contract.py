@@ -4,8 +4,6 @@ An error stops the run (exit 2): a number from such a log would be wrong. A warn
 more frequent than in the baseline, raises an alert. A note is a fact that readers ask for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -177,11 +175,11 @@ class Contract:
         self.first_row = first + rows
         return lambda row: f"row {first + row + 1}"
 
-    def empty(self) -> Contract:
+    def empty(self) -> "Contract":
         """Another one for a piece of the same log, to be added when it is full."""
         return Contract(self.log, self.place)
 
-    def add(self, other: Contract) -> None:
+    def add(self, other: "Contract") -> None:
         """What was found in another piece of the log."""
         for name, count in other._counts.items():
             self.count(name, count, other._examples[name])
@@ -231,7 +229,7 @@ class LogRows(Columns):
     def numbers(self, name: str) -> Floats:
         return self.arranged(super().numbers(name))
 
-    def category(self, name: str) -> pd.Categorical:
+    def category(self, name: str) -> "pd.Categorical":
         category = super().category(name)
         return category if self.order is None else category.take(self.order)
 
@@ -244,7 +242,7 @@ class LogRows(Columns):
         return f"query {str(self.queries[np.searchsorted(self.boundaries, row, side='right') - 1])!r}"
 
 
-def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | None:
+def in_order(table: Any, columns: ListColumns, contract: "Contract") -> LogRows | None:
     """A batch's rows, query by query; None where their queries cannot be told."""
     columns_of = Columns(table)
     query = columns_of.category(columns.query_id)
@@ -272,7 +270,9 @@ def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | 
     return rows
 
 
-def per_query(rows: LogRows, name: str, contract: Contract, check: str = "segment_varies") -> pd.Categorical:
+def per_query(
+    rows: LogRows, name: str, contract: "Contract", check: str = "segment_varies"
+) -> "pd.Categorical":
     """A column's value for each query, its first row's; a query in which rows differ is counted."""
     of_rows = rows.category(name)
     first = of_rows.codes[rows.boundaries[:-1]]

@@ -1,7 +1,5 @@
 """Logs of any size: Parquet, CSV, Arrow or JSON lines, in batches that never cut a query in two."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import zlib
@@ -173,7 +171,7 @@ class Log:
             batches = self._source.scanner(columns=wanted, batch_size=1 << 17, batch_readahead=4).to_batches()
         yield from (piece for piece in batches if len(piece))
 
-    def pieces(self, rows: int) -> Iterator[tuple[Log, int]]:
+    def pieces(self, rows: int) -> "Iterator[tuple[Log, int]]":
         """Logs of about so many rows, or of one row group or file, that make up this one, each with its rows."""
         if isinstance(self._source, pa.Table):
             for at in range(0, len(self._source), rows):
@@ -231,7 +229,7 @@ def whole_queries(
         yield pa.Table.from_batches(pending)
 
 
-def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
+def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> "Log":
     """A log from a path, or from a pandas or Arrow table in memory."""
     source = collected(source)
     table = source.to_arrow() if hasattr(source, "to_arrow") else source  # Polars
@@ -251,7 +249,7 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
 
 def open_files(
     files: Sequence[Path], name: str | None = None, text_columns: Sequence[str] = (), path: Path | None = None
-) -> Log:
+) -> "Log":
     """A log from files of one kind, one after the other."""
     path = path or files[0]
     try:

@@ -6,8 +6,6 @@ itself, on the rows it has, they would stop at different rounds and wait for eac
 LightGBM's own stopping does under Dask.
 """
 
-from __future__ import annotations
-
 import threading
 import uuid
 from collections import deque
@@ -51,7 +49,7 @@ class SharedStopping:
     watches: bool  # there is something to evaluate
 
     def rounds_to_keep(
-        self, attempt: int, rounds: int, score: Callable[[Session], NDArray[Any]]
+        self, attempt: int, rounds: int, score: "Callable[[Session], NDArray[Any]]"
     ) -> int | None:
         """The rounds to keep if training ends here, else None; the first worker scores the validation rows."""
         import distributed
@@ -99,7 +97,9 @@ class Session:
             raise TrainingError("another worker failed")
         return keep
 
-    def decide(self, attempt: int, rounds: int, score: Callable[[Session], NDArray[Any]], last: bool) -> int:
+    def decide(
+        self, attempt: int, rounds: int, score: "Callable[[Session], NDArray[Any]]", last: bool
+    ) -> int:
         """Evaluate a round by the validation rows' scores (n_rows,): the rounds to keep if it is the last, else 0."""
         if ALL_ROUNDS in self.decisions:
             raise TrainingError("the command of this model has ended")
@@ -149,11 +149,11 @@ def result(topic: str) -> tuple[list[tuple[int, str, str, float]], int | None]:
     return [tuple(point) for point in watching.history], watching.best_round  # type: ignore[misc]
 
 
-def _session(worker: Any, topic: str) -> Session:
+def _session(worker: Any, topic: str) -> "Session":
     return _sessions(worker).setdefault(topic, Session())
 
 
-def _sessions(worker: Any) -> dict[str, Session]:
+def _sessions(worker: Any) -> "dict[str, Session]":
     sessions: dict[str, Session] = worker.extensions.setdefault(_EXTENSION, {})
     return sessions
 

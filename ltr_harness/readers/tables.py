@@ -1,7 +1,5 @@
 """Table reader: which named column is the query, the label, a feature."""
 
-from __future__ import annotations
-
 import json
 import re
 from abc import abstractmethod
@@ -328,7 +326,7 @@ class TableReader(FileReader, ValueOptions):
 
     def _labels_by_rule(
         self, rule: Relevance, tables: Sequence[OpenedTable], rows: Rows, source: str
-    ) -> RuleLabels:
+    ) -> "RuleLabels":
         """The rows' labels, from the columns of all files together: a query may stand in several."""
         from pyarrow import concat_tables
 

@@ -3,8 +3,6 @@
 The template escapes everything, chart data cannot close their element, and only the page's own two scripts may run.
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
@@ -89,7 +87,7 @@ def warm_up() -> None:
 
 
 @cache
-def _environment() -> jinja2.Environment:
+def _environment() -> "jinja2.Environment":
     import jinja2
 
     environment = jinja2.Environment(

@@ -1,7 +1,5 @@
 """The verdict and the fixed-K table for a terminal, in 80 columns."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -66,7 +64,7 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
-def _print(data: ReportData, console: Console) -> None:
+def _print(data: ReportData, console: "Console") -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text

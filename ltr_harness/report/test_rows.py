@@ -1,7 +1,5 @@
 """The test rows behind a comparison: labels once, scores model by model, read from the run folders when asked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -100,7 +98,7 @@ class TestRows:
         return _reasons(asked, lambda metric: self._bound((metric,)).per_query(scores))
 
     @cached_property
-    def candidates_alone(self) -> TestRows:
+    def candidates_alone(self) -> "TestRows":
         """The same rows for a tool that does not know what was missed."""
         return replace(self, judgments=replace(self.judgments, missed=None), _bindings={})
 
@@ -135,7 +133,7 @@ def _reasons(metrics: Sequence[Metric], attempt: Callable[[Metric], object]) -> 
     return reasons
 
 
-def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:
+def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> "TestRows | None":
     """The rows of every model's runs; None where a run lacks scores or sizes, or a query is in several folds."""
     runs = {entrant.name: _replicates(entrant, runs_of(entrant.name)) for entrant in entrants}
     if not all(runs.values()):

@@ -1,7 +1,5 @@
 """How two models are compared: section ``compare:``, commands' options and keywords are made of `Method`'s fields."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
@@ -56,7 +54,7 @@ def successors(options: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def method_of(options: Mapping[str, Any]) -> Method:
+def method_of(options: Mapping[str, Any]) -> "Method":
     """The method that keywords of `compare` describe; a choice or keyword that does not exist is refused."""
     known = [option.name for option in fields(Method)]
     for name in options.keys() - set(known):

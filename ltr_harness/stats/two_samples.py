@@ -2,8 +2,6 @@
 estimate, added up within clusters (users), of means, differences, shares and ratios alike.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -28,7 +26,7 @@ class Sample:
     strata: Codes | None = None  # (n,) codes such as weekdays; or None for a single stratum
 
     @cached_property
-    def plain(self) -> tuple[float, Influence]:
+    def plain(self) -> "tuple[float, Influence]":
         """The mean without regard to strata and its influence; a baseline is asked for it many times."""
         mean = float(self.values.mean()) if self.values.size else float("nan")
         return mean, Influence.of(self.values - mean, self.clusters)
@@ -73,7 +71,7 @@ class Influence:
     units: int  # clusters, or queries
 
     @classmethod
-    def of(cls, influence: Floats, clusters: Codes | None = None) -> Influence:
+    def of(cls, influence: Floats, clusters: Codes | None = None) -> "Influence":
         """From one influence per query; their mean should be 0."""
         n = influence.size
         if clusters is None:
@@ -92,7 +90,7 @@ class Influence:
         freedom = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
         return cls(totals, clusters, float((known**2 / (1 - sizes / n)).sum()), freedom, units)
 
-    def covariance(self, other: Influence) -> float:
+    def covariance(self, other: "Influence") -> float:
         """Of two estimates that share clusters (the same users in both periods); 0 without clusters."""
         if self.clusters is None or other.clusters is None:
             return 0.0
@@ -126,8 +124,8 @@ def difference(
 
 def between(
     value: float,
-    one: Influence,
-    other: Influence,
+    one: "Influence",
+    other: "Influence",
     *,
     alternative: Alternative = "change",
     confidence: float = 0.95,
@@ -181,7 +179,7 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
     return float(chdtrc(used.sum() - 1, max(statistic, 0.0))), distance
 
 
-def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> tuple[float, Influence]:
+def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> "tuple[float, Influence]":
     """The mean under (n_strata,) shares of the strata, and its influence; NaN where one that counts is empty."""
     values, clusters = sample.values, sample.clusters
     counts = np.bincount(strata, minlength=shares.size)

@@ -1,7 +1,5 @@
 """`ltr-harness compare`: which ranking is better, over the same queries; and gates for CI."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -181,7 +179,7 @@ def compare_labels(cheap: Path, **given: Any) -> int:
 
 
 def _compare(
-    conditions: Sequence[Gate],
+    conditions: "Sequence[Gate]",
     junit: Path | None,
     *,
     inputs: tuple[str, ...],
@@ -259,7 +257,7 @@ def _compare(
     return 0
 
 
-def _without_comparison(compared: ComparedInputs, method: Method, as_json: bool) -> int:
+def _without_comparison(compared: "ComparedInputs", method: "Method", as_json: bool) -> int:
     """Means and differences where the values of queries are not kept, or of a stratified sample."""
     found, metrics = compared.stream, compared.metrics
     assert found is not None
@@ -380,7 +378,7 @@ def as_junit(verdict: str, gates: Sequence[CheckedGate]) -> bytes:
     return bytes(Xml.tostring(suite, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
-def as_markdown(data: ReportData, gates: Sequence[CheckedGate]) -> str:
+def as_markdown(data: "ReportData", gates: Sequence[CheckedGate]) -> str:
     """The report's verdict with its table, and each gate with what fails in it, such as GitHub shows beside a job."""
     from ltr_harness.report import markdown
     from ltr_harness.report.blocks import Report, Section

@@ -1,7 +1,5 @@
 """`ltr-harness export`: stored runs for other tools."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -91,7 +89,7 @@ def to_model(
     _print(verification)
 
 
-def _print(verification: Verification) -> None:
+def _print(verification: "Verification") -> None:
     parts: dict[str, Agreement | None] = {
         "all": verification.agreement,
         "with missing values": verification.with_missing,

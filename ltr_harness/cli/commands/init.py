@@ -1,7 +1,5 @@
 """`ltr-harness init`: a first experiment file, for data of one's own or made up."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -87,7 +85,7 @@ def command(
 
 
 def _guessed(
-    splits: Mapping[str, Sequence[Path]], name: str, reader: Reader, output: Path
+    splits: Mapping[str, Sequence[Path]], name: str, reader: "Reader", output: Path
 ) -> tuple[str, list[str]]:
     """The experiment file for the files of each split, and what was guessed."""
     from ltr_harness.inspection import data_card, lint
@@ -166,7 +164,7 @@ def guessed_columns(
     return options, said
 
 
-def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
+def guessed_categories(reader: "TableReader", path: Path) -> tuple[str, ...]:
     """Columns of a table that look like categories: few different texts, which do not begin as numbers and times do."""
     from ltr_harness.logs.columns import id_texts
     from ltr_harness.readers.tables import is_id, is_outcome
@@ -190,7 +188,7 @@ def guessed_categories(reader: TableReader, path: Path) -> tuple[str, ...]:
     return tuple(name for name in names if is_category(kinds[name]))
 
 
-def read_anyway(reader: Reader, files: Sequence[str]) -> tuple[RankingDataset, bool]:
+def read_anyway(reader: "Reader", files: Sequence[str]) -> "tuple[RankingDataset, bool]":
     """The rows, and whether queries had to be brought together from several places of the files."""
     try:
         return reader.read(files, Path()), False
@@ -225,7 +223,7 @@ def data_section(
 def starter(
     name: str,
     data: Iterable[str],
-    train: RankingDataset | None,
+    train: "RankingDataset | None",
     baseline: Mapping[str, Any] | None,
     *,
     max_grade: bool = True,

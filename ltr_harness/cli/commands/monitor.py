@@ -1,7 +1,5 @@
 """`ltr-harness monitor`: production logs against a baseline."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -108,7 +106,7 @@ def command(
     return code
 
 
-def _say(watched: Watched, output: Path | None, per_query: bool, quiet: bool) -> None:
+def _say(watched: "Watched", output: Path | None, per_query: bool, quiet: bool) -> None:
     """The headline, then a line for each alert, then where and why."""
     from ltr_harness.monitoring.page import banner
 
@@ -133,7 +131,7 @@ def _say(watched: Watched, output: Path | None, per_query: bool, quiet: bool) ->
             say(f"report: {output / 'report.html'}", err=True)
 
 
-def _print_metrics(watched: Watched, per_query: bool) -> None:
+def _print_metrics(watched: "Watched", per_query: bool) -> None:
     """The plain numbers, where there is nothing to compare or somebody asked."""
     import numpy as np
 

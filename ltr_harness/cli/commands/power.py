@@ -1,7 +1,5 @@
 """`ltr-harness power`: how many queries, users and seeds would show a difference."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -103,7 +101,7 @@ def _powers(text: str) -> list[float]:
 
 def _measured(
     inputs: Sequence[str], difference: float, powers: Sequence[float], method: Method, given: dict[str, Any]
-) -> PowerPlan:
+) -> "PowerPlan":
     """From differences at hand, compared as `compare` would."""
     from ltr_harness.cli.compared_inputs import ComparedInputs
     from ltr_harness.comparison.power import planned
@@ -126,7 +124,7 @@ def _typed(
     sd: float | None,
     method: Method,
     given: dict[str, Any],
-) -> PowerPlan:
+) -> "PowerPlan":
     """From a standard deviation, typed or of votes."""
     from ltr_harness.comparison.power import Spread, from_spread, level_text
 
@@ -158,7 +156,7 @@ def _typed(
 _OF_A_VOTE = 1 / 4  # the variance: it is 0 or 1, near one half
 
 
-def _of_log(log: str, method: Method, of_votes: Callable[[Spread], PowerPlan]) -> PowerPlan:
+def _of_log(log: str, method: Method, of_votes: "Callable[[Spread], PowerPlan]") -> "PowerPlan":
     """Sessions of an interleaving experiment, as alike within users as those of a log."""
     from ltr_harness.comparison.interleaving import interleaved
     from ltr_harness.comparison.power import Spread

@@ -1,7 +1,5 @@
 """`ltr-harness predict`: scores of new rows from a stored model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,8 +64,8 @@ def command(
 
 
 def _read(
-    data: Path, record: Record, reader_name: str | None, reader_options: Sequence[str]
-) -> RankingDataset:
+    data: Path, record: "Record", reader_name: str | None, reader_options: Sequence[str]
+) -> "RankingDataset":
     """The rows; in a table they need no labels, and the model's features are read, whatever they are called."""
     from ltr_harness.cache import DataCache
     from ltr_harness.readers.tables import TableReader
@@ -86,7 +84,7 @@ def _read(
     return DataCache().read(reader, [str(data)], Path()).dataset
 
 
-def _refuse_for_run(output: Path, data: Path, split: RankingDataset) -> None:
+def _refuse_for_run(output: Path, data: Path, split: "RankingDataset") -> None:
     """A TREC run names documents, in fields between blanks."""
     documents = split.judgments.document_ids
     if documents is None:
@@ -99,7 +97,7 @@ def _refuse_for_run(output: Path, data: Path, split: RankingDataset) -> None:
             raise DataError.at(output, found, "ids without blanks", "write .csv or .parquet instead")
 
 
-def _write(path: Path, split: RankingDataset, scores: NDArray[np.float64], model: str) -> None:
+def _write(path: Path, split: "RankingDataset", scores: "NDArray[np.float64]", model: str) -> None:
     """The scores, in the order in which the data's file has the rows."""
     import numpy as np
 

@@ -1,7 +1,5 @@
 """`ltr-harness reproduce`: train a stored run again and say whether everything is identical."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +43,7 @@ def command(run: Path, threads: int | None, data_root: Path | None, trust: bool,
     return 0 if reproduction.identical else 1
 
 
-def _say(reproduction: Reproduction) -> None:
+def _say(reproduction: "Reproduction") -> None:
     if reproduction.identical:
         say(f"identical: model file, {count_of(reproduction.n_scores, 'test score')} and every metric")
     else:

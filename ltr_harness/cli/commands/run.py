@@ -1,7 +1,5 @@
 """`ltr-harness run`: train what is missing, compare, report."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,7 +145,7 @@ def command(
 
 
 def _train_final(
-    job: Job, compared: ltr_harness.ExperimentResult, model: str, accept: tuple[str, ...]
+    job: "Job", compared: ltr_harness.ExperimentResult, model: str, accept: tuple[str, ...]
 ) -> int:
     """Train it, and say where it is and what it is worth; the exit code."""
     from ltr_harness.experiment.experiment import final_experiment, train_on_all

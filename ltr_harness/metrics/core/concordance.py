@@ -1,7 +1,5 @@
 """Pairs of documents in the right order: what Kendall's tau and AP correlation are both made of."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 
@@ -23,7 +21,7 @@ class LabelOrder:
     pairs: NDArray[np.int64]  # (n_queries,), pairs of documents with different labels
 
     @classmethod
-    def of(cls, labels: NDArray[np.float64], groups: QueryGroups) -> LabelOrder:
+    def of(cls, labels: NDArray[np.float64], groups: QueryGroups) -> "LabelOrder":
         """What these labels say; `labels` (n_rows,)."""
         grade = np.empty(groups.n_rows, dtype=np.int64)
         n_grades = np.empty(groups.n_queries, dtype=np.int64)
@@ -32,7 +30,7 @@ class LabelOrder:
         _label_order(labels, groups.boundaries, np.lexsort((labels, query_of_row)), grade, n_grades, n_better)
         return cls(grade, n_grades, n_better, np.add.reduceat(n_better, groups.boundaries[:-1]))
 
-    def above(self, ranking: Ranking) -> RowsAbove:
+    def above(self, ranking: Ranking) -> "RowsAbove":
         """What stands above each rank, for judgments of one query; `concordant` only sums it up."""
         grades = self.grade[ranking.rows].tolist()
         counts = np.zeros((4, len(grades)))

@@ -1,7 +1,5 @@
 """What order can do at all: the value of a random order of the candidates, and that of the best one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -80,7 +78,7 @@ class Headroom:
         return {metric + end: column for end, column in zip(_COLUMNS, vars(self).values(), strict=True)}
 
     @classmethod
-    def of_columns(cls, metric: str, columns: Mapping[str, NDArray[Any]]) -> Headroom | None:
+    def of_columns(cls, metric: str, columns: Mapping[str, NDArray[Any]]) -> "Headroom | None":
         """What `columns` made; None where the table lacks them."""
         found = [columns[metric + end] for end in _COLUMNS if metric + end in columns]
         return cls(*found) if len(found) == len(_COLUMNS) else None
@@ -108,10 +106,10 @@ class Headroom:
         return ""
 
 
-_known: WeakKeyDictionary[Judgments, dict[Metric, Headroom | None]] = WeakKeyDictionary()
+_known: "WeakKeyDictionary[Judgments, dict[Metric, Headroom | None]]" = WeakKeyDictionary()
 
 
-def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
+def headroom(metric: Metric, judgments: Judgments) -> "Headroom | None":
     """Random order and ceiling of a resolved metric, computed once for the same judgments.
 
     None for metrics whose best order is not by label, diagnostics, and where the expectation is refused.
@@ -126,7 +124,7 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
     return known[metric]
 
 
-def _computed(metric: Metric, judgments: Judgments) -> Headroom:
+def _computed(metric: Metric, judgments: Judgments) -> "Headroom":
     def values(ties: Ties, of: Judgments, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         row: NDArray[np.float64] = BoundOnce([replace(metric, ties=ties)], of).per_query(scores)[0]
         return row
