@@ -1,7 +1,5 @@
 """Scores that are columns of the data: tables of any size, in batches, or a sample of their queries."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +35,7 @@ class ScoreColumns:
     strata: str | None
 
     @classmethod
-    def taken(cls, given: dict[str, Any], baseline: str | None) -> ScoreColumns | None:
+    def taken(cls, given: dict[str, Any], baseline: str | None) -> "ScoreColumns | None":
         """What a command's options say, taken out of all that was given; None without ``--score-column``."""
         names, sample, strata = (given.pop(name, None) for name in ("score_columns", "sample", "strata"))
         if not names:
@@ -67,7 +65,7 @@ class ScoreColumns:
             strata,
         )
 
-    def evaluated(self, metrics: Sequence[Metric]) -> tuple[StreamEvaluation, list[str]]:
+    def evaluated(self, metrics: Sequence[Metric]) -> "tuple[StreamEvaluation, list[str]]":
         """The metrics of every column, and notes."""
         from ltr_harness.comparison.stream import evaluate_stream
 
@@ -122,7 +120,7 @@ def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
     return columns
 
 
-def refuse_comparison(found: StreamEvaluation, method: Method, *, reports: bool) -> None:
+def refuse_comparison(found: "StreamEvaluation", method: Method, *, reports: bool) -> None:
     """What needs the ordinary comparison, where values are not kept or count by stratum."""
     own = vars(Method(confidence=method.confidence))
     named = [options.written(name) for name, value in vars(method).items() if value != own[name]]
@@ -136,7 +134,7 @@ def refuse_comparison(found: StreamEvaluation, method: Method, *, reports: bool)
         )
 
 
-def say_rest(found: StreamEvaluation, metric: str, method: Method) -> None:
+def say_rest(found: "StreamEvaluation", metric: str, method: Method) -> None:
     """The means that a sample estimates, and differences by moments."""
     from ltr_harness.report import formats
 
@@ -170,7 +168,7 @@ def _cell(value: float, low: float, high: float, *, signed: bool) -> str:
     return f"{shown} {formats.interval(low, high, signed=signed)}"
 
 
-def as_json(found: StreamEvaluation, metric: str, method: Method) -> dict[str, Any]:
+def as_json(found: "StreamEvaluation", metric: str, method: Method) -> dict[str, Any]:
     """What `say_rest` prints."""
     if found.sample is not None:
         keys = ("metric", "ranking", "baseline", "mean", "ci_low", "ci_high")
@@ -180,21 +178,21 @@ def as_json(found: StreamEvaluation, metric: str, method: Method) -> dict[str, A
     return {"differences": {"metric": metric, "baseline": _pairs(found)[0][0], "of": of}} if of else {}
 
 
-def _pairs(found: StreamEvaluation) -> list[tuple[str, str | None]]:
+def _pairs(found: "StreamEvaluation") -> list[tuple[str, str | None]]:
     """Each column of scores, then each but the first with the first."""
     names = list(found.means)
     return [*((name, None) for name in names), *((name, names[0]) for name in names[1:])]
 
 
 def _estimates(
-    found: StreamEvaluation, method: Method
+    found: "StreamEvaluation", method: Method
 ) -> Iterator[tuple[str, str, str | None, float, float, float]]:
     for metric in found.metrics:
         for score, other in _pairs(found):
             yield metric, score, other, *found.estimate(metric, score, other, method.confidence)
 
 
-def _differences(found: StreamEvaluation, metric: str, method: Method) -> Mapping[str, Difference]:
+def _differences(found: "StreamEvaluation", metric: str, method: Method) -> "Mapping[str, Difference]":
     """By moments, for which there is one test; none where values are kept."""
     if found.moments is None or len(found.moments.models) < 2:
         return {}

@@ -4,8 +4,6 @@ It is (t(1 - alpha / 2) + z(power)) standard errors, by Cornish & Fisher where d
 share p of all draws differs, a mean of D adds D**2 (1 / p - 1) to the variance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -83,18 +81,18 @@ class Spread:
         )
         return max(trained, both.detectable(alpha, power))
 
-    def extremes(self, confidence: float = 0.9) -> tuple[Spread, Spread]:
+    def extremes(self, confidence: float = 0.9) -> "tuple[Spread, Spread]":
         """The least and the most spread that the draws at hand allow for: chi-squared, by their kurtosis."""
         freedom = 2 * (self.n or np.inf) / max(self.kurtosis - 1, 1e-9)
         low, high = (freedom / float(chdtri(freedom, (1 + side * confidence) / 2)) for side in (-1, 1))
         return self._times(low), self._times(high)
 
-    def _times(self, factor: float) -> Spread:
+    def _times(self, factor: float) -> "Spread":
         ties = 1 / self.differing - 1
         variance = factor * max(self.variance - self.mean**2 * ties, 0.0)
         return replace(self, variance=variance, mean=0.0, differing=1 / (1 + factor * ties))
 
-    def mirrored(self) -> Spread:
+    def mirrored(self) -> "Spread":
         """Of the differences with the other sign."""
         return replace(self, skewness=-self.skewness, mean=-self.mean)
 
@@ -180,7 +178,7 @@ class ModelPlan:
     curve: tuple[Point, ...]  # of the detectable difference over draws, with the seeds at hand
 
 
-def spreads(comparison: Comparison) -> dict[str, Spread]:
+def spreads(comparison: Comparison) -> "dict[str, Spread]":
     """Of each model's differences from the baseline at the primary metric, those that have any spread."""
     method, metric = comparison.method, comparison.primary
     if len(comparison.models) < 2:
@@ -222,7 +220,7 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
     return by_model
 
 
-def plan(model: str, spread: Spread, difference: float, level: float, powers: Sequence[float]) -> ModelPlan:
+def plan(model: str, spread: "Spread", difference: float, level: float, powers: Sequence[float]) -> ModelPlan:
     """What finds a difference of this size."""
     if difference < 0:
         spread = spread.mirrored()
@@ -242,7 +240,7 @@ def plan(model: str, spread: Spread, difference: float, level: float, powers: Se
     )
 
 
-def _need(spread: Spread, difference: float, alpha: float, power: float) -> Need:
+def _need(spread: "Spread", difference: float, alpha: float, power: float) -> Need:
     draws = spread.needed(difference, alpha=alpha, power=power)
     queries = None if draws is None else round(draws * spread.queries_per_draw)
     detectable = None if spread.n is None else spread.detectable(spread.n, alpha=alpha, power=power)
@@ -330,7 +328,7 @@ def planned(
 
 def _notes(
     comparison: Comparison,
-    by_model: Mapping[str, Spread],
+    by_model: "Mapping[str, Spread]",
     plans: Sequence[ModelPlan],
     difference: float,
     level: float,
@@ -368,7 +366,13 @@ def _notes(
 
 
 def from_spread(
-    name: str, spread: Spread, difference: float, powers: Sequence[float], about: str, level: float, draw: str
+    name: str,
+    spread: "Spread",
+    difference: float,
+    powers: Sequence[float],
+    about: str,
+    level: float,
+    draw: str,
 ) -> PowerPlan:
     """The plan for a spread that is known from elsewhere."""
     return PowerPlan(difference, about, level, (plan(name, spread, difference, level, powers),), draw)

@@ -1,7 +1,5 @@
 """Job and tasks of an experiment: what its runs share, and what is to be done."""
 
-from __future__ import annotations
-
 import logging
 import uuid
 from collections import Counter
@@ -76,7 +74,7 @@ def changed_files(files: Mapping[str, str]) -> list[str]:
 
 
 def identity_of(
-    job: Job, model: ModelConfig, fold: Fold, seed: int | None, *, valid: bool = True, **facts: Any
+    job: "Job", model: ModelConfig, fold: Fold, seed: int | None, *, valid: bool = True, **facts: Any
 ) -> str:
     """What decides every tree of a model; besides its definition, those `facts` that are not empty."""
     ranker, stopping = model.ranker, job.stopping
@@ -94,7 +92,7 @@ def identity_of(
     )
 
 
-def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:
+def evaluation_identity_of(job: "Job", identity: str, fold: Fold) -> str:
     """What decides every value of a trained model on the fold's test split, if it has one."""
     if "test" not in fold.facts:
         return identity
@@ -106,7 +104,7 @@ def evaluation_identity_of(job: Job, identity: str, fold: Fold) -> str:
     )
 
 
-def study_of(job: Job, model: str, fold: Fold, *, restart: bool = False) -> StudyRecord:
+def study_of(job: "Job", model: str, fold: Fold, *, restart: bool = False) -> StudyRecord:
     """The search for a model's options on a fold: with the trials there are, or with none yet."""
     tune, metric = job.tune, job.decisive
     training = identity_of(job, job.experiment.models[model], fold, tune.seed, valid=tune.inner_folds is None)
@@ -135,7 +133,7 @@ Choice = TuningFacts | str
 """What a search ended in: the trial that was chosen, or why there is none."""
 
 
-def choice_of(job: Job, study: StudyRecord) -> Choice | None:
+def choice_of(job: "Job", study: StudyRecord) -> Choice | None:
     """The best of the trials that the budget pays for; None until it is used up."""
     trials = job.trials_of(study)
     seconds = sum(trial.seconds for trial in trials)
@@ -269,7 +267,7 @@ class Job:
         return {**rest, "experiment": as_mapping(self.experiment)}
 
     @classmethod
-    def received(cls, sent: Mapping[str, Any]) -> Job:
+    def received(cls, sent: Mapping[str, Any]) -> "Job":
         """The job in another process, which reads the data itself; refused where a file has changed since."""
         UsageError.refuse(  # what it would train is not what was listed
             Problem(path, "has changed since the command began", cure="run it again")
@@ -290,7 +288,7 @@ def receive_job(sent: dict[str, Any]) -> None:
 
 
 @cache
-def received_job() -> Job:
+def received_job() -> "Job":
     """The worker's job. Its first task makes it: what is wrong with it is an error of the task, not of the process."""
     return Job.received(_sent)
 
@@ -303,7 +301,7 @@ def chosen(config: ModelConfig, choice: Choice | None) -> ModelConfig:
 log = logging.getLogger(__name__)
 
 
-def list_tasks(job: Job, *, tuned: bool = False) -> Job:
+def list_tasks(job: "Job", *, tuned: bool = False) -> "Job":
     """The job with what has to be done; listed again after the searches, whose models are not known before."""
     experiment, folds = job.experiment, job.folds
     tune = experiment.tune
@@ -337,7 +335,7 @@ def list_tasks(job: Job, *, tuned: bool = False) -> Job:
 
 
 def _task(
-    job: Job, model: str, seed: int, fold: Fold, choice: Choice | None, parts: Mapping[str, Task]
+    job: "Job", model: str, seed: int, fold: Fold, choice: Choice | None, parts: Mapping[str, Task]
 ) -> Task:
     config = chosen(job.experiment.models[model], choice)
     matters = config.ranker.seed_matters or any(part.seed_matters for part in parts.values())

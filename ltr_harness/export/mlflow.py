@@ -1,7 +1,5 @@
 """Finished runs into an MLflow store: parameters, history, means, every file, the report, a model that loads."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging
@@ -51,7 +49,7 @@ def why_none(record: Record) -> str:
     return lacking and f"its record, of an older version, lists no {lacking}"
 
 
-def log_model(client: MlflowClient, run: Run, run_id: str) -> str:
+def log_model(client: "MlflowClient", run: Run, run_id: str) -> str:
     """Log a run's model to the MLflow run that stands for it; the model's URI."""
     import mlflow
     from mlflow.models import Model
@@ -103,7 +101,7 @@ def write_model(run: Run, folder: Path) -> None:
         raise HarnessError.at(run.path, found, cure="use --no-models")
 
 
-def example_rows(record: Record) -> pd.DataFrame:
+def example_rows(record: Record) -> "pd.DataFrame":
     """Made-up rows: a run keeps none of the features that it was tested on."""
     import pandas as pd
 
@@ -182,7 +180,7 @@ def export(
     return exported
 
 
-def _model(client: MlflowClient, uri: str, run: Run, run_id: str) -> str:
+def _model(client: "MlflowClient", uri: str, run: Run, run_id: str) -> str:
     """The URI of a run's model, logged unless it is there already."""
     import mlflow
 
@@ -225,7 +223,7 @@ def legal_names(names: Iterable[str]) -> dict[str, str]:
     }
 
 
-def _client(uri: str | None) -> tuple[MlflowClient, str]:
+def _client(uri: str | None) -> "tuple[MlflowClient, str]":
     # What MLflow would otherwise do on import: report its use to its makers, complain where git is absent.
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
@@ -285,7 +283,7 @@ def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
         raise HarnessError.at(uri, f"MLflow: {said}", cure=cure) from problem
 
 
-def _experiment(client: MlflowClient, name: str, uri: str) -> str:
+def _experiment(client: "MlflowClient", name: str, uri: str) -> str:
     existing = client.get_experiment_by_name(name)
     if existing is None:
         return str(client.create_experiment(name))
@@ -295,7 +293,7 @@ def _experiment(client: MlflowClient, name: str, uri: str) -> str:
     return str(existing.experiment_id)
 
 
-def _found(client: MlflowClient, experiment: str, tags: Mapping[str, str]) -> str | None:
+def _found(client: "MlflowClient", experiment: str, tags: Mapping[str, str]) -> str | None:
     """The finished MLflow run with these tags; what an interrupted export left of it is removed."""
     wanted = " and ".join(f"tags.`{key}` = '{value}'" for key, value in tags.items())
     finished = None
@@ -311,7 +309,7 @@ class _Verdict(BaseModel):
     verdict: str
 
 
-def _report(client: MlflowClient, experiment: str, folder: Path) -> str:
+def _report(client: "MlflowClient", experiment: str, folder: Path) -> str:
     """The run that the others stand below: the report and the configuration, always as they are now."""
     tags = {"ltr_harness.report": hashlib.sha256(folder.resolve().name.encode()).hexdigest()[:16]}
     run_id = _found(client, experiment, tags)
@@ -334,7 +332,7 @@ def _report(client: MlflowClient, experiment: str, folder: Path) -> str:
 
 
 def _log(
-    client: MlflowClient, experiment: str, run: Run, identity: Mapping[str, str], parent: str | None
+    client: "MlflowClient", experiment: str, run: Run, identity: Mapping[str, str], parent: str | None
 ) -> str:
     from mlflow.entities import Param
 
@@ -389,7 +387,7 @@ def parameters(record: Record) -> dict[str, str]:
     }
 
 
-def _metrics(run: Run, time: int) -> list[Metric]:
+def _metrics(run: Run, time: int) -> "list[Metric]":
     """Means on test, seconds and rounds; every metric of every round as ``split/metric`` at that step."""
     from mlflow.entities import Metric
 

@@ -1,7 +1,5 @@
 """Base classes: what training is given, a ranker that can be checked and trained, and the model that scores rows."""
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +39,7 @@ class Part:
     """A trained model of the experiment that another one is made of."""
 
     ranker: str  # its name in the experiment
-    model: FittedModel
+    model: "FittedModel"
     file: Path  # where the model is stored
 
 
@@ -147,7 +145,7 @@ class Facts:
     judgments: Judgments | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, train: RankingDataset, stopping: bool) -> Facts:
+    def of(cls, train: RankingDataset, stopping: bool) -> "Facts":
         labels = train.labels
         return cls(
             feature_names=train.feature_names,
@@ -230,7 +228,7 @@ class Ranker(BaseModel, ABC):
     """Trained in rounds, so that there is something to stop, or a number of `rounds:` to give."""
 
     @abstractmethod
-    def check(self, facts: Facts | None = None) -> list[Problem]:
+    def check(self, facts: "Facts | None" = None) -> list[Problem]:
         """Everything the library would reject, ignore or misread; empty when it can work.
 
         Args:
@@ -306,7 +304,7 @@ class Ranker(BaseModel, ABC):
         return {**definition, "inputs": digests} if digests else definition
 
     @abstractmethod
-    def fit(self, training: Training) -> FittedModel:
+    def fit(self, training: Training) -> "FittedModel":
         """Train.
 
         Raises:
@@ -316,7 +314,7 @@ class Ranker(BaseModel, ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, folder: Path, threads: int | None = None) -> FittedModel:
+    def load(cls, folder: Path, threads: int | None = None) -> "FittedModel":
         """A stored model of this ranker; see `FittedModel.load`."""
 
     def require(self, training: Training) -> None:
@@ -327,10 +325,10 @@ class Ranker(BaseModel, ABC):
 class StoredRanker(Ranker):
     """A ranker whose models are all of one class, which can load them."""
 
-    trained: ClassVar[type[FittedModel]]
+    trained: "ClassVar[type[FittedModel]]"
 
     @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> FittedModel:
+    def load(cls, folder: Path, threads: int | None = None) -> "FittedModel":
         return cls.trained.load(folder, threads)
 
 

@@ -3,8 +3,6 @@
 Names from data are plain strings here, control characters escapes: the rest of escaping is the renderer's, once.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -70,7 +68,7 @@ class Estimate:
     mark: Mark = ""
 
     @classmethod
-    def of(cls, one: Estimated) -> Estimate:
+    def of(cls, one: Estimated) -> "Estimate":
         """A difference with its interval."""
         return cls(one.difference, one.ci_low, one.ci_high)
 
@@ -215,7 +213,7 @@ class Table:
         *,
         notes: tuple[Text, ...] = (),
         sortable: bool = True,
-    ) -> Table:
+    ) -> "Table":
         """A row for each item; every column says what it takes from one."""
         rows = tuple(tuple(cell(item) for cell in columns.values()) for item in items)
         return cls(name, caption, tuple(columns), rows, notes=notes, sortable=sortable)
@@ -262,7 +260,7 @@ class Details:
 
     kind: ClassVar[str] = "details"
     summary: str
-    blocks: tuple[Block, ...]
+    blocks: "tuple[Block, ...]"
     page_only: bool = False  # left out of formats that cannot fold, and of the files in ``tables/``
     open: bool = False  # not folded at first
 
@@ -274,7 +272,7 @@ class Choice:
     kind: ClassVar[str] = "choice"
     label: str  # what is chosen
     # each one's name and blocks; other formats have the first alone, and say so
-    options: tuple[tuple[str, tuple[Block, ...]], ...]
+    options: "tuple[tuple[str, tuple[Block, ...]], ...]"
 
     @property
     def elsewhere(self) -> str:
@@ -300,7 +298,7 @@ class Code:
 Block = Heading | Banner | Paragraph | Bullets | Table | Chart | Details | Choice | Definitions | Code
 
 
-def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:
+def walk(blocks: "tuple[Block, ...]", *, page: bool = False) -> "Iterator[Block]":
     """All blocks of every format, those inside others included, in reading order."""
     for block in blocks:
         yield block
@@ -349,7 +347,7 @@ class Section:
     """The answer to one question; its name is its anchor on the page."""
 
     name: str
-    blocks: tuple[Block, ...]
+    blocks: "tuple[Block, ...]"
     group: Group | None = None  # a section of a group is folded unless its finding matters
 
     def __post_init__(self) -> None:
@@ -391,7 +389,7 @@ class Report:
         return [(group, list(inside)) for group, inside in groupby(self.sections, lambda one: one.group)]
 
     @property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> "tuple[Table, ...]":
         return tuple(b for s in self.sections for b in walk(s.blocks) if isinstance(b, Table))
 
     @property

@@ -2,8 +2,6 @@
 mean is sum S_g / sum n_g, and its error comes from r_g = S_g - mean n_g.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,14 +26,14 @@ class Contributions:
     squares: Floats  # (m,) sum of all squared values, from which the correlation within units is estimated
 
     @classmethod
-    def of(cls, values: Floats, units: Codes | None = None) -> Contributions:
+    def of(cls, values: Floats, units: Codes | None = None) -> "Contributions":
         """From (n, m) values, NaN where undefined, and (n,) codes >= 0 of their units; None: each row is its own."""
         defined = ~np.isnan(values)
         filled = np.where(defined, values, 0.0)
         return cls._by_unit(filled, defined.astype(np.float64), np.square(filled), units)
 
     @classmethod
-    def of_ratios(cls, above: Floats, below: Floats, units: Codes | None = None) -> Contributions:
+    def of_ratios(cls, above: Floats, below: Floats, units: Codes | None = None) -> "Contributions":
         """Whose mean is the sum of `above` over that of `below`, (n, m) both, `below` >= 0, NaN where undefined.
 
         A ratio of means is the mean of the rows' ratios, each with the weight of what stands below: as if a row held
@@ -49,7 +47,7 @@ class Contributions:
         return cls._by_unit(sums, weights, squares, units)
 
     @classmethod
-    def _by_unit(cls, sums: Floats, counts: Floats, squares: Floats, units: Codes | None) -> Contributions:
+    def _by_unit(cls, sums: Floats, counts: Floats, squares: Floats, units: Codes | None) -> "Contributions":
         """From what each row adds, (n, m) each."""
         if units is None:
             return cls(sums, counts, squares.sum(axis=0))
@@ -62,11 +60,11 @@ class Contributions:
 
         return cls(added(sums), added(counts), squares.sum(axis=0))
 
-    def columns(self, which: NDArray[np.integer] | slice) -> Contributions:
+    def columns(self, which: NDArray[np.integer] | slice) -> "Contributions":
         """Some of the columns."""
         return Contributions(self.sums[:, which], self.counts[:, which], self.squares[which])
 
-    def centred(self) -> Contributions:
+    def centred(self) -> "Contributions":
         """The same units about their own mean, whose estimate is 0."""
         return Contributions(self.off, self.counts, self.squares - self.n * np.nan_to_num(self.mean) ** 2)
 
@@ -183,10 +181,10 @@ def lean_of(variance: Floats, third: Floats) -> Floats:
 class WeightedSum:
     """A weighted sum of the means of independent samples: a single mean, data sets, one arm less the other."""
 
-    parts: tuple[Contributions, ...]  # with the same columns
+    parts: "tuple[Contributions, ...]"  # with the same columns
     factors: tuple[float, ...] = (1.0,)  # by which their means are multiplied
 
-    def columns(self, which: NDArray[np.integer] | slice) -> WeightedSum:
+    def columns(self, which: NDArray[np.integer] | slice) -> "WeightedSum":
         """Some of the columns."""
         return WeightedSum(tuple(part.columns(which) for part in self.parts), self.factors)
 

@@ -1,7 +1,5 @@
 """`ltr-harness evaluate`: metrics for scores from anywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -197,11 +195,11 @@ class _Ranking(NamedTuple):
     query_ids: Sequence[Any]  # (n_queries,), as n_relevant; empty where values are not kept
     n_relevant: Sequence[int]
     n_rows: int
-    limits: Limits | None = None
+    limits: "Limits | None" = None
     weighted: bool = False  # by stratum, as the values are not
 
     @classmethod
-    def of(cls, scored: rankings.Scored, evaluation: Evaluation) -> _Ranking:
+    def of(cls, scored: rankings.Scored, evaluation: Evaluation) -> "_Ranking":
         """A ranking of data in memory."""
         judgments = evaluation.judgments
         return cls(
@@ -215,7 +213,7 @@ class _Ranking(NamedTuple):
         )
 
     @classmethod
-    def of_stream(cls, path: Path, stream: StreamEvaluation, score: str) -> _Ranking:
+    def of_stream(cls, path: Path, stream: "StreamEvaluation", score: str) -> "_Ranking":
         """A column of scores."""
         table, metrics = stream.results.get(score), {}
         for at, name in enumerate(stream.metrics):
@@ -234,8 +232,8 @@ class _Found(NamedTuple):
     """What is printed, in whatever form."""
 
     judgments_file: Path
-    each: Sequence[_Ranking]
-    compared: ReportData | None  # where there are several
+    each: "Sequence[_Ranking]"
+    compared: "ReportData | None"  # where there are several
     typed: Mapping[str, str]  # canonical name to the one that was typed
     per_query: bool
 
@@ -261,7 +259,7 @@ def _print(found: _Found) -> None:
     print_means(found.compared.comparison)
 
 
-def _print_one(ranking: _Ranking, typed: Mapping[str, str]) -> None:
+def _print_one(ranking: "_Ranking", typed: Mapping[str, str]) -> None:
     """Each mean with the name it was asked for by and the queries it is over; then how the first one spreads."""
     metrics = ranking.metrics
     name, first = next(iter(metrics.items()))
