@@ -161,12 +161,8 @@ def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
         DataError: no part; parts with other columns; a query in two parts, because a batch cut it.
         MetricError: parts with other metrics.
     """
-    tables = [
-        pa.Table.from_batches([_of(one, pa.array(one.query_ids)) if isinstance(one, Evaluation) else one])
-        if not isinstance(one, pa.Table)
-        else one
-        for one in parts
-    ]
+    batches = (_of(one) if isinstance(one, Evaluation) else one for one in parts)
+    tables = [one if isinstance(one, pa.Table) else pa.Table.from_batches([one]) for one in batches]
     if not tables:
         raise DataError("no results to merge; expected at least one part")
     first = tables[0].schema
@@ -293,8 +289,8 @@ def _refuse_scales(asked: Sequence[str], evaluated: Sequence[str]) -> None:
             raise MetricError(f"{found}, and another batch has others; expected max_grade, or {became}")
 
 
-def _of(evaluation: Evaluation, ids: Any) -> pa.RecordBatch:
-    judgments = evaluation.judgments
+def _of(evaluation: Evaluation) -> pa.RecordBatch:
+    ids, judgments = pa.array(evaluation.query_ids), evaluation.judgments
     values = {name: evaluation[name].per_query for name in evaluation.metrics}
     return _result(ids, judgments.groups.sizes, judgments.n_relevant, judgments.query_weights, values)
 

@@ -1,7 +1,5 @@
 """Features and judgments of one split, which rankers are trained on and scored with, and fingerprints of content."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -121,7 +119,7 @@ class RankingDataset:
         columns = {name: getattr(self, name) for name in names}
         return {name: values if values is None else values[rows] for name, values in columns.items()}
 
-    def learnable(self) -> RankingDataset:
+    def learnable(self) -> "RankingDataset":
         """The judged documents of queries with candidates: unjudged ones are nothing to learn from."""
         judgments, groups = self.judgments, self.groups
         judged = np.ones(self.n_rows, dtype=bool) if judgments.judged is None else judgments.judged
@@ -150,7 +148,7 @@ class RankingDataset:
         )
         return kept.take(np.flatnonzero(sizes))
 
-    def take(self, queries: NDArray[np.int64], source: str | None = None) -> RankingDataset:
+    def take(self, queries: NDArray[np.int64], source: str | None = None) -> "RankingDataset":
         """The given queries alone; a query is never split. Features of neighbouring queries are not copied.
 
         Args:
@@ -265,7 +263,7 @@ def _as_text(ids: NDArray[Any]) -> NDArray[Any]:
     return ids if ids.dtype.kind == "U" else np.array([str(value) for value in ids.tolist()], dtype=object)
 
 
-def _update_values(digest: hashlib._Hash, array: NDArray[Any]) -> None:
+def _update_values(digest: "hashlib._Hash", array: NDArray[Any]) -> None:
     portable = array.dtype.newbyteorder("<")
     digest.update(f"{portable.str}{array.shape};".encode("ascii"))
     flat = array.reshape(1) if array.ndim == 0 else array

@@ -1,7 +1,5 @@
 """Folds in time: train on the past, test on what follows, several times, back from the data's last midnight."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -36,7 +34,7 @@ class Span:
     unit: Literal["day", "week", "month", "quarter", "year"]
 
     @classmethod
-    def of(cls, text: str) -> Span:
+    def of(cls, text: str) -> "Span":
         """Read ``3 months``, ``1 day`` or ``2 weeks``; ValueError for anything else."""
         found = re.fullmatch(rf"\s*([1-9][0-9]{{0,4}})\s*({'|'.join(_DAYS)})s?\s*", text)
         if found is None:
@@ -70,19 +68,19 @@ SpanText = Annotated[str, AfterValidator(lambda text: str(Span.of(text)))]
 class TimeFolds:
     """How time is divided: ``train | gap | valid | gap | test``, from the newest fold back to the oldest."""
 
-    test: Span  # how long each test part is
-    valid: Span | None = None  # how long each validation part is; None for none
-    gap: Span | None = None  # what is left out between two parts; None for nothing
+    test: "Span"  # how long each test part is
+    valid: "Span | None" = None  # how long each validation part is; None for none
+    gap: "Span | None" = None  # what is left out between two parts; None for nothing
     # how long the training part is; None where it begins with the data, and expands. Then it is at least as long as
     # the test part
-    train: Span | None = None
+    train: "Span | None" = None
     # from one test part to the next; None for as long as the test part. A shorter one would test a query twice and is
     # refused
-    step: Span | None = None
+    step: "Span | None" = None
     at_most: int | None = None  # the newest so many folds; None for all
-    label_horizon: Span | None = None  # how far after its query a label looks; the gap must be as long
+    label_horizon: "Span | None" = None  # how far after its query a label looks; the gap must be as long
 
-    def divide(self, groups: QueryGroups, days: Days) -> list[TimeFold]:
+    def divide(self, groups: QueryGroups, days: Days) -> "list[TimeFold]":
         """The folds, oldest first, with the numbers of their queries; DataError, with dates, where they cannot be."""
         first, end = _date(int(days.min())), _date(int(days.max()) + 1)
         folds: list[TimeFold] = []
@@ -122,7 +120,7 @@ class TimeFolds:
     def _before_gap(self, day: date) -> date:
         return day if self.gap is None else self.gap.before(day)
 
-    def _fold(self, first: date, end: date, number: int) -> TimeFold | None:
+    def _fold(self, first: date, end: date, number: int) -> "TimeFold | None":
         """The fold whose test part ends `number` steps before the data; None where too little is left to train on."""
         end = (self.step or self.test).before(end, number)
         begin = self.test.before(end)
@@ -178,7 +176,7 @@ class TimeFold:
         return ", ".join(f"{name} {part}" for name, part in self.parts.items())
 
 
-def _with_queries(fold: TimeFold, groups: QueryGroups, days: Days) -> TimeFold:
+def _with_queries(fold: "TimeFold", groups: QueryGroups, days: Days) -> "TimeFold":
     filled = {}
     for name, part in fold.parts.items():
         begin, end = ((edge - _EPOCH).days for edge in (part.begin, part.end))

@@ -45,12 +45,9 @@ class ScoreColumns:
             return None
         if given["data"] is None:
             raise UsageError("--score-column without --data; expected the table that has the column")
-        for name in (
-            name
-            for name, value in given.items()
-            if value and name not in ("data", "max_grade", "reader_options")
-        ):
-            raise UsageError(f"{options.written(name)} with --score-column; expected one of them")
+        for name, value in given.items():
+            if value and name not in ("data", "max_grade", "reader_options"):
+                raise UsageError(f"{options.written(name)} with --score-column; expected one of them")
         if baseline is not None and baseline not in names:
             raise UsageError(
                 f"--baseline {baseline}: no such --score-column; expected one of {', '.join(names)}"

@@ -1,7 +1,5 @@
 """Per-query values in tables: those of any tool, and ``comparison.parquet``, which keeps a comparison for any tool."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -44,7 +42,7 @@ _INDEX = ("model", "replicate", "query_id")
 _KEPT = ("name", "replicates", "deterministic", "seeded", "source")
 
 
-def read_table(path: Path) -> pd.DataFrame:
+def read_table(path: Path) -> "pd.DataFrame":
     """The table in a .parquet, .csv or .tsv file, query ids as text; DataError where it cannot be read."""
     import warnings
 
@@ -109,7 +107,7 @@ def from_table(
     )
 
 
-def _as_pandas(table: Any, name: str) -> pd.DataFrame:
+def _as_pandas(table: Any, name: str) -> "pd.DataFrame":
     """The table as a frame of pandas, an index that names the queries among its columns."""
     import pyarrow as pa
 
@@ -133,7 +131,7 @@ class _Columns:
     notes: list[str] = field(default_factory=list)  # what goes by another name or is left out
 
     @classmethod
-    def of(cls, columns: Sequence[str], table: str, convention: str | None) -> _Columns:
+    def of(cls, columns: Sequence[str], table: str, convention: str | None) -> "_Columns":
         """Sort the columns of the table called `table`."""
         kinds = cls()
         for column in columns:
@@ -219,7 +217,7 @@ class _About(BaseModel):
     entrants: Annotated[list[_SavedEntrant], Field(min_length=1)]
     metrics: Annotated[list[tuple[record.MetricName, bool]], Field(min_length=1)]  # name, higher is better
 
-    def refuse_other(self, schema: pa.Schema, rows: int) -> None:
+    def refuse_other(self, schema: "pa.Schema", rows: int) -> None:
         """Raises ValueError where the table is not what the metadata says."""
         names = [one.name for one in self.entrants]
         metrics = [name for name, _ in self.metrics]
@@ -246,7 +244,7 @@ class Saved:
     baseline: str
 
 
-def to_parquet(comparison: Comparison) -> bytes:
+def to_parquet(comparison: "Comparison") -> bytes:
     """The file's content; the same comparison gives the same bytes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -332,7 +330,7 @@ def _column(name: str, taken: set[str]) -> str:
     return f"query.{name}" if name in taken else name
 
 
-def _table(entrant: Entrant, metrics: Sequence[str], taken: set[str]) -> pa.Table:
+def _table(entrant: Entrant, metrics: Sequence[str], taken: set[str]) -> "pa.Table":
     import pyarrow as pa
 
     n, times = len(entrant.query_ids), len(entrant.replicates)
@@ -352,7 +350,7 @@ def _table(entrant: Entrant, metrics: Sequence[str], taken: set[str]) -> pa.Tabl
     return pa.table(columns)
 
 
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+def _joined(tables: "Sequence[pa.Table]") -> "pa.Table":
     """One table; a fact that is a number for one model and a word for another is a word for both."""
     import pyarrow as pa
 
@@ -367,13 +365,13 @@ def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def _is_number(kind: "pa.DataType") -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def _entrant(rows: pa.Table, about: _SavedEntrant, directions: dict[str, bool]) -> Entrant:
+def _entrant(rows: "pa.Table", about: _SavedEntrant, directions: dict[str, bool]) -> Entrant:
     n, times = about.n_queries, len(about.replicates)
 
     def first(name: str) -> Any:

@@ -3,8 +3,6 @@
 It needs NumPy, pandas and the library that trained the model, and gives the scores of the harness to the bit.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 ABOUT = "ranker.json"
 
 
-def _load_pyfunc(path: str) -> StoredModel:
+def _load_pyfunc(path: str) -> "StoredModel":
     """What MLflow calls: the model in a folder."""
     return StoredModel(Path(path))
 
@@ -38,7 +36,7 @@ class StoredModel:
         }
         self._score = _READERS[about["ranker"]](folder / about["file"])
 
-    def predict(self, rows: pd.DataFrame, params: dict[str, Any] | None = None) -> NDArray[np.float64]:
+    def predict(self, rows: "pd.DataFrame", params: dict[str, Any] | None = None) -> "NDArray[np.float64]":
         """Scores, float64 (n_rows,), higher ranks first."""
         matrix = np.empty((len(rows), len(self._features)), dtype=np.float32)
         for column, name in enumerate(self._features):
@@ -55,7 +53,7 @@ def values_of(text: str) -> tuple[str | int, ...]:
     return (text, int(text)) if is_number else (text,)
 
 
-def _lightgbm(path: Path) -> Score:
+def _lightgbm(path: Path) -> "Score":
     import lightgbm
 
     booster = lightgbm.Booster(model_file=path)
@@ -65,7 +63,7 @@ def _lightgbm(path: Path) -> Score:
     return lambda matrix: booster.predict(matrix, raw_score=True, num_iteration=rounds)
 
 
-def _xgboost(path: Path) -> Score:
+def _xgboost(path: Path) -> "Score":
     import xgboost
 
     booster = xgboost.Booster(model_file=path)
@@ -75,7 +73,7 @@ def _xgboost(path: Path) -> Score:
     return lambda matrix: booster.inplace_predict(matrix, predict_type="margin")
 
 
-def _catboost(path: Path) -> Score:
+def _catboost(path: Path) -> "Score":
     import catboost
     import pandas as pd
 
@@ -85,7 +83,7 @@ def _catboost(path: Path) -> Score:
     # a bias for each class; binary classification has one score
     grades = list(booster.classes_) if isinstance(booster.get_scale_and_bias()[1], list) else []
 
-    def score(matrix: NDArray[np.float32]) -> Any:
+    def score(matrix: "NDArray[np.float32]") -> Any:
         table: Any = matrix
         if coded:
             table = pd.DataFrame(matrix, columns=names)
@@ -99,21 +97,21 @@ def _catboost(path: Path) -> Score:
     return score
 
 
-def _linear(path: Path) -> Score:
+def _linear(path: Path) -> "Score":
     model = json.loads(path.read_text())
     columns, centre, weights = model["columns"], np.array(model["centre"]), np.array(model["weights"])
 
-    def score(matrix: NDArray[np.float32]) -> Any:
+    def score(matrix: "NDArray[np.float32]") -> Any:
         values = matrix[:, columns].astype(np.float64) - centre
         return (np.where(np.isnan(values), 0, values) * weights).sum(axis=1)
 
     return score
 
 
-def _feature(path: Path) -> Score:
+def _feature(path: Path) -> "Score":
     model = json.loads(path.read_text())
 
-    def score(matrix: NDArray[np.float32]) -> Any:
+    def score(matrix: "NDArray[np.float32]") -> Any:
         values = matrix[:, model["column"]].astype(np.float64)
         values = -values if model["ascending"] else values
         return np.where(np.isnan(values), -np.inf, values)

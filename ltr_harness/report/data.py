@@ -1,7 +1,5 @@
 """What a report is made from, and the look-ups its sections share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -40,7 +38,7 @@ class ReportData:
     failures: Sequence[Record]
     experiment_yaml: str | None  # the resolved configuration
     title: str  # what the reader calls this comparison
-    references: tuple[Reference, ...] = ()  # published figures of the models
+    references: "tuple[Reference, ...]" = ()  # published figures of the models
     sections: tuple[str, ...] | None = None  # names of those to show, in this order; None for all
 
     def _repr_html_(self) -> str:
@@ -103,7 +101,7 @@ class ReportData:
         return self.comparison.n_without_relevant if known else None
 
     @cached_property
-    def computed(self) -> dict[Callable[[ReportData], Any], Any]:
+    def computed(self) -> "dict[Callable[[ReportData], Any], Any]":
         """What `computed_once` keeps."""
         return {}
 
@@ -206,7 +204,7 @@ class ReportData:
         return self.comparison.letters()
 
 
-def same_k(data: ReportData) -> list[str]:
+def same_k(data: "ReportData") -> list[str]:
     """The primary metric, then the others of its K: those that a page can be asked for instead."""
     k = MetricName.of(data.primary).k
     return [
@@ -215,11 +213,11 @@ def same_k(data: ReportData) -> list[str]:
     ]
 
 
-def computed_once(compute: Callable[[ReportData], T]) -> Callable[[ReportData], T]:
+def computed_once(compute: "Callable[[ReportData], T]") -> "Callable[[ReportData], T]":
     """A function whose value several sections and the JSON ask for: computed once for each report."""
 
     @wraps(compute)
-    def value_of(data: ReportData) -> T:
+    def value_of(data: "ReportData") -> T:
         if compute not in data.computed:
             data.computed[compute] = compute(data)
         return cast(T, data.computed[compute])
@@ -228,8 +226,8 @@ def computed_once(compute: Callable[[ReportData], T]) -> Callable[[ReportData], 
 
 
 def experiment_data(
-    experiment: Outline, runs_read: Sequence[Run], baseline: str | None = None, *, ledger: bool = True
-) -> ReportData | None:
+    experiment: "Outline", runs_read: Sequence[Run], baseline: str | None = None, *, ledger: bool = True
+) -> "ReportData | None":
     """The comparison that an experiment's `compare:` section describes; None if no run has finished."""
     finished = {run.record.model for run in runs_read if run.record.status == "complete"}
     if not finished:
@@ -255,7 +253,7 @@ def experiment_data(
     )
 
 
-def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger: bool = True) -> ReportData:
+def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger: bool = True) -> "ReportData":
     """The comparison of the runs in these folders, which must answer one question."""
     runs_read = [run for folder in folders for run in find_runs(folder)]
     if not any(run.record.status == "complete" for run in runs_read):
@@ -270,7 +268,7 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger:
     return _of_runs(compare(*runs_read, baseline=baseline, ledger=ledger), runs_read)
 
 
-def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[str] = ()) -> ReportData:
+def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[str] = ()) -> "ReportData":
     """With what must stand beside the numbers and not in an appendix: suspicious data, a model that learned nothing."""
     runs = [run for run in runs_read if run.record.status == "complete"]
     findings = dict.fromkeys(finding for run in runs for finding in run.record.findings)

@@ -3,6 +3,7 @@
 import math
 import re
 import time
+import timeit
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -115,11 +116,7 @@ def quality_by_trees(
 
 def microseconds_per_row(model: FittedModel, features: NDArray[np.float32], repeats: int = 3) -> float:
     """Time to score a row on this machine: the fastest of a few passes over all rows (n_rows, n_features)."""
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        model.score(features)
-        seconds.append(time.perf_counter() - started)
+    seconds = timeit.repeat(lambda: model.score(features), repeat=repeats, number=1)
     return 1e6 * min(seconds) / max(len(features), 1)
 
 

@@ -16,18 +16,12 @@ class Drawn:
 
     A larger sample of the same queries contains the smaller. Of each stratum it has two queries or all, the others in
     proportion to the strata's sizes (Webster's method, so that no stratum loses a query when the sample grows).
-
-    Attributes:
-        hashes: uint64 (n_drawn,).
-        strata: int64 (n_drawn,), the number of each query's stratum.
-        drawn: int64 (n_strata,), queries of the sample in each stratum.
-        sizes: int64 (n_strata,), all queries in each stratum.
     """
 
-    hashes: NDArray[np.uint64]
-    strata: Codes
-    drawn: Codes
-    sizes: Codes
+    hashes: NDArray[np.uint64]  # (n_drawn,)
+    strata: Codes  # int64 (n_drawn,), the number of each query's stratum
+    drawn: Codes  # int64 (n_strata,), queries of the sample in each stratum
+    sizes: Codes  # int64 (n_strata,), all queries in each stratum
 
     @classmethod
     def of(cls, hashes: NDArray[np.uint64], strata: Codes, n: int) -> "Drawn":
