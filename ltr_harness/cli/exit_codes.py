@@ -97,6 +97,8 @@ def came_from_ctrl_c(error: BaseException | None) -> bool:
     """Also in the middle of an import, where libraries and Python itself wrap it in an error of their own."""
     if error is None or isinstance(error, KeyboardInterrupt | click.Abort):
         return error is not None
+    if type(error).__name__ == "SchemaError":  # pydantic's, made of whatever ends the making of a validator
+        return "KeyboardInterrupt" in str(error)
     return came_from_ctrl_c(error.__cause__ or error.__context__)
 
 

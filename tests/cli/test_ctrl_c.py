@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from ltr_harness import cli
+from ltr_harness.cli.exit_codes import came_from_ctrl_c
 
 INTERRUPTED_IMPORTS = """
 import _imp, _thread, importlib, sys, threading, time
@@ -54,6 +56,24 @@ for _ in range(40):
         break
 print(answered, left, len(lost))
 """
+
+
+class Interrupted:
+    def __call__(self, value: object) -> object:
+        return value
+
+    def __repr__(self) -> str:
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_pydantic_makes_a_validator_is_no_defect() -> None:
+    schema = core_schema.no_info_plain_validator_function(Interrupted())
+    with pytest.raises(SchemaError) as ctrl_c:
+        SchemaValidator(core_schema.union_schema([schema]))
+    with pytest.raises(SchemaError) as defect:
+        SchemaValidator(core_schema.is_instance_schema(cls=3))
+    assert came_from_ctrl_c(ctrl_c.value)
+    assert not came_from_ctrl_c(defect.value)
 
 
 @pytest.mark.long
