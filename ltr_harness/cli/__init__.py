@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from types import FrameType
 
@@ -133,7 +134,7 @@ def _open_closed_streams() -> None:
 
 
 # In Python's own bookkeeping of imports, a good part of a command's start, `KeyboardInterrupt` is lost, or leaves a
-# lock behind for which whoever imports in another thread waits for ever: there, Ctrl-C is answered a moment later.
+# lock behind for which whoever imports in another thread waits for ever: there, and in `_answer`, it comes later.
 _BOOKKEEPING = "<frozen importlib._bootstrap>"
 _SECONDS = 0.01
 
@@ -151,17 +152,16 @@ def _answer(number: int, frame: FrameType | None) -> None:
     global _waiting
     if _waiting:
         return
-    if frame is not None and frame.f_code.co_filename == _BOOKKEEPING:
+    if frame is not None and (frame.f_code.co_filename == _BOOKKEEPING or frame.f_code is _answer.__code__):
         _waiting = True
-        timer = threading.Timer(_SECONDS, _ask_again)
-        timer.daemon = True
-        timer.start()
+        _thread.start_new_thread(_ask_again, ())  # `threading` would wait here for its start
     else:
         signal.default_int_handler(number, frame)
 
 
 def _ask_again() -> None:
     global _waiting
+    time.sleep(_SECONDS)
     _waiting = False
     _thread.interrupt_main()
 

@@ -161,12 +161,10 @@ def evaluate_stream(
 
 def _in_file(name: str, problems: Iterable[Problem]) -> list[Problem]:
     """The problems, at a place that begins with the file."""
-    inside = [one.place.startswith(name) for one in problems]
-    places = [
-        one.place if it else ": ".join(filter(None, (name, one.place)))
-        for one, it in zip(problems, inside, strict=True)
+    return [
+        one if one.place.startswith(name) else replace(one, place=": ".join(filter(None, (name, one.place))))
+        for one in problems
     ]
-    return [replace(one, place=place) for one, place in zip(problems, places, strict=True)]
 
 
 class _Stream:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -177,6 +179,23 @@ def test_no_file_is_ever_overwritten(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run_command(cli, ["init", "-o", str(output)]) == 2
     assert output.read_text() == "mine\n"
     assert "exists already; nothing was written; choose another name with -o" in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_no_file_and_the_name_free(tmp_path: Path) -> None:
+    output = tmp_path / "experiment.yaml"
+    full = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))"
+    command = f"{full}; from ltr_harness.cli import main; main(sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", command, "init", "-o", str(output)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode
+    assert str(output) in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_without_data_the_experiment_is_about_made_up_data(tmp_path: Path) -> None:

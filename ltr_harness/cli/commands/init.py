@@ -11,6 +11,7 @@ import click
 from ltr_harness.cli import data_source, options
 from ltr_harness.cli.output import counts, say
 from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.files import write_whole
 from ltr_harness.wording import named
 
 if TYPE_CHECKING:
@@ -61,9 +62,7 @@ def command(
     TRAIN is a file of labelled rows: LETOR, LibSVM, CSV, TSV, Parquet or Arrow; how to read it is guessed from its
     name, its columns and its content. Without TRAIN the experiment is about made-up data.
     """
-    if output.exists():
-        cure = "choose another name with -o"
-        raise UsageError.at(output, "exists already; nothing was written", cure=cure)
+    _refuse_existing(output)
     if valid is not None and test is None:
         cure = "name the test file too, or leave both out"
         raise UsageError.at("--valid", "given without --test", cure=cure)
@@ -76,12 +75,16 @@ def command(
         files = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}
         name = reader_name or data_source.guessed_reader(train[0])
         text, said = _guessed(files, name, data_source.made_reader(name, reader_options), output)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with output.open("x", encoding="utf-8") as file:
-        file.write(text)
+    _refuse_existing(output)  # reading took its time
+    write_whole(output, text)
     for line in said:
         say(line)
     say(f"wrote {output}\nnext: ltr-harness check {output}\n      ltr-harness run {output}")
+
+
+def _refuse_existing(output: Path) -> None:
+    if output.exists():
+        raise UsageError.at(output, "exists already; nothing was written", cure="choose another name with -o")
 
 
 def _guessed(
