@@ -238,9 +238,8 @@ def by_query(table: pa.Table, name: str, *, in_order: bool) -> tuple[pa.Table, p
 def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
     """The id of each run of neighbouring rows with the same query, and how many they are."""
     firsts, starts, at = [], [np.empty(0, np.int64)], 0
-    for (
-        chunk
-    ) in column.chunks:  # codes of a dictionary are compared in place of texts, below their few values
+    # codes of a dictionary are compared in place of texts, below their few values
+    for chunk in column.chunks:
         coded = pa.types.is_dictionary(chunk.type)
         first = np.flatnonzero(~_same_as_before(chunk.indices if coded else plain_column(chunk, name)))
         firsts.append(plain_column(chunk.take(pa.array(first)), name))

@@ -666,9 +666,8 @@ def check_scores(scores: ArrayLike, groups: QueryGroups) -> NDArray[np.float64]:
         values = np.ascontiguousarray(column, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(f"scores are not numbers (dtype {column.dtype})") from None
-    if np.isnan(
-        np.minimum.reduce(values, initial=np.inf)
-    ):  # carries NaN through and is the cheapest way to see one
+    # carries NaN through and is the cheapest way to see one
+    if np.isnan(np.minimum.reduce(values, initial=np.inf)):
         row = int(np.flatnonzero(np.isnan(values))[0])
         query = groups.query_of(row)
         raise DataError(

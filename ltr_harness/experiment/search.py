@@ -190,7 +190,6 @@ class Search:
 
     def _over(self) -> "list[optuna.trial.FrozenTrial]":
         """Trials that came to an end of their own, in the order in which they began."""
-
         return [
             trial
             for trial in self._optuna.get_trials(deepcopy=False)

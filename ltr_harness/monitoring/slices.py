@@ -41,9 +41,8 @@ class _Search:
     periods: Periods
     columns: list[_Column]
     effect: float  # how much wider clusters make the variance of a mean
-    everything: tuple[
-        Ints, Ints
-    ]  # the queries that are looked at: in a replay the common ones, in the same order
+    # the queries that are looked at: in a replay the common ones, in the same order
+    everything: tuple[Ints, Ints]
 
 
 def slices(periods: Periods) -> tuple[list[Slice], int]:

@@ -279,9 +279,8 @@ def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tupl
     for window in past:
         hours = np.array([int(hour) for hour in window.hours], dtype=np.int64)
         n = np.array(list(window.hours.values()), dtype=np.float64)
-        if (
-            not hours.size
-        ):  # of an earlier version: the calendar knows its weekday, its day was the baseline's
+        # of an earlier version: the calendar knows its weekday, its day was the baseline's
+        if not hours.size:
             day = window.number * seconds(windows.size) // _DAY_SECONDS
             hours, n = np.arange(24) + 24 * ((day + THURSDAY) % 7), np.full(24, window.n / 24)
         counts += np.bincount(part_of_season(hours, windows.season), n, minlength=size)[:size]

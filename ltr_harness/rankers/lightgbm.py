@@ -108,9 +108,8 @@ class LightGBMModel(adapters.TreeModel):
 
         path = model_file(folder, cls.FILE)
         try:
-            with redirect_stdout(
-                StringIO()
-            ):  # before 4.4 it names parameters there that later versions write
+            # before 4.4 it names parameters there that later versions write
+            with redirect_stdout(StringIO()):
                 booster = lightgbm.Booster(model_file=path)
         except lightgbm.basic.LightGBMError as problem:
             raise DataError(f"{path}: LightGBM cannot read it: {plain_message(str(problem))}") from problem

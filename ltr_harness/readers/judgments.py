@@ -211,10 +211,8 @@ class _Match:
         self.dataset, self.truth, self.documents = dataset, truth, documents
         self.ids = ids  # (n_queries,), of the dataset's queries and those that are added to them
         self.number = number  # (n,), of each judgment's query; -1 where it is not there
-        self.rows, self.lines = (
-            rows,
-            line[at[rows]],
-        )  # (n_matched,), those that are judged, and their judgments
+        # (n_matched,), those that are judged, and their judgments
+        self.rows, self.lines = rows, line[at[rows]]
         self.missed = missed  # (n_missed,), judgments of other documents, by query
         self.strays = names[strays]  # queries that are judged and have no row
 

@@ -257,9 +257,8 @@ class TableColumns:
 
     def _query_ids(self, columns: Columns, names: Sequence[str]) -> NDArray[np.str_]:
         first, *others = (self._texts(columns, name, _QUERY_ID) for name in names)
-        for name, ids in zip(
-            names[:-1], (first, *others), strict=False
-        ):  # else two queries could be called alike
+        # else two queries could be called alike
+        for name, ids in zip(names[:-1], (first, *others), strict=False):
             self._report(
                 np.char.find(ids, "/") >= 0, name, columns, "no '/', which joins the columns of `query`"
             )
