@@ -127,7 +127,7 @@ def flaml_metric(metric: Metric | str) -> "FlamlMetric":
 class FlamlMetric:
     """The result of `flaml_metric`."""
 
-    scorer: "Scorer"
+    scorer: Scorer
 
     def __call__(self, X_val: Any, y_val: Any, estimator: Any, *others: Any) -> tuple[float, Any]:
         # labels, X_train, y_train, weight_val, weight_train, config, groups_val, groups_train

@@ -68,17 +68,15 @@ SpanText = Annotated[str, AfterValidator(lambda text: str(Span.of(text)))]
 class TimeFolds:
     """How time is divided: ``train | gap | valid | gap | test``, from the newest fold back to the oldest."""
 
-    test: "Span"  # how long each test part is
-    valid: "Span | None" = None  # how long each validation part is; None for none
-    gap: "Span | None" = None  # what is left out between two parts; None for nothing
-    # how long the training part is; None where it begins with the data, and expands. Then it is at least as long as
-    # the test part
-    train: "Span | None" = None
-    # from one test part to the next; None for as long as the test part. A shorter one would test a query twice and is
-    # refused
-    step: "Span | None" = None
+    test: Span  # how long each test part is
+    valid: Span | None = None  # how long each validation part is; None for none
+    gap: Span | None = None  # what is left out between two parts; None for nothing
+    # of the training part; None where it begins with the data, and expands: then at least as long as the test part
+    train: Span | None = None
+    # from one test part to the next; None for as long as the test part; a shorter one is refused
+    step: Span | None = None
     at_most: int | None = None  # the newest so many folds; None for all
-    label_horizon: "Span | None" = None  # how far after its query a label looks; the gap must be as long
+    label_horizon: Span | None = None  # how far after its query a label looks; the gap must be as long
 
     def divide(self, groups: QueryGroups, days: Days) -> "list[TimeFold]":
         """The folds, oldest first, with the numbers of their queries; DataError, with dates, where they cannot be."""
@@ -176,7 +174,7 @@ class TimeFold:
         return ", ".join(f"{name} {part}" for name, part in self.parts.items())
 
 
-def _with_queries(fold: "TimeFold", groups: QueryGroups, days: Days) -> "TimeFold":
+def _with_queries(fold: TimeFold, groups: QueryGroups, days: Days) -> TimeFold:
     filled = {}
     for name, part in fold.parts.items():
         begin, end = ((edge - _EPOCH).days for edge in (part.begin, part.end))

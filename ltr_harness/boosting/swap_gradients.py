@@ -284,7 +284,7 @@ class Pairs(NamedTuple):
 
 @compiled
 def add_gradients(
-    metric: "Form",
+    metric: Form,
     pairs: Pairs,
     scores: NDArray[np.float64],  # float64 (n_rows,), finite
     ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
@@ -345,7 +345,7 @@ def add_gradients(
 
 @compiled
 def fill_changes(
-    metric: "Form",
+    metric: Form,
     ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
     own: NDArray[np.float64],  # float64 (n, n), changes where the metric gives a function
     query: int,
@@ -365,7 +365,7 @@ def fill_changes(
 
 @compiled
 def _state(
-    metric: "Form",
+    metric: Form,
     query: int,
     n: int,
     x: NDArray[np.float64],

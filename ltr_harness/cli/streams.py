@@ -119,13 +119,12 @@ def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
 
 def refuse_comparison(found: "StreamEvaluation", method: Method, *, reports: bool) -> None:
     """What needs the ordinary comparison, where values are not kept or count by stratum."""
-    own = vars(Method(confidence=method.confidence))
-    named = [options.written(name) for name, value in vars(method).items() if value != own[name]]
-    if reports:
-        named = ["gates and reports"]
-    if found.weighted and named:
-        raise UsageError(f"{', '.join(named)} with --strata: {_NO_VERDICT}; expected --sample N alone")
-    if reports:
+    if found.weighted:
+        own = vars(Method(confidence=method.confidence))
+        changed = [options.written(name) for name, value in vars(method).items() if value != own[name]]
+        if named := ["gates and reports"] if reports else changed:
+            raise UsageError(f"{', '.join(named)} with --strata: {_NO_VERDICT}; expected --sample N alone")
+    elif reports:
         raise UsageError(
             "gates and reports need the values of all queries, which are not kept; expected --sample N"
         )

@@ -47,7 +47,7 @@ def facts_by_id(ids: NDArray[np.str_], columns: Mapping[str, NDArray[Any]]) -> d
     return dict(zip(ids.tolist(), rows, strict=True))
 
 
-def names_of_queries(tests: "Mapping[str, TestSet]") -> dict[str, str]:
+def names_of_queries(tests: Mapping[str, TestSet]) -> dict[str, str]:
     """Fold to the fold after which its queries are called: the first one that shares queries with it."""
     called: dict[str, str] = {}
     for fold, test in tests.items():
@@ -55,13 +55,13 @@ def names_of_queries(tests: "Mapping[str, TestSet]") -> dict[str, str]:
     return called
 
 
-def _named(tests: "Mapping[str, TestSet]") -> list[tuple[str, str]]:
+def _named(tests: Mapping[str, TestSet]) -> list[tuple[str, str]]:
     """Every test query, after its fold's name."""
     called = names_of_queries(tests)
     return [(called[fold], query) for fold, test in tests.items() for query in test.facts]
 
 
-def repetition_note(tests: "Mapping[str, TestSet]") -> str:
+def repetition_note(tests: Mapping[str, TestSet]) -> str:
     """What is said of queries that several folds test; nothing where each is tested once."""
     queries = _named(tests)
     distinct = len(set(queries))

@@ -123,7 +123,7 @@ def text_ids(ids: NDArray[Any], name: str = "query_id") -> NDArray[np.str_]:
     return as_column([str(query) for query in ids.tolist()], name)
 
 
-def value_bounds(entrants: "Sequence[Entrant]", metric: str) -> tuple[float, float]:
+def value_bounds(entrants: Sequence[Entrant], metric: str) -> tuple[float, float]:
     """The lowest and highest value that a query can have; infinite where unknown, or where values lie beyond."""
     low, high = _bounds_of(metric)
     rows = [entrant.values[metric] for entrant in entrants]
@@ -223,8 +223,8 @@ class Paired(Estimated, Compared):
 class Contrast(NamedTuple):
     """One model against another at one metric."""
 
-    model: "Entrant"
-    other: "Entrant"
+    model: Entrant
+    other: Entrant
     metric: str
 
     def differences(self) -> Floats:
@@ -330,7 +330,7 @@ def over_seeds(cell: Contrast, sample: Contributions, j: int) -> MethodDifferenc
 
 
 def summarise(
-    entrants: "Sequence[Entrant]",
+    entrants: Sequence[Entrant],
     metrics: Sequence[str],
     method: Method,
     units: Codes | None = None,  # (n_queries,)

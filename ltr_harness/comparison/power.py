@@ -178,7 +178,7 @@ class ModelPlan:
     curve: tuple[Point, ...]  # of the detectable difference over draws, with the seeds at hand
 
 
-def spreads(comparison: Comparison) -> "dict[str, Spread]":
+def spreads(comparison: Comparison) -> dict[str, Spread]:
     """Of each model's differences from the baseline at the primary metric, those that have any spread."""
     method, metric = comparison.method, comparison.primary
     if len(comparison.models) < 2:
@@ -220,7 +220,7 @@ def spreads(comparison: Comparison) -> "dict[str, Spread]":
     return by_model
 
 
-def plan(model: str, spread: "Spread", difference: float, level: float, powers: Sequence[float]) -> ModelPlan:
+def plan(model: str, spread: Spread, difference: float, level: float, powers: Sequence[float]) -> ModelPlan:
     """What finds a difference of this size."""
     if difference < 0:
         spread = spread.mirrored()
@@ -240,7 +240,7 @@ def plan(model: str, spread: "Spread", difference: float, level: float, powers: 
     )
 
 
-def _need(spread: "Spread", difference: float, alpha: float, power: float) -> Need:
+def _need(spread: Spread, difference: float, alpha: float, power: float) -> Need:
     draws = spread.needed(difference, alpha=alpha, power=power)
     queries = None if draws is None else round(draws * spread.queries_per_draw)
     detectable = None if spread.n is None else spread.detectable(spread.n, alpha=alpha, power=power)
@@ -328,7 +328,7 @@ def planned(
 
 def _notes(
     comparison: Comparison,
-    by_model: "Mapping[str, Spread]",
+    by_model: Mapping[str, Spread],
     plans: Sequence[ModelPlan],
     difference: float,
     level: float,
@@ -366,13 +366,7 @@ def _notes(
 
 
 def from_spread(
-    name: str,
-    spread: "Spread",
-    difference: float,
-    powers: Sequence[float],
-    about: str,
-    level: float,
-    draw: str,
+    name: str, spread: Spread, difference: float, powers: Sequence[float], about: str, level: float, draw: str
 ) -> PowerPlan:
     """The plan for a spread that is known from elsewhere."""
     return PowerPlan(difference, about, level, (plan(name, spread, difference, level, powers),), draw)

@@ -288,7 +288,7 @@ def receive_job(sent: dict[str, Any]) -> None:
 
 
 @cache
-def received_job() -> "Job":
+def received_job() -> Job:
     """The worker's job. Its first task makes it: what is wrong with it is an error of the task, not of the process."""
     return Job.received(_sent)
 
@@ -301,7 +301,7 @@ def chosen(config: ModelConfig, choice: Choice | None) -> ModelConfig:
 log = logging.getLogger(__name__)
 
 
-def list_tasks(job: "Job", *, tuned: bool = False) -> "Job":
+def list_tasks(job: Job, *, tuned: bool = False) -> Job:
     """The job with what has to be done; listed again after the searches, whose models are not known before."""
     experiment, folds = job.experiment, job.folds
     tune = experiment.tune
@@ -335,7 +335,7 @@ def list_tasks(job: "Job", *, tuned: bool = False) -> "Job":
 
 
 def _task(
-    job: "Job", model: str, seed: int, fold: Fold, choice: Choice | None, parts: Mapping[str, Task]
+    job: Job, model: str, seed: int, fold: Fold, choice: Choice | None, parts: Mapping[str, Task]
 ) -> Task:
     config = chosen(job.experiment.models[model], choice)
     matters = config.ranker.seed_matters or any(part.seed_matters for part in parts.values())

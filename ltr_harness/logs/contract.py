@@ -242,7 +242,7 @@ class LogRows(Columns):
         return f"query {str(self.queries[np.searchsorted(self.boundaries, row, side='right') - 1])!r}"
 
 
-def in_order(table: Any, columns: ListColumns, contract: "Contract") -> LogRows | None:
+def in_order(table: Any, columns: ListColumns, contract: Contract) -> LogRows | None:
     """A batch's rows, query by query; None where their queries cannot be told."""
     columns_of = Columns(table)
     query = columns_of.category(columns.query_id)
@@ -271,7 +271,7 @@ def in_order(table: Any, columns: ListColumns, contract: "Contract") -> LogRows 
 
 
 def per_query(
-    rows: LogRows, name: str, contract: "Contract", check: str = "segment_varies"
+    rows: LogRows, name: str, contract: Contract, check: str = "segment_varies"
 ) -> "pd.Categorical":
     """A column's value for each query, its first row's; a query in which rows differ is counted."""
     of_rows = rows.category(name)

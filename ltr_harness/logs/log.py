@@ -229,7 +229,7 @@ def whole_queries(
         yield pa.Table.from_batches(pending)
 
 
-def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> "Log":
+def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] = ()) -> Log:
     """A log from a path, or from a pandas or Arrow table in memory."""
     source = collected(source)
     table = source.to_arrow() if hasattr(source, "to_arrow") else source  # Polars
@@ -249,7 +249,7 @@ def open_log(source: Any, name: str | None = None, text_columns: Sequence[str] =
 
 def open_files(
     files: Sequence[Path], name: str | None = None, text_columns: Sequence[str] = (), path: Path | None = None
-) -> "Log":
+) -> Log:
     """A log from files of one kind, one after the other."""
     path = path or files[0]
     try:

@@ -34,6 +34,8 @@ ABORT = -1
 ALL_ROUNDS = 0
 """In place of a round: a decision that holds from now on."""
 _EXTENSION = "ltr-harness"
+Scored = Callable[["Session"], NDArray[Any]]
+"""Scores the validation rows (n_rows,)."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +50,7 @@ class SharedStopping:
     max_rounds: int
     watches: bool  # there is something to evaluate
 
-    def rounds_to_keep(
-        self, attempt: int, rounds: int, score: "Callable[[Session], NDArray[Any]]"
-    ) -> int | None:
+    def rounds_to_keep(self, attempt: int, rounds: int, score: Scored) -> int | None:
         """The rounds to keep if training ends here, else None; the first worker scores the validation rows."""
         import distributed
 
@@ -97,9 +97,7 @@ class Session:
             raise TrainingError("another worker failed")
         return keep
 
-    def decide(
-        self, attempt: int, rounds: int, score: "Callable[[Session], NDArray[Any]]", last: bool
-    ) -> int:
+    def decide(self, attempt: int, rounds: int, score: Scored, last: bool) -> int:
         """Evaluate a round by the validation rows' scores (n_rows,): the rounds to keep if it is the last, else 0."""
         if ALL_ROUNDS in self.decisions:
             raise TrainingError("the command of this model has ended")
@@ -149,11 +147,11 @@ def result(topic: str) -> tuple[list[tuple[int, str, str, float]], int | None]:
     return [tuple(point) for point in watching.history], watching.best_round  # type: ignore[misc]
 
 
-def _session(worker: Any, topic: str) -> "Session":
+def _session(worker: Any, topic: str) -> Session:
     return _sessions(worker).setdefault(topic, Session())
 
 
-def _sessions(worker: Any) -> "dict[str, Session]":
+def _sessions(worker: Any) -> dict[str, Session]:
     sessions: dict[str, Session] = worker.extensions.setdefault(_EXTENSION, {})
     return sessions
 

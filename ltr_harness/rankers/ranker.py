@@ -228,7 +228,7 @@ class Ranker(BaseModel, ABC):
     """Trained in rounds, so that there is something to stop, or a number of `rounds:` to give."""
 
     @abstractmethod
-    def check(self, facts: "Facts | None" = None) -> list[Problem]:
+    def check(self, facts: Facts | None = None) -> list[Problem]:
         """Everything the library would reject, ignore or misread; empty when it can work.
 
         Args:
@@ -304,7 +304,7 @@ class Ranker(BaseModel, ABC):
         return {**definition, "inputs": digests} if digests else definition
 
     @abstractmethod
-    def fit(self, training: Training) -> "FittedModel":
+    def fit(self, training: Training) -> FittedModel:
         """Train.
 
         Raises:
@@ -314,7 +314,7 @@ class Ranker(BaseModel, ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, folder: Path, threads: int | None = None) -> "FittedModel":
+    def load(cls, folder: Path, threads: int | None = None) -> FittedModel:
         """A stored model of this ranker; see `FittedModel.load`."""
 
     def require(self, training: Training) -> None:
@@ -325,10 +325,10 @@ class Ranker(BaseModel, ABC):
 class StoredRanker(Ranker):
     """A ranker whose models are all of one class, which can load them."""
 
-    trained: "ClassVar[type[FittedModel]]"
+    trained: ClassVar[type[FittedModel]]
 
     @classmethod
-    def load(cls, folder: Path, threads: int | None = None) -> "FittedModel":
+    def load(cls, folder: Path, threads: int | None = None) -> FittedModel:
         return cls.trained.load(folder, threads)
 
 

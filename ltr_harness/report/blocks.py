@@ -298,7 +298,7 @@ class Code:
 Block = Heading | Banner | Paragraph | Bullets | Table | Chart | Details | Choice | Definitions | Code
 
 
-def walk(blocks: "tuple[Block, ...]", *, page: bool = False) -> "Iterator[Block]":
+def walk(blocks: tuple[Block, ...], *, page: bool = False) -> Iterator[Block]:
     """All blocks of every format, those inside others included, in reading order."""
     for block in blocks:
         yield block
@@ -347,7 +347,7 @@ class Section:
     """The answer to one question; its name is its anchor on the page."""
 
     name: str
-    blocks: "tuple[Block, ...]"
+    blocks: tuple[Block, ...]
     group: Group | None = None  # a section of a group is folded unless its finding matters
 
     def __post_init__(self) -> None:
@@ -389,7 +389,7 @@ class Report:
         return [(group, list(inside)) for group, inside in groupby(self.sections, lambda one: one.group)]
 
     @property
-    def tables(self) -> "tuple[Table, ...]":
+    def tables(self) -> tuple[Table, ...]:
         return tuple(b for s in self.sections for b in walk(s.blocks) if isinstance(b, Table))
 
     @property

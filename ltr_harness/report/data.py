@@ -204,7 +204,7 @@ class ReportData:
         return self.comparison.letters()
 
 
-def same_k(data: "ReportData") -> list[str]:
+def same_k(data: ReportData) -> list[str]:
     """The primary metric, then the others of its K: those that a page can be asked for instead."""
     k = MetricName.of(data.primary).k
     return [
@@ -213,11 +213,11 @@ def same_k(data: "ReportData") -> list[str]:
     ]
 
 
-def computed_once(compute: "Callable[[ReportData], T]") -> "Callable[[ReportData], T]":
+def computed_once(compute: Callable[[ReportData], T]) -> Callable[[ReportData], T]:
     """A function whose value several sections and the JSON ask for: computed once for each report."""
 
     @wraps(compute)
-    def value_of(data: "ReportData") -> T:
+    def value_of(data: ReportData) -> T:
         if compute not in data.computed:
             data.computed[compute] = compute(data)
         return cast(T, data.computed[compute])
@@ -227,7 +227,7 @@ def computed_once(compute: "Callable[[ReportData], T]") -> "Callable[[ReportData
 
 def experiment_data(
     experiment: "Outline", runs_read: Sequence[Run], baseline: str | None = None, *, ledger: bool = True
-) -> "ReportData | None":
+) -> ReportData | None:
     """The comparison that an experiment's `compare:` section describes; None if no run has finished."""
     finished = {run.record.model for run in runs_read if run.record.status == "complete"}
     if not finished:
@@ -253,7 +253,7 @@ def experiment_data(
     )
 
 
-def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger: bool = True) -> "ReportData":
+def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger: bool = True) -> ReportData:
     """The comparison of the runs in these folders, which must answer one question."""
     runs_read = [run for folder in folders for run in find_runs(folder)]
     if not any(run.record.status == "complete" for run in runs_read):
@@ -268,7 +268,7 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger:
     return _of_runs(compare(*runs_read, baseline=baseline, ledger=ledger), runs_read)
 
 
-def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[str] = ()) -> "ReportData":
+def _of_runs(comparison: Comparison, runs_read: Sequence[Run], said: Sequence[str] = ()) -> ReportData:
     """With what must stand beside the numbers and not in an appendix: suspicious data, a model that learned nothing."""
     runs = [run for run in runs_read if run.record.status == "complete"]
     findings = dict.fromkeys(finding for run in runs for finding in run.record.findings)

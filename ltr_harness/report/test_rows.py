@@ -133,7 +133,7 @@ def _reasons(metrics: Sequence[Metric], attempt: Callable[[Metric], object]) -> 
     return reasons
 
 
-def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> "TestRows | None":
+def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:
     """The rows of every model's runs; None where a run lacks scores or sizes, or a query is in several folds."""
     runs = {entrant.name: _replicates(entrant, runs_of(entrant.name)) for entrant in entrants}
     if not all(runs.values()):

@@ -181,7 +181,7 @@ def lean_of(variance: Floats, third: Floats) -> Floats:
 class WeightedSum:
     """A weighted sum of the means of independent samples: a single mean, data sets, one arm less the other."""
 
-    parts: "tuple[Contributions, ...]"  # with the same columns
+    parts: tuple[Contributions, ...]  # with the same columns
     factors: tuple[float, ...] = (1.0,)  # by which their means are multiplied
 
     def columns(self, which: NDArray[np.integer] | slice) -> "WeightedSum":

@@ -124,8 +124,8 @@ def difference(
 
 def between(
     value: float,
-    one: "Influence",
-    other: "Influence",
+    one: Influence,
+    other: Influence,
     *,
     alternative: Alternative = "change",
     confidence: float = 0.95,
@@ -179,7 +179,7 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
     return float(chdtrc(used.sum() - 1, max(statistic, 0.0))), distance
 
 
-def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> "tuple[float, Influence]":
+def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> tuple[float, Influence]:
     """The mean under (n_strata,) shares of the strata, and its influence; NaN where one that counts is empty."""
     values, clusters = sample.values, sample.clusters
     counts = np.bincount(strata, minlength=shares.size)

@@ -232,7 +232,7 @@ class _Found(NamedTuple):
     """What is printed, in whatever form."""
 
     judgments_file: Path
-    each: "Sequence[_Ranking]"
+    each: Sequence[_Ranking]
     compared: "ReportData | None"  # where there are several
     typed: Mapping[str, str]  # canonical name to the one that was typed
     per_query: bool
@@ -259,7 +259,7 @@ def _print(found: _Found) -> None:
     print_means(found.compared.comparison)
 
 
-def _print_one(ranking: "_Ranking", typed: Mapping[str, str]) -> None:
+def _print_one(ranking: _Ranking, typed: Mapping[str, str]) -> None:
     """Each mean with the name it was asked for by and the queries it is over; then how the first one spreads."""
     metrics = ranking.metrics
     name, first = next(iter(metrics.items()))

@@ -106,10 +106,10 @@ class Headroom:
         return ""
 
 
-_known: "WeakKeyDictionary[Judgments, dict[Metric, Headroom | None]]" = WeakKeyDictionary()
+_known: WeakKeyDictionary[Judgments, dict[Metric, Headroom | None]] = WeakKeyDictionary()
 
 
-def headroom(metric: Metric, judgments: Judgments) -> "Headroom | None":
+def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
     """Random order and ceiling of a resolved metric, computed once for the same judgments.
 
     None for metrics whose best order is not by label, diagnostics, and where the expectation is refused.
@@ -124,7 +124,7 @@ def headroom(metric: Metric, judgments: Judgments) -> "Headroom | None":
     return known[metric]
 
 
-def _computed(metric: Metric, judgments: Judgments) -> "Headroom":
+def _computed(metric: Metric, judgments: Judgments) -> Headroom:
     def values(ties: Ties, of: Judgments, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         row: NDArray[np.float64] = BoundOnce([replace(metric, ties=ties)], of).per_query(scores)[0]
         return row
