@@ -2,7 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.comparison.cautions import budget_notes
 from ltr_harness.comparison.pairs import Entrant, text_ids
-from ltr_harness.errors import NotComparableError, Problem
+from ltr_harness.errors import NotComparableError, Problem, all_of
 from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.runs import Run
@@ -53,24 +54,6 @@ def names_of_queries(tests: Mapping[str, TestSet]) -> dict[str, str]:
     for fold, test in tests.items():
         called[fold] = next((called[known] for known in called if tests[known].shares(test)), fold)
     return called
-
-
-def _named(tests: Mapping[str, TestSet]) -> list[tuple[str, str]]:
-    """Every test query, after its fold's name."""
-    called = names_of_queries(tests)
-    return [(called[fold], query) for fold, test in tests.items() for query in test.facts]
-
-
-def repetition_note(tests: Mapping[str, TestSet]) -> str:
-    """What is said of queries that several folds test; nothing where each is tested once."""
-    queries = _named(tests)
-    distinct = len(set(queries))
-    if distinct == len(queries):
-        return ""
-    return (
-        f"the folds test {count_of(distinct, 'query')} {len(queries):,} times: each query counts once, with its mean "
-        f"over the folds that test it"
-    )
 
 
 def each_once(entrant: Entrant) -> tuple[Entrant, int]:
@@ -165,22 +148,33 @@ def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], l
             )
     tests = {experiment: {fold: own[fold] for fold in sorted(own)} for experiment, own in sets.items()}
     called = {experiment: names_of_queries(own) for experiment, own in tests.items()}
-    # whether some id names different queries in several folds of an experiment
-    named = (set(_named(own)) for own in tests.values())
-    prefix = any(len({query for _, query in own}) < len(own) for own in named)
-    entrants, notes, problems = [], [note for own in tests.values() if (note := repetition_note(own))], []
-    for key, own in by_model.items():
-        experiment = key[0]
-        fold_names = called[experiment] if prefix else {}
-        model = _Model(names[key], sorted(folds[experiment]), seeds[experiment], fold_names)
-        entrant = model.pool(own)
-        notes += model.notes
-        problems += model.problems
-        if entrant is not None:
-            entrants.append(entrant)
-    if not entrants and not problems:
-        problems = [Problem("", "no model has a complete run", cure=note) for note in notes]
-    NotComparableError.refuse(problems)
+    notes, prefix = [], False
+    for experiment, by_fold in tests.items():
+        queries = [
+            (called[experiment][fold], query) for fold, test in by_fold.items() for query in test.facts
+        ]
+        distinct = set(queries)
+        # whether some id names different queries in several folds of an experiment
+        prefix = prefix or len({query for _, query in distinct}) < len(distinct)
+        if len(distinct) < len(queries):
+            notes.append(
+                f"the folds test {count_of(len(distinct), 'query')} {len(queries):,} times: each query counts once, "
+                "with its mean over the folds that test it"
+            )
+    fold_names = called if prefix else {}
+    pooled = all_of(
+        [
+            partial(
+                _pooled, names[key], own, sorted(folds[key[0]]), seeds[key[0]], fold_names.get(key[0], {})
+            )
+            for key, own in by_model.items()
+        ],
+        NotComparableError,
+    )
+    entrants = [entrant for entrant, _ in pooled if entrant is not None]
+    notes += [note for _, its in pooled for note in its]
+    if not entrants:
+        NotComparableError.refuse(Problem("", "no model has a complete run", cure=note) for note in notes)
     finished = {
         names[key]: [run.record for run in own if run.record.status == "complete"]
         for key, own in by_model.items()
@@ -205,155 +199,122 @@ def configuration(record: Record) -> Mapping[str, Any]:
     return {"config": left, "budget": (tuning.trials, tuning.minutes), "search": search}
 
 
-@dataclass
-class _Model:
-    """One model of an experiment, whose runs become one entrant."""
+def _pooled(
+    name: str,
+    runs: Sequence[Run],
+    folds: Sequence[str],  # of the experiment, as are the seeds
+    seeds: set[int],
+    fold_names: Mapping[str, str],  # stand before the ids of a fold's queries; empty where ids are enough
+) -> tuple[Entrant | None, list[str]]:
+    """The runs of one model as one entrant, or None where nothing complete remains; notes say why."""
+    notes, problems = [], []
+    complete: dict[int, dict[str, Run]] = defaultdict(dict)
+    for run in runs:
+        record = run.record
+        if record.status == "failed":
+            notes.append(f"{name}: {_where(record)} failed: {record.error or 'no reason given'}")
+            continue
+        known = complete[record.seed].setdefault(record.fold, run)
+        if known is run:
+            continue
+        first = known.record
+        if (first.identity, first.evaluation_identity) == (record.identity, record.evaluation_identity):
+            notes.append(f"{name}: {_where(record)} was given twice and counts once")
+        else:
+            found = (
+                f"two different runs of {_where(record)} (identities {first.identity} and {record.identity})"
+            )
+            cure = "leave out the folder of the older one"
+            problems.append(Problem(name, found, "one run for each fold and seed", cure))
+    first, *others = [run.record for run in runs if run.record.status == "complete"] or [runs[0].record]
+    if other := next((one for one in others if configuration(one) != configuration(first)), None):
+        found = f"{_where(other)} was trained with another configuration than {_where(first)}"
+        cure = "leave out the folders of the older one"
+        problems.append(Problem(name, found, "one configuration per model", cure))
+    elif other := next((one for one in others if list(one.metrics) != list(first.metrics)), None):
+        differing = ", ".join(sorted(set(other.metrics) ^ set(first.metrics))) or "in another order"
+        found = f"{_where(other)} and {_where(first)} were evaluated by different metrics: {differing}"
+        cure = "evaluate them again: stored scores are enough, nothing is trained again"
+        problems.append(Problem(name, found, "the same metrics and K in every run", cure))
+    NotComparableError.refuse(problems)
+    deterministic = all(run.record.deterministic for run in runs)
+    replicates = {}
+    for seed in sorted(complete):
+        without = [fold for fold in folds if fold not in complete[seed]]
+        if without:
+            notes.append(f"{name}: seed {seed} is left out: no run for fold {', '.join(without)}")
+        else:
+            replicates[seed] = [complete[seed][fold] for fold in folds]
+    if not replicates:
+        return None, [*notes, f"{name} is left out: it has no run for every fold"]
+    if deterministic and len(replicates) > 1:
+        notes.append(f"{name} is deterministic: its {count_of(len(replicates), 'run')} count once")
+        replicates = {min(replicates): replicates[min(replicates)]}
+    missing = sorted(seeds - replicates.keys())
+    if missing and not deterministic:
+        have, lacking = (", ".join(map(str, numbers)) for numbers in (sorted(replicates), missing))
+        notes.append(f"{name} is compared over seeds {have}; seed {lacking} of other models is missing")
+    entrant, alike = distinct_replicates(_stacked(name, replicates, folds, fold_names, deterministic))
+    return each_once(entrant)[0], notes + alike
 
-    name: str
-    folds: Sequence[str]  # of the experiment, as are the seeds
-    seeds: set[int]
-    fold_names: Mapping[str, str]  # stand before the ids of a fold's queries; empty where ids are enough
-    notes: list[str] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
 
-    def pool(self, runs: Sequence[Run]) -> Entrant | None:
-        """One entrant, or None where nothing complete remains; notes and problems say why."""
-        complete: dict[int, dict[str, Run]] = defaultdict(dict)
-        for run in runs:
-            record = run.record
-            if record.status == "failed":
-                why = record.error or "no reason given"
-                self.notes.append(f"{self.name}: {_where(record)} failed: {why}")
-                continue
-            known = complete[record.seed].setdefault(record.fold, run)
-            if known is run:
-                continue
-            first = known.record
-            if (first.identity, first.evaluation_identity) == (record.identity, record.evaluation_identity):
-                self.notes.append(f"{self.name}: {_where(record)} was given twice and counts once")
-            else:
-                self._refuse(
-                    f"two different runs of {_where(record)} (identities {first.identity} and {record.identity})",
-                    "one run for each fold and seed",
-                    "leave out the folder of the older one",
-                )
-        self._check_one_configuration(runs)
-        if self.problems:
-            return None
-        deterministic = all(run.record.deterministic for run in runs)
-        replicates = {}
-        for seed in sorted(complete):
-            without = [fold for fold in self.folds if fold not in complete[seed]]
-            if without:
-                found = f"no run for fold {', '.join(without)}"
-                self.notes.append(f"{self.name}: seed {seed} is left out: {found}")
-            else:
-                replicates[seed] = [complete[seed][fold] for fold in self.folds]
-        if not replicates:
-            self.notes.append(f"{self.name} is left out: it has no run for every fold")
-            return None
-        if deterministic and len(replicates) > 1:
-            runs_of_it = count_of(len(replicates), "run")
-            self.notes.append(f"{self.name} is deterministic: its {runs_of_it} count once")
-            replicates = {min(replicates): replicates[min(replicates)]}
-        missing = sorted(self.seeds - replicates.keys())
-        if missing and not deterministic:
-            have, lacking = (", ".join(map(str, seeds)) for seeds in (sorted(replicates), missing))
-            compared = f"{self.name} is compared over seeds {have}"
-            self.notes.append(f"{compared}; seed {lacking} of other models is missing")
-        return self._stack(replicates, deterministic)
-
-    def _check_one_configuration(self, runs: Sequence[Run]) -> None:
-        first, *others = [run.record for run in runs if run.record.status == "complete"] or [runs[0].record]
-        for record in others:
-            if configuration(record) != configuration(first):
-                return self._refuse(
-                    f"{_where(record)} was trained with another configuration than {_where(first)}",
-                    "one configuration per model",
-                    "leave out the folders of the older one",
-                )
-        for record in others:
-            if list(record.metrics) != list(first.metrics):
-                differing = sorted(set(record.metrics) ^ set(first.metrics))
-                return self._refuse(
-                    f"{_where(record)} and {_where(first)} were evaluated by different metrics: "
-                    f"{', '.join(differing) or 'in another order'}",
-                    "the same metrics and K in every run",
-                    "evaluate them again: stored scores are enough, nothing is trained again",
-                )
-        return None
-
-    def _refuse(self, found: str, expected: str, cure: str = "") -> None:
-        self.problems.append(Problem(self.name, found, expected, cure))
-
-    def _stack(self, replicates: dict[int, list[Run]], deterministic: bool) -> Entrant | None:
-        first = next(iter(replicates.values()))
-        frames = [run.per_query for run in first]
-        ids = [text_ids(frame["query_id"].to_numpy()) for frame in frames]
-        if any(len(set(own.tolist())) != own.size for own in ids):
-            self._refuse("a query occurs twice in its test data", "unique query ids")
-            return None
-        summaries = first[0].record.metrics
-        metrics = list(summaries)
-        values: dict[str, list[NDArray[np.float64]]] = {metric: [] for metric in metrics}
-        for runs in replicates.values():
-            order = self._order(first, ids, runs)
-            if order is None:
-                return None
-            for metric in metrics:
-                parts = [
-                    run.per_query[metric].to_numpy(np.float64)[rows]
-                    for run, rows in zip(runs, order, strict=True)
-                ]
-                values[metric].append(np.concatenate(parts))
-        named = [
-            own
-            if fold == NO_FOLDS or not self.fold_names
-            else np.array([f"{self.fold_names.get(fold, fold)}/{query}" for query in own.tolist()])
-            for fold, own in zip(self.folds, ids, strict=True)
-        ]
-        tests = {run.record.fold: run.record.data["test"] for run in first if "test" in run.record.data}
-        entrant = Entrant(
-            name=self.name,
-            query_ids=np.concatenate(named),
-            values={metric: np.stack(rows) for metric, rows in values.items()},
-            replicates=tuple(map(str, replicates)),
-            higher_is_better={metric: summaries[metric].higher_is_better for metric in metrics},
-            deterministic=deterministic,
-            seeded=not deterministic,
-            judgments_fingerprint={fold: test.judgments_fingerprint for fold, test in tests.items()},
-            truth_fingerprint={fold: test.truth_fingerprint for fold, test in tests.items()},
-            query_attributes={
-                fact: np.concatenate([frame[fact].to_numpy() for frame in frames])
-                for fact in _facts(first[0])
-                if all(fact in frame for frame in frames)
-            },
-            source=first[0].record.experiment,
-        )
-        entrant, alike = distinct_replicates(entrant)
-        self.notes += alike
-        return each_once(entrant)[0]
-
-    def _order(
-        self, first: Sequence[Run], ids: Sequence[NDArray[np.str_]], runs: Sequence[Run]
-    ) -> list[NDArray[np.int64]] | None:
-        """Per fold, the rows of this replicate in the first one's order of queries."""
+def _stacked(
+    name: str,
+    replicates: Mapping[int, Sequence[Run]],  # seed to the runs of all folds
+    folds: Sequence[str],
+    fold_names: Mapping[str, str],
+    deterministic: bool,
+) -> Entrant:
+    """Every seed's values one below the other, in the order of the first one's queries."""
+    first = next(iter(replicates.values()))
+    frames = [run.per_query for run in first]
+    ids = [text_ids(frame["query_id"].to_numpy()) for frame in frames]
+    if any(len(set(own.tolist())) != own.size for own in ids):
+        raise NotComparableError.at(name, "a query occurs twice in its test data", "unique query ids")
+    summaries = first[0].record.metrics
+    values: dict[str, list[NDArray[np.float64]]] = {metric: [] for metric in summaries}
+    for runs in replicates.values():
         orders = []
         for reference, wanted, run in zip(first, ids, runs, strict=True):
             own = text_ids(run.per_query["query_id"].to_numpy())
             one, other = reference.record.data.get("test"), run.record.data.get("test")
             same_labels = not (one and other) or one.judgments_fingerprint == other.judgments_fingerprint
             if not same_labels or sorted(own.tolist()) != sorted(wanted.tolist()):
-                self._refuse(
+                raise NotComparableError.at(
+                    name,
                     f"{_where(run.record)} was tested on other queries or labels than {_where(reference.record)}",
                     "the same test data for every seed",
                     "train it again, or leave out the older folders",
                 )
-                return None
-            at = np.argsort(own, kind="stable")
             rank = np.argsort(np.argsort(wanted, kind="stable"), kind="stable")
-            orders.append(at[rank])
-        return orders
+            orders.append(np.argsort(own, kind="stable")[rank])
+        for metric, rows in values.items():
+            parts = (run.per_query[metric].to_numpy(np.float64) for run in runs)
+            rows.append(np.concatenate([part[at] for part, at in zip(parts, orders, strict=True)]))
+    named = [
+        own
+        if fold == NO_FOLDS or not fold_names
+        else np.array([f"{fold_names.get(fold, fold)}/{query}" for query in own.tolist()])
+        for fold, own in zip(folds, ids, strict=True)
+    ]
+    tests = {run.record.fold: run.record.data["test"] for run in first if "test" in run.record.data}
+    return Entrant(
+        name=name,
+        query_ids=np.concatenate(named),
+        values={metric: np.stack(rows) for metric, rows in values.items()},
+        replicates=tuple(map(str, replicates)),
+        higher_is_better={metric: summary.higher_is_better for metric, summary in summaries.items()},
+        deterministic=deterministic,
+        seeded=not deterministic,
+        judgments_fingerprint={fold: test.judgments_fingerprint for fold, test in tests.items()},
+        truth_fingerprint={fold: test.truth_fingerprint for fold, test in tests.items()},
+        query_attributes={
+            fact: np.concatenate([frame[fact].to_numpy() for frame in frames])
+            for fact in _facts(first[0])
+            if all(fact in frame for frame in frames)
+        },
+        source=first[0].record.experiment,
+    )
 
 
 def _facts(run: Run) -> list[str]:
