@@ -107,34 +107,53 @@ def across_data_sets(
         >>> across.models[0].model, across.models[0].same_sign, round(across.models[0].average.difference, 4)
         ('new', 2, 0.1125)
     """
-    names = list(comparisons)
     _check(comparisons)
-    each = [comparisons[name] for name in names]
+    names, each = list(comparisons), list(comparisons.values())
+    if weights is None:
+        w = [1 / len(names)] * len(names)
+    else:
+        good = {name for name in names if 0 < weights.get(name, 0) < np.inf}
+        if wrong := {*weights, *names} - good:
+            found = f"none above 0 for {', '.join(sorted(wrong))}"
+            raise UsageError.at("weights", found, f"one for each of {', '.join(names)}")
+        w = [weights[name] / sum(weights.values()) for name in names]
     first = each[0]
-    w = _weights(names, weights)
-    models = list(first.models)
-    cells = _cells(each)
-    rivals = [model for model in models if model != first.baseline]
+    rivals = [model for model in first.models if model != first.baseline]
+    # every pair of models; those with the baseline come first, and have it second
+    pairs = [*((model, first.baseline) for model in rivals), *combinations(rivals, 2)]
+    cells = [_Cells.of(one, pairs) for one in each]
     higher = first.higher_is_better[first.primary]
     average = dict(zip(rivals, _average(cells, w, higher, first.method, len(rivals)), strict=True))
     by_set = _on_each(each, rivals, cells, higher)
-    ranks, caution = _ranks(each, w, cells)
+    width = max(one.value_range() for one in each)
+    fewest = min((one.n_independent(one.paired(model)) for one in each for model in rivals), default=0)
+    rare = []  # what the smallest data set may lack that would change a verdict on the average, or the ranks
+    for model, difference in average.items():
+        if difference.verdict in _WORDS:
+            n = min(one.n_independent(one.paired(model)) for one in each)
+            line = rare_kind(n, abs(difference.difference), width, first.method, family=len(average))
+            rare += [f"{model} on average: {line}"] if line else []
+    # first and last rank of each model by the average, in the family of all pairs
+    joint = replace(first.method, correction="joint")
+    above, below, closest = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0), np.inf
+    for pair, difference in zip(pairs, _average(cells, w, higher, joint, len(pairs)), strict=True):
+        if difference.verdict in _WORDS:
+            winner, loser = pair if difference.verdict == "better" else reversed(pair)
+            below[winner] += 1
+            above[loser] += 1
+            closest = min(closest, abs(difference.difference))
+    if np.isfinite(closest):
+        line = rare_kind(fewest, closest, width, first.method, "ranks change", len(pairs))
+        rare += [f"ranks on average: {line}"] if line else []
     rows = []
-    for model in models:
+    for model in first.models:
         means = tuple(one.summary(model).mean for one in each)
         own, parts = average.get(model), by_set.get(model, ())
         direction = 0.0 if own is None else np.sign(own.difference)
         same = sum(bool(np.sign(part.difference) == direction) for part in parts)
-        rows.append(AcrossModel(model, means, float(np.dot(w, means)), *ranks[model], own, parts, same))
-    width = max(one.value_range() for one in each)
-    rare = []  # what the smallest data set may lack that would change a verdict on the average
-    for model, difference in average.items():
-        if difference.verdict in _WORDS:
-            n = min(comparison.n_independent(comparison.paired(model)) for comparison in each)
-            line = rare_kind(n, abs(difference.difference), width, first.method, family=len(average))
-            rare += [f"{model} on average: {line}"] if line else []
+        ranks = (1 + above[model], len(first.models) - below[model])
+        rows.append(AcrossModel(model, means, float(np.dot(w, means)), *ranks, own, parts, same))
     sign = -1 if higher else 1
-    notes = (f"{name}: {note}" for name, one in comparisons.items() for note in one.notes)
     rows.sort(key=lambda one: sign * (one.average.difference if one.average is not None else 0.0))
     return AcrossDataSets(
         metric=first.primary,
@@ -144,7 +163,7 @@ def across_data_sets(
         n_queries=tuple(one.n_queries for one in each),
         models=tuple(rows),
         method=f"{first.method.test_text} within data sets, {first.method.percent} % intervals",
-        notes=(*rare, *caution, *notes),
+        notes=(*rare, *(f"{name}: {note}" for name, one in comparisons.items() for note in one.notes)),
     )
 
 
@@ -177,40 +196,19 @@ def _check(comparisons: Mapping[str, Comparison]) -> None:
     require_means(first.method, "over several data sets")
 
 
-def _weights(names: Sequence[str], weights: Mapping[str, float] | None) -> list[float]:
-    """Adding up to 1."""
-    if weights is None:
-        return [1 / len(names)] * len(names)
-    good = {name for name in names if 0 < weights.get(name, 0) < np.inf}
-    if wrong := {*weights, *names} - good:
-        found = f"none above 0 for {', '.join(sorted(wrong))}"
-        raise UsageError.at("weights", found, f"one for each of {', '.join(names)}")
-    total = sum(weights.values())
-    return [weights[name] / total for name in names]
-
-
 class _Cells(NamedTuple):
-    """Every pair of models on one data set."""
+    """Pairs of models on one data set."""
 
-    pairs: tuple[tuple[str, str], ...]
     d: Floats  # (n_queries, pairs) differences
     sample: Contributions  # of them
     seeds: tuple[MethodDifference | None, ...]  # (pairs,) what other trainings add
 
-
-def _cells(each: Sequence[Comparison]) -> list[_Cells]:
-    """Of each data set; pairs with the baseline have it second."""
-    first = each[0]
-    rivals = [model for model in first.models if model != first.baseline]
-    pairs = (*((model, first.baseline) for model in rivals), *combinations(rivals, 2))
-    cells = []
-    for one in each:
+    @classmethod
+    def of(cls, one: Comparison, pairs: Sequence[tuple[str, str]]) -> "_Cells":
         contrasts = [Contrast(one.entrant(a), one.entrant(b), one.primary) for a, b in pairs]
         d = np.column_stack([contrast.differences() for contrast in contrasts]) if pairs else np.empty((0, 0))
         sample = Contributions.of(d, one.units)
-        seeds = tuple(over_seeds(contrast, sample, j) for j, contrast in enumerate(contrasts))
-        cells.append(_Cells(pairs, d, sample, seeds))
-    return cells
+        return cls(d, sample, tuple(over_seeds(contrast, sample, j) for j, contrast in enumerate(contrasts)))
 
 
 def _average(
@@ -244,29 +242,3 @@ def _on_each(
     found = outcomes(sample, each[0].method, seeds=[seed for one in cells for seed in one.seeds[:m]])
     said = differences_of(sample.mean, found, [higher] * (m * k), each[0].method)
     return {model: tuple(said[place::m]) for place, model in enumerate(rivals)}
-
-
-def _ranks(
-    each: Sequence[Comparison], weights: Sequence[float], cells: Sequence[_Cells]
-) -> tuple[dict[str, tuple[int, int]], list[str]]:
-    """First and last rank of each model by the average, in the family of all pairs, and what could change them."""
-    first = each[0]
-    above, below = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0)
-    closest = np.inf
-    if len(first.models) > 1:
-        joint, pairs = replace(first.method, correction="joint"), cells[0].pairs
-        said = _average(cells, weights, first.higher_is_better[first.primary], joint, len(pairs))
-        for (one, other), difference in zip(pairs, said, strict=True):
-            if difference.verdict in _WORDS:
-                winner, loser = (one, other) if difference.verdict == "better" else (other, one)
-                below[winner] += 1
-                above[loser] += 1
-                closest = min(closest, abs(difference.difference))
-    ranks = {model: (1 + above[model], len(first.models) - below[model]) for model in first.models}
-    if np.isinf(closest):
-        return ranks, []
-    rivals = [model for model in first.models if model != first.baseline]
-    n = min(one.n_independent(one.paired(model)) for one in each for model in rivals)
-    width = max(one.value_range() for one in each)
-    line = rare_kind(n, closest, width, first.method, "ranks change", len(cells[0].pairs))
-    return ranks, [f"ranks on average: {line}"] if line else []
