@@ -167,9 +167,9 @@ def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreemen
     rest = np.ones(len(place), bool)
     rest[at] = False
     rivals = [model for model in comparison.ranking if model != comparison.baseline]
-    found = CheapLabels(metric, comparison.baseline, len(own), int(rest.sum()), (), agreement)
+    counts = (metric, comparison.baseline, len(own), int(rest.sum()))
     if not rivals:
-        return found
+        return CheapLabels(*counts, (), agreement)
     base = values[comparison.baseline]
     c = np.column_stack([paired_differences(values[model], base) for model in rivals])
     d = np.column_stack([comparison.query_differences(model) for model in rivals])
@@ -181,8 +181,32 @@ def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreemen
             "draw them at random, or compare by the human labels alone",
         )
     sharpened = powered(d, c[at], c[rest])
-    notes = tuple(_notes(comparison, rivals, sharpened))
-    return replace(found, pairs=_pairs(comparison, rivals, sharpened), notes=notes)
+    total = sharpened.total
+    higher = [comparison.higher_is_better[metric]] * len(rivals)
+    together = differences_of(total.mean, outcomes(total, method), higher, method)  # as one family
+    pairs, notes = [], []
+    for number, (model, one) in enumerate(zip(rivals, together, strict=True)):
+        human = comparison.paired(model)
+        pairs.append(
+            CheapPair(
+                model=model,
+                **vars(one),
+                weight=float(sharpened.weight[number]),
+                queries_saved=max(float(sharpened.worth[number]) - len(own), 0.0),
+                human_difference=human.difference,
+                human_ci_low=human.ci_low,
+                human_ci_high=human.ci_high,
+                human_verdict=human.verdict,
+            )
+        )
+        if sharpened.too_few[number]:
+            notes.append(
+                f"{model}: the human labels alone count, since most of so few human-labelled queries do not differ"
+            )
+        n, room = int(total.parts[0].units[number]), abs(one.difference)
+        line = rare_kind(n, room, comparison.value_range(), method, family=len(rivals))
+        notes += [f"{model}: {line}"] if line else []
+    return CheapLabels(*counts, tuple(pairs), agreement, tuple(notes))
 
 
 def agreement_of(human: Judgments, cheap: Judgments, rows: NDArray[np.int64]) -> Agreement:
@@ -221,38 +245,3 @@ def rows_among(human: Judgments, cheap: Judgments) -> NDArray[np.int64]:
         elif theirs.size == own.stop - own.start:
             rows[own] = theirs
     return rows
-
-
-def _pairs(comparison: Comparison, models: Sequence[str], sharpened: Powered) -> tuple[CheapPair, ...]:
-    """What both kinds of labels say, as one family."""
-    method, total = comparison.method, sharpened.total
-    higher = [comparison.higher_is_better[comparison.primary]] * len(models)
-    pairs = []
-    for at, one in enumerate(differences_of(total.mean, outcomes(total, method), higher, method)):
-        human = comparison.paired(models[at])
-        pairs.append(
-            CheapPair(
-                model=models[at],
-                **vars(one),
-                weight=float(sharpened.weight[at]),
-                queries_saved=max(float(sharpened.worth[at]) - len(total.parts[0].sums), 0.0),
-                human_difference=human.difference,
-                human_ci_low=human.ci_low,
-                human_ci_high=human.ci_high,
-                human_verdict=human.verdict,
-            )
-        )
-    return tuple(pairs)
-
-
-def _notes(comparison: Comparison, models: Sequence[str], sharpened: Powered) -> list[str]:
-    notes = []
-    for at, model in enumerate(models):
-        if sharpened.too_few[at]:
-            notes.append(
-                f"{model}: the human labels alone count, since most of so few human-labelled queries do not differ"
-            )
-        room, n = abs(float(sharpened.total.mean[at])), int(sharpened.total.parts[0].units[at])
-        line = rare_kind(n, room, comparison.value_range(), comparison.method, family=len(models))
-        notes += [f"{model}: {line}"] if line else []
-    return notes
