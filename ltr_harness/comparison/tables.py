@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -70,7 +70,17 @@ def from_table(
     table: Any, name: str, convention: str | None, notes: list[str], unit: str | None = None
 ) -> Entrant:
     """One entrant from a table with ``query_id`` (column or index) and one column per metric, or why it is none."""
-    frame = _as_pandas(table, name)
+    import pyarrow as pa
+
+    if hasattr(table, "iloc"):
+        frame = cast("pd.DataFrame", table)
+        if column_for("query", [str(level) for level in frame.index.names]) is not None:
+            frame = frame.reset_index()
+    else:
+        try:
+            frame = pa.table(table).to_pandas()
+        except (TypeError, ValueError, pa.ArrowException) as problem:
+            raise DataError.at(name, f"cannot be read as a table: {problem}", _EXPECTED) from None
     frame = frame.set_axis([str(column) for column in frame.columns], axis="columns")
     query = column_for("query", frame.columns.tolist())
     if query is None:
@@ -88,11 +98,10 @@ def from_table(
     of_days = unit is not None and (unit == PERIOD or period_in(unit) is not None)
     units = [own for own in (unit, DAY if of_days else None) if own is not None and own in frame]
     rest = [column for column in frame.columns if column not in (query, *units)]
-    columns = _Columns.of(rest, name, convention)
-    notes += columns.notes
-    attributes = dict.fromkeys([*(fact for fact in LABEL_FACTS if fact in frame), *columns.others, *units])
+    metrics, directions, others = _metric_columns(rest, name, convention, notes)
+    attributes = dict.fromkeys([*(fact for fact in LABEL_FACTS if fact in frame), *others, *units])
     values = {}
-    for metric, column in columns.metrics.items():
+    for metric, column in metrics.items():
         try:
             values[metric] = frame[column].to_numpy(np.float64, na_value=np.nan)[None, :]
         except (TypeError, ValueError):
@@ -102,70 +111,47 @@ def from_table(
         query_ids=ids,
         values=values,
         replicates=("1",),
-        higher_is_better=columns.higher_is_better,
+        higher_is_better=directions,
         query_attributes={column: frame[column].to_numpy() for column in attributes},
     )
 
 
-def _as_pandas(table: Any, name: str) -> "pd.DataFrame":
-    """The table as a frame of pandas, an index that names the queries among its columns."""
-    import pyarrow as pa
-
-    if hasattr(table, "iloc"):
-        frame = cast("pd.DataFrame", table)
-        indexed = column_for("query", [str(level) for level in frame.index.names]) is not None
-        return frame.reset_index() if indexed else frame
-    try:
-        return cast("pd.DataFrame", pa.table(table).to_pandas())
-    except (TypeError, ValueError, pa.ArrowException) as problem:
-        raise DataError.at(name, f"cannot be read as a table: {problem}", _EXPECTED) from None
-
-
-@dataclass
-class _Columns:
-    """What the columns of a table are."""
-
-    metrics: dict[str, str] = field(default_factory=dict)  # what each is compared as, to its column
-    higher_is_better: dict[str, bool] = field(default_factory=dict)
-    others: list[str] = field(default_factory=list)  # columns that are no metric
-    notes: list[str] = field(default_factory=list)  # what goes by another name or is left out
-
-    @classmethod
-    def of(cls, columns: Sequence[str], table: str, convention: str | None) -> "_Columns":
-        """Sort the columns of the table called `table`."""
-        kinds = cls()
-        for column in columns:
-            if column in LABEL_FACTS:
-                continue
-            named = _compared_as(column, convention)
-            if named is None:
-                kinds.others.append(column)
-                continue
-            metric, higher_is_better = named
-            if metric in kinds.metrics:
-                found = f"columns {kinds.metrics[metric]} and {column} are one metric, {metric}"
-                raise DataError.at(table, found, "one column per metric")
-            kinds.metrics[metric] = column
-            kinds.higher_is_better[metric] = higher_is_better
-        if not kinds.metrics:
-            found = f"no column is a metric (columns: {', '.join(kinds.others) or 'none'})"
-            cure = _cure(kinds.others) or (_RANKING if column_for("document_id", kinds.others) else "")
-            raise DataError.at(table, found, "one column per metric, named as ndcg@10", cure)
-        foreign = {column: metric for metric, column in kinds.metrics.items() if metric.startswith(FOREIGN)}
-        names = [(column, metric) for metric, column in kinds.metrics.items() if column not in foreign]
-        renamed = [f"{column} is {metric}" for column, metric in names if column != metric]
-        if renamed and convention is not None:
-            kinds.notes.append(f"{table}: as {convention} names metrics, {', '.join(renamed)}")
-        if foreign:
-            kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
-            kinds.notes.append(
-                f"{table}: {kept}: another tool's name, compared under that tool's definition"
-                + _cure(list(foreign), "; ")
-            )
-        if kinds.others:
-            ignored = ", ".join(kinds.others)
-            kinds.notes.append(f"{table}: ignored, not a metric: {ignored}" + _cure(kinds.others, "; "))
-        return kinds
+def _metric_columns(
+    columns: Sequence[str], table: str, convention: str | None, notes: list[str]
+) -> tuple[dict[str, str], dict[str, bool], list[str]]:
+    """The columns of what metrics are compared as, those metrics' directions, and the columns that are no metric."""
+    metrics: dict[str, str] = {}
+    directions: dict[str, bool] = {}
+    others = []
+    for column in columns:
+        if column in LABEL_FACTS:
+            continue
+        named = _compared_as(column, convention)
+        if named is None:
+            others.append(column)
+            continue
+        metric, higher_is_better = named
+        if metric in metrics:
+            found = f"columns {metrics[metric]} and {column} are one metric, {metric}"
+            raise DataError.at(table, found, "one column per metric")
+        metrics[metric] = column
+        directions[metric] = higher_is_better
+    if not metrics:
+        found = f"no column is a metric (columns: {', '.join(others) or 'none'})"
+        cure = _cure(others) or (_RANKING if column_for("document_id", others) else "")
+        raise DataError.at(table, found, "one column per metric, named as ndcg@10", cure)
+    foreign = {column: metric for metric, column in metrics.items() if metric.startswith(FOREIGN)}
+    names = [(column, metric) for metric, column in metrics.items() if column not in foreign]
+    renamed = [f"{column} is {metric}" for column, metric in names if column != metric]
+    if renamed and convention is not None:
+        notes.append(f"{table}: as {convention} names metrics, {', '.join(renamed)}")
+    if foreign:
+        kept = ", ".join(f"{column} as {metric}" for column, metric in foreign.items())
+        theirs = "another tool's name, compared under that tool's definition"
+        notes.append(f"{table}: {kept}: {theirs}" + _cure(list(foreign), "; "))
+    if others:
+        notes.append(f"{table}: ignored, not a metric: {', '.join(others)}" + _cure(others, "; "))
+    return metrics, directions, others
 
 
 def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None:
@@ -302,9 +288,27 @@ def read_saved(path: Path) -> Saved:
         directions = dict(about.metrics)
         entrants, start = [], 0
         for one in about.entrants:
-            rows = len(one.replicates) * one.n_queries
-            entrants.append(_entrant(table.slice(start, rows), one, directions))
-            start += rows
+            n, times = one.n_queries, len(one.replicates)
+            rows, first = table.slice(start, n * times), table.slice(start, n)
+            entrants.append(
+                Entrant(
+                    name=one.name,
+                    query_ids=first.column("query_id").to_numpy().astype(str),
+                    values={
+                        metric: rows.column(metric).to_numpy().reshape(times, n) for metric in directions
+                    },
+                    replicates=tuple(one.replicates),
+                    higher_is_better=directions,
+                    deterministic=one.deterministic,
+                    # what is of an experiment was trained
+                    seeded=bool(one.source) and not one.deterministic if one.seeded is None else one.seeded,
+                    judgments_fingerprint=one.judgments_fingerprint,
+                    truth_fingerprint=one.truth_fingerprint,
+                    query_attributes={name: first.column(own).to_numpy() for name, own in one.attributes},
+                    source=one.source,
+                )
+            )
+            start += n * times
         return Saved(tuple(entrants), about.primary, about.baseline)
     except DataError:
         raise
@@ -369,25 +373,3 @@ def _is_number(kind: "pa.DataType") -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
-
-
-def _entrant(rows: "pa.Table", about: _SavedEntrant, directions: dict[str, bool]) -> Entrant:
-    n, times = about.n_queries, len(about.replicates)
-
-    def first(name: str) -> Any:
-        return rows.column(name).slice(0, n).to_numpy()
-
-    return Entrant(
-        name=about.name,
-        query_ids=first("query_id").astype(str),
-        values={metric: rows.column(metric).to_numpy().reshape(times, n) for metric in directions},
-        replicates=tuple(about.replicates),
-        higher_is_better=directions,
-        deterministic=about.deterministic,
-        # what is of an experiment was trained
-        seeded=bool(about.source) and not about.deterministic if about.seeded is None else about.seeded,
-        judgments_fingerprint=about.judgments_fingerprint,
-        truth_fingerprint=about.truth_fingerprint,
-        query_attributes={name: first(column) for name, column in about.attributes},
-        source=about.source,
-    )
