@@ -47,10 +47,14 @@ class EvaluatedRuns(dict[str, Evaluation]):
         return pd.DataFrame(rows, index=pd.Index(list(self), name="run"))
 
     def _table(self) -> tuple[list[str], list[list[str]]]:
-        rows = [
-            [name, *(f"{evaluation[metric].mean:z.4f}" for metric in self.metrics), _over(evaluation)]
-            for name, evaluation in self.items()
-        ]
+        rows = []
+        for name, evaluation in self.items():
+            values = [evaluation[metric] for metric in self.metrics]
+            n, defined = values[0].n_queries, sorted({one.n_queries - one.n_undefined for one in values})
+            over = f"{n:,}"
+            if defined != [n]:
+                over = f"{' to '.join(f'{count:,}' for count in (*defined[:1], *defined[1:][-1:]))} of {over}"
+            rows.append([name, *(f"{one.mean:z.4f}" for one in values), over])
         return ["run", *self.metrics, "queries"], rows
 
     @property
@@ -153,12 +157,3 @@ def _named_runs(runs: Any) -> "dict[str, TrecRun]":
     candidates = [labels] if given else [own, stems, labels]
     names = next(chosen for chosen in candidates if len(set(chosen)) == len(read))
     return dict(zip(names, read, strict=True))
-
-
-def _over(evaluation: Evaluation) -> str:
-    values = [evaluation[metric] for metric in evaluation.metrics]
-    defined = sorted({value.n_queries - value.n_undefined for value in values})
-    total = f"{values[0].n_queries:,}"
-    if defined == [values[0].n_queries]:
-        return total
-    return f"{' to '.join(f'{n:,}' for n in (*defined[:1], *defined[1:][-1:]))} of {total}"
