@@ -144,33 +144,30 @@ def agreement(
         raise UsageError(f"confidence {confidence:g}; expected a number from 0.5 to below 1, such as 0.95")
     where = here(experiments) if isinstance(experiments, str | Path) else None
     log = open_log(where or experiments, None if where else "experiments", _TEXTS)
-    past = _Past.of(log, where.parent if where else Path(), metrics, measure)
-    rule = None if tested_if is None else _Rule.of(tested_if, past)
-    above = {rule.metric: rule.above} if rule else {}
-    online, online_se = past.online
-    found = {
-        name: TrueEffects.of(x, se, online, online_se, above.get(name))
-        for name, (x, se) in past.metrics.items()
-    }
+    names, online, measured = _past(log, where.parent if where else Path(), metrics, measure)
+    above = {} if tested_if is None else _above(tested_if, names, measured)
+    found = {name: TrueEffects.of(*own, *online, above.get(name)) for name, own in measured.items()}
     line = f"lies so close to one line with {ONLINE} that no interval can be computed"
     expected = "standard errors of 5 % and more of how differences vary"
     DataError.refuse(
-        Problem(f"{past.place}: {name}", line, expected) for name, one in found.items() if not one.reliable
+        Problem(f"{log.name}: {name}", line, expected) for name, one in found.items() if not one.reliable
     )
     order = sorted(found, key=lambda name: -found[name].interval(found[name].correlation).value)
     couples = list(combinations(order, 2))
     level = 1 - (1 - confidence) / max(1, len(couples))
     pairs = tuple(MetricPair(a, b, correlation_difference(found[a], found[b], level)) for a, b in couples)
-    judged = tuple(_metric(name, past, found[name], confidence, name in above) for name in order)
-    live, notes = (tuple(online.tolist()), tuple(online_se.tolist())), tuple(_notes(judged, rule))
-    unsaid = OnlineAgreement(past.names, *live, confidence, judged, pairs, "", notes)
+    judged = tuple(
+        _metric(name, measured[name], online[0], found[name], confidence, name in above) for name in order
+    )
+    live, notes = (tuple(online[0].tolist()), tuple(online[1].tolist())), tuple(_notes(judged, tested_if))
+    unsaid = OnlineAgreement(names, *live, confidence, judged, pairs, "", notes)
     return replace(unsaid, verdict=_verdict(unsaid))
 
 
 def _metric(
-    name: str, past: "_Past", effects: TrueEffects, confidence: float, corrected: bool
+    name: str, measured: Floats, online: Floats, effects: TrueEffects, confidence: float, corrected: bool
 ) -> MetricOnline:
-    (offline, errors), (online, _) = past.metrics[name], past.online
+    offline, errors = measured
     of = partial(effects.interval, confidence=confidence)
     typical, error = float(np.sqrt(np.mean(offline**2))), float(np.median(errors))
 
@@ -182,6 +179,15 @@ def _metric(
     given = correlation and not winners
     positive = None if winners else told(of(effects.positive(typical, error)), 1)
     low, high = min(0.0, float(offline.min())), max(0.0, float(offline.max()))
+    needed = None
+    if correlation and positive:
+        # as far as differences were measured: an end beyond them bounds nothing
+        ends, reach = of(effects.needed(PROBABILITY, error)), float(np.quantile(np.abs(offline), _COMMON))
+        needed = Interval(
+            ends.value if abs(ends.value) <= reach else np.copysign(np.inf, ends.value),
+            min(ends.low, reach) if ends.low >= -reach else -np.inf,
+            max(ends.high, -reach) if ends.high <= reach else np.inf,
+        )
     return MetricOnline(
         metric=name,
         correlation=correlation,
@@ -190,7 +196,7 @@ def _metric(
         same_signs=told(effects.same_signs(confidence), 1) if given else None,
         difference=typical,
         positive=positive,
-        needed=_within(of(effects.needed(PROBABILITY, error)), offline) if correlation and positive else None,
+        needed=needed,
         error=error,
         corrected=corrected,
         offline=tuple(offline.tolist()),
@@ -200,14 +206,6 @@ def _metric(
             for at in np.linspace(low, high, 0 if winners else 25).tolist()
         ),
     )
-
-
-def _within(ends: Interval, offline: Floats) -> Interval:
-    """The needed difference, as far as differences were measured: an end beyond them bounds nothing."""
-    reach = float(np.quantile(np.abs(offline), _COMMON))
-    low = min(ends.low, reach) if ends.low >= -reach else -np.inf
-    high = max(ends.high, -reach) if ends.high <= reach else np.inf
-    return Interval(ends.value if abs(ends.value) <= reach else np.copysign(np.inf, ends.value), low, high)
 
 
 def _verdict(found: OnlineAgreement) -> str:
@@ -228,7 +226,7 @@ def _verdict(found: OnlineAgreement) -> str:
     return text + (f" Whether {best} predicts it better than {', '.join(rest)} is open." if rest else "")
 
 
-def _notes(judged: Sequence[MetricOnline], rule: "_Rule | None") -> Iterator[str]:
+def _notes(judged: Sequence[MetricOnline], tested_if: str | None) -> Iterator[str]:
     n = len(judged[0].offline)
     for one in judged:
         if one.correlation is None:
@@ -236,60 +234,25 @@ def _notes(judged: Sequence[MetricOnline], rule: "_Rule | None") -> Iterator[str
                 f"{one.metric}: {count_of(n, 'experiment')} with these standard errors leave the correlation of true "
                 "effects open; no number is given that depends on it"
             )
-        if rule is None and min(one.offline) > 0:
+        if tested_if is None and min(one.offline) > 0:
             yield (
                 f"{one.metric}: every experiment was better offline, as if winners alone were tested. Their errors are "
                 f"above 0 on average, and only a correlation among winners is given; --tested-if '{one.metric} > 0' "
                 "corrects for that rule"
             )
-    if rule is None:
+    if tested_if is None:
         yield "The numbers are of ideas like those that were tested."
-    else:
-        yield f"{rule.metric}: corrected for tests of experiments with {rule.text} alone"
-        if names := ", ".join(one.metric for one in judged if not one.corrected):
-            yield f"{names}: not corrected for that rule; the numbers are of tested experiments"
+        return
+    rule = next(one.metric for one in judged if one.corrected)
+    yield f"{rule}: corrected for tests of experiments with {tested_if} alone"
+    if names := ", ".join(one.metric for one in judged if not one.corrected):
+        yield f"{names}: not corrected for that rule; the numbers are of tested experiments"
 
 
-@dataclass(frozen=True, eq=False)
-class _Past:
-    """Past experiments as differences and their standard errors, (2, n) for each measure."""
-
-    place: str
-    names: tuple[str, ...]
-    online: Floats
-    metrics: dict[str, Floats]
-
-    @classmethod
-    def of(cls, log: Log, folder: Path, wanted: Sequence[str], measure: str | None) -> "_Past":
-        typed, runs, live = _typed(log), CANDIDATE in log.columns, MONITOR in log.columns
-        chosen = [] if runs else list(wanted) or typed
-        if not chosen and not runs:
-            expected = f"two columns for each, such as ndcg@10 and ndcg@10_se, or {BASELINE} and {CANDIDATE}"
-            raise DataError.at(log.name, "has no metric", expected)
-        measured = [one + end for one in ([] if live else [ONLINE]) + chosen for end in ("", SUFFIX)]
-        texts = [MONITOR] * live + [ARM] * (live and ARM in log.columns) + [BASELINE, CANDIDATE] * runs
-        (table,) = log.batches([NAME, *texts, *measured], None, in_memory=1 << 60, rows=1 << 60)
-        names = tuple(texts_of(category_of(table[NAME], NAME)).tolist())
-        _refuse_rows(log.name, names)
-        text = {name: [str(cell or "") for cell in table[name].to_pylist()] for name in texts}
-        wordy = [f"{log.name}: column {name!r}" for name in measured if not is_numeric(table[name].type)]
-        DataError.refuse(Problem(place, "holds text", "numbers alone") for place in wordy)
-        numbers = {name: numbers_of(table[name], name) for name in measured}
-        columns = {one: np.array([numbers[one], numbers[one + SUFFIX]]) for one in measured[::2]}
-        if live:
-            rows = zip(names, text[MONITOR], text.get(ARM, [""] * len(names)), strict=True)
-            read = all_of(partial(_of_monitor, name, folder / path, arm, measure) for name, path, arm in rows)
-            columns = {ONLINE: np.array(read).T, **columns}
-        if runs:
-            pairs = zip(text[BASELINE], text[CANDIDATE], strict=True)
-            read = all_of((partial(_of_runs, folder / a, folder / b, wanted) for a, b in pairs), UsageError)
-            columns |= _shared(read, names)
-        _refuse_values(log.name, names, columns)
-        return cls(log.name, names, columns.pop(ONLINE), columns)
-
-
-def _typed(log: Log) -> list[str]:
-    """Metrics whose differences and standard errors stand in the table itself."""
+def _past(
+    log: Log, folder: Path, wanted: Sequence[str], measure: str | None
+) -> tuple[tuple[str, ...], Floats, dict[str, Floats]]:
+    """Names of past experiments; (2, n) differences and their standard errors, online and of each metric."""
     values = [name for name in log.columns if name not in (*_TEXTS, ONLINE) and not name.endswith(SUFFIX)]
     errors = {name.removesuffix(SUFFIX): name for name in log.columns if name.endswith(SUFFIX)}
     DataError.refuse(
@@ -297,7 +260,45 @@ def _typed(log: Log) -> list[str]:
         for of, name in errors.items()
         if of not in values and of != ONLINE
     )
-    return [name for name in values if name in errors]
+    runs, live = CANDIDATE in log.columns, MONITOR in log.columns
+    chosen = [] if runs else list(wanted) or [name for name in values if name in errors]
+    if not chosen and not runs:
+        expected = f"two columns for each, such as ndcg@10 and ndcg@10_se, or {BASELINE} and {CANDIDATE}"
+        raise DataError.at(log.name, "has no metric", expected)
+    measured = [one + end for one in ([] if live else [ONLINE]) + chosen for end in ("", SUFFIX)]
+    texts = [MONITOR] * live + [ARM] * (live and ARM in log.columns) + [BASELINE, CANDIDATE] * runs
+    (table,) = log.batches([NAME, *texts, *measured], None, in_memory=1 << 60, rows=1 << 60)
+    names = tuple(texts_of(category_of(table[NAME], NAME)).tolist())
+    n, twice = len(names), sorted({name for name in names if names.count(name) > 1})
+    typical = "with 20, a true correlation of 0.8 is typically told to within 0.45 to 1, with 50 to within 0.55 to 0.95"
+    for wrong, where, found, expected in (
+        ("(missing)" in names, f": {NAME}", "is empty in some rows", "a name for each experiment"),
+        (twice, f": {NAME}", f"has {shortened(twice, 5)} twice", "one row for each experiment"),
+        (n > _MOST, "", f"has {n:,} experiments", f"at most {_MOST:,}"),
+        (n < _FEWEST, "", f"has {count_of(n, 'experiment')}", f"at least {_FEWEST}; {typical}"),
+    ):
+        if wrong:
+            raise DataError.at(log.name + where, found, expected)
+    text = {name: [str(cell or "") for cell in table[name].to_pylist()] for name in texts}
+    wordy = [f"{log.name}: column {name!r}" for name in measured if not is_numeric(table[name].type)]
+    DataError.refuse(Problem(place, "holds text", "numbers alone") for place in wordy)
+    numbers = {name: numbers_of(table[name], name) for name in measured}
+    columns = {one: np.array([numbers[one], numbers[one + SUFFIX]]) for one in measured[::2]}
+    if live:
+        rows = zip(names, text[MONITOR], text.get(ARM, [""] * n), strict=True)
+        read = all_of(partial(_of_monitor, name, folder / path, arm, measure) for name, path, arm in rows)
+        columns = {ONLINE: np.array(read).T, **columns}
+    if runs:
+        pairs = zip(text[BASELINE], text[CANDIDATE], strict=True)
+        read = all_of((partial(_of_runs, folder / a, folder / b, wanted) for a, b in pairs), UsageError)
+        shared = [metric for metric in read[0] if all(metric in row for row in read)]
+        if not shared:
+            other = next(name for name, row in zip(names, read, strict=True) if not set(row) & set(read[0]))
+            place = f"experiments {names[0]} and {other}"
+            raise DataError.at(place, "have no metric at one K in common", "one", "-m names it")
+        columns |= {metric: np.array([row[metric] for row in read]).T for metric in shared}
+    _refuse_values(log.name, names, columns)
+    return names, columns.pop(ONLINE), columns
 
 
 def _refuse_values(place: str, names: Sequence[str], columns: Mapping[str, Floats]) -> None:
@@ -318,44 +319,23 @@ def _refuse_values(place: str, names: Sequence[str], columns: Mapping[str, Float
     DataError.refuse(Problem(f"{place}: {where}", found, expected) for where, found, expected in problems)
 
 
-def _refuse_rows(place: str, names: Sequence[str]) -> None:
-    n, twice = len(names), sorted({name for name in names if names.count(name) > 1})
-    typical = "with 20, a true correlation of 0.8 is typically told to within 0.45 to 1, with 50 to within 0.55 to 0.95"
-    for wrong, where, found, expected in (
-        ("(missing)" in names, f": {NAME}", "is empty in some rows", "a name for each experiment"),
-        (twice, f": {NAME}", f"has {shortened(twice, 5)} twice", "one row for each experiment"),
-        (n > _MOST, "", f"has {n:,} experiments", f"at most {_MOST:,}"),
-        (n < _FEWEST, "", f"has {count_of(n, 'experiment')}", f"at least {_FEWEST}; {typical}"),
-    ):
-        if wrong:
-            raise DataError.at(place + where, found, expected)
-
-
-@dataclass(frozen=True, eq=False)
-class _Rule:
-    """By which experiments were chosen for a test."""
-
-    text: str
-    metric: str
-    above: Floats  # (n,) the offline difference that each had to exceed
-
-    @classmethod
-    def of(cls, text: str, past: _Past) -> "_Rule":
-        place, parts = f"--tested-if {text!r}", _RULE.fullmatch(text)
-        if parts is None:
-            raise UsageError(f"{place}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
-        metric, number = parts["metric"], float(parts["number"])
-        if metric not in past.metrics:
-            raise UsageError(f"{place}: no metric {metric!r}; {did_you_mean(metric, past.metrics)}")
-        values, errors = past.metrics[metric]
-        if values.size < _FEWEST_WINNERS:
-            raise DataError.at(place, count_of(values.size, "experiment"), f"at least {_FEWEST_WINNERS}")
-        above = number * errors if parts["se"] else np.full(values.size, number)
-        if failing := [name for name, failed in zip(past.names, values <= above, strict=True) if failed]:
-            n, names = count_of(len(failing), "experiment"), shortened(failing, 5)
-            found = f"{n} would not have been tested: {names}"
-            raise DataError.at(place, found, "a rule that all of them meet")
-        return cls(text, metric, above)
+def _above(tested_if: str, names: Sequence[str], measured: Mapping[str, Floats]) -> dict[str, Floats]:
+    """The metric by which experiments were chosen for a test, and (n,) differences that each had to exceed."""
+    place, parts = f"--tested-if {tested_if!r}", _RULE.fullmatch(tested_if)
+    if parts is None:
+        raise UsageError(f"{place}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
+    metric, number = parts["metric"], float(parts["number"])
+    if metric not in measured:
+        raise UsageError(f"{place}: no metric {metric!r}; {did_you_mean(metric, measured)}")
+    values, errors = measured[metric]
+    if values.size < _FEWEST_WINNERS:
+        raise DataError.at(place, count_of(values.size, "experiment"), f"at least {_FEWEST_WINNERS}")
+    above = number * errors if parts["se"] else np.full(values.size, number)
+    if failing := [name for name, failed in zip(names, values <= above, strict=True) if failed]:
+        n, listed = count_of(len(failing), "experiment"), shortened(failing, 5)
+        found = f"{n} would not have been tested: {listed}"
+        raise DataError.at(place, found, "a rule that all of them meet")
+    return {metric: above}
 
 
 def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:
@@ -377,16 +357,6 @@ def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str
         sample = Contributions.of(found.query_differences("candidate", metric)[:, None], found.units)
         differences[metric] = (sign * float(sample.mean[0]), float(sample.error[0]))
     return differences
-
-
-def _shared(rows: Sequence[Mapping[str, tuple[float, float]]], names: Sequence[str]) -> dict[str, Floats]:
-    """Metrics as columns; those that every experiment has."""
-    shared = [metric for metric in rows[0] if all(metric in row for row in rows)]
-    if not shared:
-        other = next(name for name, row in zip(names, rows, strict=True) if not set(row) & set(rows[0]))
-        place = f"experiments {names[0]} and {other}"
-        raise DataError.at(place, "have no metric at one K in common", "one", "-m names it")
-    return {metric: np.array([row[metric] for row in rows]).T for metric in shared}
 
 
 class _Difference(BaseModel):
