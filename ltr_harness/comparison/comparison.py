@@ -223,8 +223,59 @@ class Comparison:
 
     @cached_property
     def headline(self) -> Headline:
-        """The answer in at most twenty words, with its outcome: better, worse, equivalent, no clear winner."""
-        return _headline(self)
+        """The answer in at most twenty words, with its outcome: better, worse, equivalent, no clear winner.
+
+        The first of: a model is better; one is not distinguishable; one is equivalent; all are worse.
+        """
+        metric, baseline, leader = self.primary, self.baseline, self.ranking[0]
+        top = self.summary(leader)
+        if not top.n:
+            queries = count_of(self.n_queries, "query")
+            return Headline(
+                "nothing to compare", f"Nothing to compare: {metric} is undefined for all {queries}"
+            )
+        if len(self.entrants) == 1:
+            ends = self._ends(top.ci_low, top.ci_high, "")
+            return Headline("one model", f"{leader}: {metric} {top.mean:.4f}{ends}")
+        rivals = [self.paired(model) for model in self.ranking if model != baseline]
+        pairs = {pair.verdict: pair for pair in reversed(rivals) if pair.n}  # the best of each verdict
+        if not pairs:
+            return Headline("nothing to compare", f"Nothing to compare: no query has {metric} for two models")
+        if better := pairs.get("better"):
+            also = "" if leader in (better.model, baseline) else f"; {leader} has the best mean"
+            text = f"{better.model} is better than {baseline} by {self._lead_of(better)}{also}"
+            return Headline("better", text)
+        if pair := pairs.get("not distinguishable"):
+            first, second = pair.model, pair.other
+            if (pair.difference > 0) != self.higher_is_better[metric]:
+                first, second = second, first
+            lead = f"{first} leads {second} by {self._lead_of(pair)}"
+            if pair.difference == 0:
+                ends = self._ends(pair.ci_low, pair.ci_high, "+")
+                lead = f"{pair.model} and {pair.other} have equal means{ends}"
+            return Headline("no clear winner", f"No clear winner: {lead}")
+        if pair := pairs.get("equivalent"):
+            ends = self._ends(pair.ci_low, pair.ci_high, "+")
+            text = f"{pair.model} is equivalent to {baseline}: {pair.difference:+z.4f}{ends}"
+            return Headline("equivalent", text)
+        closest, lead = pairs["worse"], self._lead_of(pairs["worse"])
+        if sum(pair.n > 0 for pair in rivals) == 1:
+            return Headline("worse", f"{closest.model} is worse than {baseline} by {lead}")
+        return Headline(
+            "worse", f"All others are worse than {baseline}; the closest, {closest.model}, by {lead}"
+        )
+
+    def _lead_of(self, pair: Paired) -> str:
+        """The size of a difference, with its interval in the direction of the difference."""
+        low, high = (pair.ci_low, pair.ci_high) if pair.difference > 0 else (-pair.ci_high, -pair.ci_low)
+        size = abs(pair.difference)
+        shown = f"{size:.4f}" if size >= 0.00005 else "less than 0.0001"
+        return shown + self._ends(low, high, "+")
+
+    def _ends(self, low: float, high: float, sign: str) -> str:
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return ""
+        return f" ({self.method.percent} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
 
     @cached_property
     def cautions(self) -> tuple[str, ...]:
@@ -302,22 +353,22 @@ class Comparison:
         percent = f"{self.method.percent} % interval"
         head = ["model", self.primary, percent, "sd", "queries", "difference", percent]
         head += [f"p ({self.correction})", "win / tie / loss", "verdict"]
-        table = html_table(head, [self._cells(model) for model in self.ranking])
+        rows = []
+        for model in self.ranking:
+            summary, pair = self.summary(model), self._pairs.get((model, self.primary))
+            ends = f"{summary.ci_low:.4f} … {summary.ci_high:.4f}"
+            cells = [model, f"{summary.mean:.4f}", ends, f"{summary.sd:.4f}", f"{summary.n:,}"]
+            if pair is None:
+                rows.append([*cells, "", "", "", "", "baseline"])
+                continue
+            ends = f"{pair.ci_low:+.4f} … {pair.ci_high:+.4f}"
+            tally = f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
+            rows.append(
+                [*cells, f"{pair.difference:+.4f}", ends, p_text(pair.p_corrected), tally, pair.verdict]
+            )
         about = "; ".join(filter(None, (self.method.describe(), self.family)))
         lines = [f"<p>{escape(text)}</p>" for text in (about, *(f"Note: {note}" for note in self.notes))]
-        return "".join((f"<p><strong>{escape(self.verdict)}</strong></p>", table, *lines))
-
-    def _cells(self, model: str) -> list[str]:
-        summary, pair = self.summary(model), self._pairs.get((model, self.primary))
-        ends = f"{summary.ci_low:.4f} … {summary.ci_high:.4f}"
-        cells = [model, f"{summary.mean:.4f}", ends, f"{summary.sd:.4f}", f"{summary.n:,}"]
-        if pair is None:
-            return [*cells, "", "", "", "", "baseline"]
-        ends, tally = (
-            f"{pair.ci_low:+.4f} … {pair.ci_high:+.4f}",
-            f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}",
-        )
-        return [*cells, f"{pair.difference:+.4f}", ends, p_text(pair.p_corrected), tally, pair.verdict]
+        return "".join((f"<p><strong>{escape(self.verdict)}</strong></p>", html_table(head, rows), *lines))
 
     def _metric(self, metric: str | None) -> str:
         name = self.primary if metric is None else str(metric)
@@ -342,64 +393,6 @@ def family_text(n_models: int, baseline: str, metrics: Sequence[str], primary: s
     else:
         where = f"other metric {metrics[0]}" if len(metrics) == 1 else count_of(len(metrics), "other metric")
     return f"{count_of(total, 'comparison')}: {count_of(n_models, 'model')} against {baseline} at {where}"
-
-
-def _headline(comparison: Comparison) -> Headline:
-    """The first of: a model is better; one is not distinguishable; one is equivalent; all are worse."""
-    metric, baseline, leader = comparison.primary, comparison.baseline, comparison.ranking[0]
-    top = comparison.summary(leader)
-    if not top.n:
-        queries = count_of(comparison.n_queries, "query")
-        return Headline("nothing to compare", f"Nothing to compare: {metric} is undefined for all {queries}")
-    if len(comparison.entrants) == 1:
-        ends = _ends(comparison, top.ci_low, top.ci_high, "")
-        return Headline("one model", f"{leader}: {metric} {top.mean:.4f}{ends}")
-    rivals = [comparison.paired(model) for model in comparison.ranking if model != baseline]
-    pairs = [pair for pair in rivals if pair.n]
-    if not pairs:
-        return Headline("nothing to compare", f"Nothing to compare: no query has {metric} for two models")
-
-    def first(verdict: str) -> Paired | None:
-        return next((pair for pair in pairs if pair.verdict == verdict), None)
-
-    if better := first("better"):
-        also = "" if leader in (better.model, baseline) else f"; {leader} has the best mean"
-        text = f"{better.model} is better than {baseline} by {_lead_of(comparison, better)}{also}"
-        return Headline("better", text)
-    if undecided := first("not distinguishable"):
-        return Headline("no clear winner", f"No clear winner: {_who_leads(comparison, undecided)}")
-    if equivalent := first("equivalent"):
-        ends = _ends(comparison, equivalent.ci_low, equivalent.ci_high, "+")
-        text = f"{equivalent.model} is equivalent to {baseline}: {equivalent.difference:+z.4f}{ends}"
-        return Headline("equivalent", text)
-    closest, lead = pairs[0], _lead_of(comparison, pairs[0])
-    if len(pairs) == 1:
-        return Headline("worse", f"{closest.model} is worse than {baseline} by {lead}")
-    return Headline("worse", f"All others are worse than {baseline}; the closest, {closest.model}, by {lead}")
-
-
-def _who_leads(comparison: Comparison, pair: Paired) -> str:
-    """Who leads whom, by how much; the interval counts in the leader's favour."""
-    if pair.difference == 0:
-        ends = _ends(comparison, pair.ci_low, pair.ci_high, "+")
-        return f"{pair.model} and {pair.other} have equal means{ends}"
-    ahead = (pair.difference > 0) == comparison.higher_is_better[comparison.primary]
-    leader, follower = (pair.model, pair.other) if ahead else (pair.other, pair.model)
-    return f"{leader} leads {follower} by {_lead_of(comparison, pair)}"
-
-
-def _lead_of(comparison: Comparison, pair: Paired) -> str:
-    """The size of a difference, with its interval in the direction of the difference."""
-    low, high = (pair.ci_low, pair.ci_high) if pair.difference > 0 else (-pair.ci_high, -pair.ci_low)
-    size = abs(pair.difference)
-    shown = f"{size:.4f}" if size >= 0.00005 else "less than 0.0001"
-    return shown + _ends(comparison, low, high, "+")
-
-
-def _ends(comparison: Comparison, low: float, high: float, sign: str) -> str:
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return ""
-    return f" ({comparison.method.percent} % CI {low:{sign}z.4f} to {high:{sign}z.4f})"
 
 
 def _verdict_sentence(comparison: Comparison) -> str:

@@ -146,7 +146,10 @@ def agreement(
     log = open_log(where or experiments, None if where else "experiments", _TEXTS)
     names, online, measured = _past(log, where.parent if where else Path(), metrics, measure)
     above = {} if tested_if is None else _above(tested_if, names, measured)
-    found = {name: TrueEffects.of(*own, *online, above.get(name)) for name, own in measured.items()}
+    found = {
+        name: TrueEffects.of(x, se, online[0], online[1], above.get(name))
+        for name, (x, se) in measured.items()
+    }
     line = f"lies so close to one line with {ONLINE} that no interval can be computed"
     expected = "standard errors of 5 % and more of how differences vary"
     DataError.refuse(
