@@ -13,10 +13,9 @@ from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import Difference, Entrant, Verdict, differences_of
 from ltr_harness.errors import NotComparableError
 from ltr_harness.groups import Judgments
-from ltr_harness.stats.contributions import Contributions, WeightedSum
+from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
 from ltr_harness.stats.families import outcomes, rare_kind
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.moments import Floats, paired_differences
 from ltr_harness.wording import count_of, p_equals, plain_number
 
 FEW = 100  # human-labelled queries below which ties decide whether cheap labels count

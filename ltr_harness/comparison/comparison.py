@@ -17,9 +17,8 @@ from ltr_harness.comparison.gained import Gained, gained
 from ltr_harness.comparison.over_time import FoldSigns, InTime, fold_signs, in_time, signs_sentence
 from ltr_harness.comparison.pairs import Contrast, Entrant, Letters, Paired, Summary, value_bounds
 from ltr_harness.errors import UsageError
-from ltr_harness.stats.contributions import Codes
+from ltr_harness.stats.contributions import Codes, paired_differences
 from ltr_harness.stats.method import Correction, Method, Test
-from ltr_harness.stats.moments import paired_differences
 from ltr_harness.wording import count_of, html_table, p_equals, p_text, plural
 
 if TYPE_CHECKING:

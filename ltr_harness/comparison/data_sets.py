@@ -11,10 +11,9 @@ from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import Contrast, Difference, differences_of, over_seeds
 from ltr_harness.errors import NotComparableError, Problem, UsageError
-from ltr_harness.stats.contributions import Contributions, WeightedSum
+from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum
 from ltr_harness.stats.families import outcomes, rare_kind
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.seeds import MethodDifference, weighted_difference
 from ltr_harness.wording import count_of, p_equals
 

@@ -11,10 +11,9 @@ from scipy.special import betaincinv, ndtri
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import category_of, numbers_of
 from ltr_harness.logs.log import open_log
-from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.contributions import Codes, Contributions, Floats, sign_test_p, win_tie_loss
 from ltr_harness.stats.families import outcomes, rare_kind, rare_share
 from ltr_harness.stats.method import TESTS, Method
-from ltr_harness.stats.moments import Floats, sign_test_p, win_tie_loss
 from ltr_harness.wording import count_of, p_equals, plural
 
 SESSION, TEAM, CLICK, USER = "session_id", "team", "click", "user_id"

@@ -18,9 +18,8 @@ from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import as_list
 from ltr_harness.places import here
-from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.contributions import Contributions, Floats
 from ltr_harness.stats.errors_in_variables import Interval, TrueEffects, correlation_difference, variation_p
-from ltr_harness.stats.moments import Floats
 from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of, shortened
 

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from ltr_harness.comparison.pairs import SMALLEST, Entrant, Paired, value_bounds
 from ltr_harness.comparison.periods import days_of_queries
-from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.contributions import TIE, Codes, Contributions, paired_differences
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.moments import TIE, paired_differences
 from ltr_harness.time_folds import Days, period_for, period_in, periods_of
 from ltr_harness.wording import count_of
 

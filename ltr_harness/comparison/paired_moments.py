@@ -13,9 +13,9 @@ from ltr_harness.comparison.pairs import Difference, differences_of
 from ltr_harness.errors import DataError, NotComparableError, UsageError
 from ltr_harness.logs.columns import numbers_of
 from ltr_harness.metrics import parse_metric
+from ltr_harness.stats.contributions import Floats, paired_differences
 from ltr_harness.stats.families import by_t
 from ltr_harness.stats.method import method_of
-from ltr_harness.stats.moments import Floats, paired_differences
 
 LEAST = 100_000  # queries from which on flips of signs add nothing to Student's t
 _MOST_SKEWED = 0.1  # skewness of a mean; beyond it either tail is off by more than a third of the level

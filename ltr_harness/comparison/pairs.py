@@ -15,10 +15,18 @@ from ltr_harness.errors import MetricError
 from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import as_column
 from ltr_harness.own_files import is_own_file
-from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.contributions import (
+    TIE,
+    Codes,
+    Contributions,
+    Floats,
+    effect_size,
+    moments,
+    paired_differences,
+    win_tie_loss,
+)
 from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, rare_kind
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.moments import TIE, Floats, effect_size, moments, paired_differences, win_tie_loss
 from ltr_harness.stats.seeds import MethodDifference, method_difference, seed_agreement
 
 Verdict = Literal["better", "worse", "equivalent", "not distinguishable", "baseline"]

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ltr_harness.comparison.pairs import Entrant
-from ltr_harness.stats.contributions import Codes, Contributions
-from ltr_harness.stats.moments import Floats, paired_differences
+from ltr_harness.stats.contributions import Codes, Contributions, Floats, paired_differences
 from ltr_harness.time_folds import DAY, PERIOD, Days, period_for, period_in, periods_of
 from ltr_harness.wording import count_of, plural
 

@@ -15,10 +15,9 @@ from ltr_harness.files import errors_naming, unfinished
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
 from ltr_harness.rankers.ranker import FittedModel
-from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.contributions import Contributions, paired_differences
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.moments import paired_differences
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from ltr_harness.monitoring.result import Adjustment, Cell, Change, MonitorResul
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.adjustment import Decomposition
-from ltr_harness.stats.moments import paired_differences
+from ltr_harness.stats.contributions import paired_differences
 from ltr_harness.stats.two_samples import Alternative, Estimate, Sample, mean_estimate
 from ltr_harness.wording import count_of
 

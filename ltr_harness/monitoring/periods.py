@@ -20,7 +20,7 @@ from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, pa
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, places_of, primary_of
 from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
-from ltr_harness.stats.moments import paired_differences
+from ltr_harness.stats.contributions import paired_differences
 from ltr_harness.stats.several_samples import widened
 from ltr_harness.stats.two_samples import Alternative, Estimate, Sample, difference, mean_estimate
 

@@ -3,8 +3,7 @@
 import numpy as np
 
 from ltr_harness.compiled import compiled
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.moments import SMALLEST_P, Floats
+from ltr_harness.stats.contributions import SMALLEST_P, Contributions, Floats
 
 _STEPS = 50  # of the bisection: 2**-50 of the range
 

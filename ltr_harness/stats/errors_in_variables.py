@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtr, chdtri, owens_t, stdtr, stdtrit
 
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.contributions import Floats
 
 _ROUNDS, _TRIAL_POINTS, _POINTS = 12, 1000, 4000
 _PROPOSAL = 5  # degrees of freedom of the proposal, whose tails are heavier than the posterior's

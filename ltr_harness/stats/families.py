@@ -11,9 +11,8 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from ltr_harness.stats import reference
 from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import Contributions, WeightedSum, student_p
+from ltr_harness.stats.contributions import SMALLEST_P, Contributions, Floats, WeightedSum, student_p
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.moments import SMALLEST_P, Floats
 from ltr_harness.stats.seeds import MethodDifference
 
 _POWER = float(ndtri(0.8))

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.stats.contributions import Contributions, WeightedSum
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum
 
 EXACT_UP_TO = 16  # non-zero differences: 65,536 sign patterns, no more work than drawing 10,000
 _BLOCK_VALUES = 1 << 22  # of a block of draws: 32 MB as float64

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.contributions import Floats
 
 Codes = NDArray[np.int64]
 

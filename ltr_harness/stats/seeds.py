@@ -6,8 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.moments import SMALLEST_P, TIE, Floats, moments, paired_differences
+from ltr_harness.stats.contributions import (
+    SMALLEST_P,
+    TIE,
+    Contributions,
+    Floats,
+    moments,
+    paired_differences,
+)
 
 
 def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:  # (seeds, n_queries) each

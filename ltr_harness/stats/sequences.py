@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import lambertw
 
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.two_samples import Alternative
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc
 
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.two_samples import Alternative, Codes, Estimate, Sample, estimate_of
 
 _EXPECTED = 5.0  # in a cell, for chi-squared to hold

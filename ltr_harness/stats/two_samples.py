@@ -9,9 +9,8 @@ from typing import Literal
 import numpy as np
 from scipy.special import chdtrc, stdtr, stdtrit
 
+from ltr_harness.stats.contributions import SMALLEST_P, Floats, correlation_within, satterthwaite
 from ltr_harness.stats.contributions import Codes as Codes
-from ltr_harness.stats.contributions import correlation_within, satterthwaite
-from ltr_harness.stats.moments import SMALLEST_P, Floats
 
 Alternative = Literal["drop", "rise", "change"]
 

@@ -11,10 +11,9 @@ from scipy import stats
 
 from ltr_harness.comparison.power import Spread
 from ltr_harness.stats.betting import bounded_means
-from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.contributions import Contributions, moments
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.moments import moments
 from ltr_harness.stats.seeds import VarianceComponents, method_difference, variance_components
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]

@@ -15,7 +15,7 @@ from ltr_harness.errors import ConfigError, DataError
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.contributions import Floats
 
 pytestmark = pytest.mark.long
 

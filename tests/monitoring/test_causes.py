@@ -16,8 +16,8 @@ from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.monitoring.verdict import _explains
+from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.drift import bin_edges, binned, distances, psi, psi_threshold
-from ltr_harness.stats.moments import Floats
 from ltr_harness.stats.two_samples import Estimate
 
 pytestmark = pytest.mark.long

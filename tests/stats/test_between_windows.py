@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.several_samples import (
     WindowVariance,
     variance_between,

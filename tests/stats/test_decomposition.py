@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr
 
 from ltr_harness.stats.adjustment import Decomposition, decompose
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.two_samples import Sample, difference
 
 

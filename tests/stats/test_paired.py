@@ -14,10 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stats.contributions import (
+    Contributions,
+    effect_size,
+    paired_differences,
+    sign_test_p,
+    win_tie_loss,
+)
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method, Test
-from ltr_harness.stats.moments import effect_size, paired_differences, sign_test_p, win_tie_loss
 
 A = np.array([1 / 2, 1 / 3, 1 / 2, 1 / 3])
 B = np.array([1, 1 / 10, 1, 1 / 15])

@@ -7,8 +7,7 @@ import pytest
 from scipy.stats import t as t_distribution
 from scipy.stats import ttest_ind
 
-from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.moments import Floats
+from ltr_harness.stats.contributions import Contributions, Floats
 from ltr_harness.stats.seeds import _freedom, method_difference, seed_agreement
 
 

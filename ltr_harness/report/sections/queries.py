@@ -12,7 +12,7 @@ from ltr_harness.report import formats
 from ltr_harness.report.blocks import Badge, Block, Cell, Choice, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData, same_k
 from ltr_harness.report.test_rows import TestRows
-from ltr_harness.stats.moments import TIE
+from ltr_harness.stats.contributions import TIE
 from ltr_harness.wording import count_of
 
 EACH = 5  # largest gains shown per model, and as many losses
