@@ -22,8 +22,8 @@ import numpy as np
 from scipy.signal import lfilter
 
 from ltr_harness.comparison.cheap_labels import chosen_at_random, powered
+from ltr_harness.comparison.over_time import blocks, how_many, left_open
 from ltr_harness.comparison.pairs import letters
-from ltr_harness.comparison.periods import blocks, how_many, left_open
 from ltr_harness.inspection.slices import query_slices
 from ltr_harness.stats.contributions import Contributions, WeightedSum
 from ltr_harness.stats.families import mean_intervals, outcomes, rare_kind, rare_training

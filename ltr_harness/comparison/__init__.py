@@ -10,9 +10,8 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.cautions import unit_codes, warnings
 from ltr_harness.comparison.comparable import aligned, require_bounds, require_comparable, require_finite
 from ltr_harness.comparison.comparison import Comparison, family_text
-from ltr_harness.comparison.over_time import signs_notes
+from ltr_harness.comparison.over_time import in_periods, signs_notes
 from ltr_harness.comparison.pairs import Contrast, Entrant, Paired, Summary, contrast, summarise
-from ltr_harness.comparison.periods import in_periods
 from ltr_harness.errors import NotComparableError, Problem, UsageError
 from ltr_harness.stats.method import Method, method_of
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.gained import little_to_gain
+from ltr_harness.comparison.over_time import compared, neighbours
 from ltr_harness.comparison.pairs import WEIGHT, Entrant, Paired
-from ltr_harness.comparison.periods import compared, neighbours
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.groups import as_column
 from ltr_harness.metrics.core.headroom import Headroom

@@ -20,7 +20,6 @@ from ltr_harness.stats.contributions import (
     Codes,
     Contributions,
     Floats,
-    effect_size,
     moments,
     paired_differences,
     win_tie_loss,
@@ -263,7 +262,8 @@ def contrast(
         known = np.flatnonzero([one is not None for one in seeds])
         plain = outcomes(sample, method, families=parts, ranges=ranges)
         trained.put(known, Outcome(*(values[known] for values in plain)))
-    facts, effect = moments(d), effect_size(d)
+    facts = moments(d)
+    effect = facts.effect_size
     above, ties, below = win_tie_loss(d)
     higher = [directions[cell.metric] for cell in cells]
     pairs = []

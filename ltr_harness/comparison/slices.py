@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.over_time import days_of_queries
 from ltr_harness.comparison.pairs import SMALLEST as SMALLEST
 from ltr_harness.comparison.pairs import Estimated, Verdict, differences_of
-from ltr_harness.comparison.periods import days_of_queries
 from ltr_harness.inspection.slices import query_slices
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.stats.contributions import Contributions

@@ -25,9 +25,8 @@ from ltr_harness.stats.contributions import Contributions, WeightedSum
 from ltr_harness.stats.families import Outcome, outcomes, rare_kind
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.reference import hall, normal_of_t, t_of_normal, unhall
-from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
 from ltr_harness.stats.several_samples import same_shares_p, sample_ratio_p
-from ltr_harness.stats.two_samples import Estimate
+from ltr_harness.stats.two_samples import Estimate, always_valid_p, always_valid_reach
 from ltr_harness.wording import count_of, p_equals, plural
 
 _BROKEN = 0.001  # chance of shares as odd as these, below which nothing is said of the arms

@@ -33,9 +33,16 @@ from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table, Tone
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions
-from ltr_harness.stats.sequences import always_valid_p, always_valid_reach
 from ltr_harness.stats.several_samples import bonferroni, widened
-from ltr_harness.stats.two_samples import Estimate, Influence, Sample, between, weighted_mean
+from ltr_harness.stats.two_samples import (
+    Estimate,
+    Influence,
+    Sample,
+    always_valid_p,
+    always_valid_reach,
+    between,
+    weighted_mean,
+)
 from ltr_harness.wording import count_of
 
 OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period

@@ -272,6 +272,12 @@ class Moments:
     sd: Floats  # with n - 1 below the line; NaN where fewer than two are defined
     skewness: Floats  # third standardised moment; 0 for a constant column, NaN for n < 2
 
+    @property
+    def effect_size(self) -> Floats:
+        """d_z of differences, mean / sd: 0 where all are 0, infinite where all are equal, NaN for n < 2."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where((self.mean == 0) & (self.n > 1), 0.0, self.mean / self.sd)
+
 
 def moments(values: Floats) -> Moments:
     """Moments over the first axis, NaN left out; of values that are all equal the standard deviation is exactly 0."""
@@ -317,11 +323,3 @@ def win_tie_loss(
     wins, losses = d > tolerance, d < -tolerance
     ties = np.abs(d) <= tolerance
     return tuple(np.asarray(part.sum(axis=0), dtype=np.int64) for part in (wins, ties, losses))  # type: ignore[return-value]
-
-
-def effect_size(d: Floats) -> Floats:
-    """d_z, mean / sd of the differences: 0 where all are 0, infinite where all are equal, NaN for n < 2."""
-    sample = moments(d)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        size = np.where((sample.mean == 0) & (sample.n > 1), 0.0, sample.mean / sample.sd)
-    return np.asarray(size)

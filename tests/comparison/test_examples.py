@@ -9,9 +9,8 @@ from ltr_harness.comparison.comparison import family_text
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.interleaving import interleaved
 from ltr_harness.comparison.ledger import expected_gain
-from ltr_harness.comparison.over_time import FoldSigns, signs_sentence
+from ltr_harness.comparison.over_time import FoldSigns, blocks, how_many, signs_sentence
 from ltr_harness.comparison.pairs import Entrant, _shared
-from ltr_harness.comparison.periods import blocks, how_many
 from ltr_harness.comparison.power import Spread
 
 

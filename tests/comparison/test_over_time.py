@@ -14,8 +14,7 @@ import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
 from ltr_harness.comparison import Comparison, Entrant, compare
-from ltr_harness.comparison.over_time import signs_sentence
-from ltr_harness.comparison.periods import days_of_queries
+from ltr_harness.comparison.over_time import days_of_queries, signs_sentence
 from ltr_harness.report import ReportData, build_report, write_report
 from ltr_harness.report.blocks import Paragraph, Table, plain
 from ltr_harness.report.charts import colour_of, file_spec, svg

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.periods import alike, autocorrelation, blocks, how_many
+from ltr_harness.comparison.over_time import alike, autocorrelation, blocks, how_many
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.contributions import Contributions

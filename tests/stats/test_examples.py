@@ -10,9 +10,8 @@ from ltr_harness.stats.families import outcomes, rare_kind, rare_share, rare_tra
 from ltr_harness.stats.method import Method, refusal, successors
 from ltr_harness.stats.sampling import Drawn
 from ltr_harness.stats.seeds import method_difference, seed_agreement
-from ltr_harness.stats.sequences import always_valid_p
 from ltr_harness.stats.several_samples import bonferroni, same_shares_p, sample_ratio_p, variance_between
-from ltr_harness.stats.two_samples import Sample, difference, mean_estimate
+from ltr_harness.stats.two_samples import Sample, always_valid_p, difference, mean_estimate
 
 
 def test_regression_of() -> None:

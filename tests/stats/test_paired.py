@@ -16,7 +16,7 @@ from scipy import stats
 
 from ltr_harness.stats.contributions import (
     Contributions,
-    effect_size,
+    moments,
     paired_differences,
     sign_test_p,
     win_tie_loss,
@@ -201,9 +201,9 @@ class TestOthers:
         assert bootstrap_p(d) == pytest.approx(paired_t_p(d), abs=0.02)
 
     def test_effect_size_by_hand(self) -> None:
-        assert float(effect_size(np.array([1.0, 2.0, 3.0]))) == 2.0  # mean 2, sd 1
-        assert float(effect_size(np.zeros(3))) == 0.0
-        assert float(effect_size(np.full(3, 0.1))) == np.inf
+        assert float(moments(np.array([1.0, 2.0, 3.0])).effect_size) == 2.0  # mean 2, sd 1
+        assert float(moments(np.zeros(3)).effect_size) == 0.0
+        assert float(moments(np.full(3, 0.1)).effect_size) == np.inf
 
     def test_win_tie_loss_has_a_tolerance(self) -> None:
         d = np.array([1 / 3 + 1 / 3 - 2 / 3 + 1e-16, 5e-10, 2e-9, -0.5])
