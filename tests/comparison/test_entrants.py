@@ -118,6 +118,18 @@ def test_nothing_complete_is_an_error_that_says_why(write_run: WriteRun) -> None
         entrants_from_runs([write_run("m", None)])
 
 
+def test_an_experiment_without_a_finished_run_is_left_out_beside_folds_that_repeat_ids(
+    write_run: WriteRun,
+) -> None:
+    repeating = [write_run("m", table([1, 2], ndcg_10=[0.1, 0.2]), fold=fold) for fold in ("a", "b")]
+    entrants, _, notes = entrants_from_runs([*repeating, write_run("failed", None, experiment="other")])
+    assert [entrant.query_ids.tolist() for entrant in entrants] == [["a/1", "a/2", "b/1", "b/2"]]
+    assert notes == [
+        "failed: seed 1 failed: ran out of memory",
+        "failed is left out: it has no run for every fold",
+    ]
+
+
 def test_models_of_two_experiments_keep_apart(write_run: WriteRun) -> None:
     runs = [
         write_run("m", table([1], ndcg_10=[0.1]), experiment="old"),
