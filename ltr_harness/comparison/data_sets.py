@@ -125,12 +125,13 @@ def across_data_sets(
     average = dict(zip(rivals, _average(cells, w, higher, first.method, len(rivals)), strict=True))
     by_set = _on_each(each, rivals, cells, higher)
     width = max(one.value_range() for one in each)
-    fewest = min((one.n_independent(one.paired(model)) for one in each for model in rivals), default=0)
+    # of each model, on the data set that has the fewest
+    independent = {model: min(one.n_independent(one.paired(model)) for one in each) for model in rivals}
     rare = []  # what the smallest data set may lack that would change a verdict on the average, or the ranks
     for model, difference in average.items():
         if difference.verdict in _WORDS:
-            n = min(one.n_independent(one.paired(model)) for one in each)
-            line = rare_kind(n, abs(difference.difference), width, first.method, family=len(average))
+            room = abs(difference.difference)
+            line = rare_kind(independent[model], room, width, first.method, family=len(average))
             rare += [f"{model} on average: {line}"] if line else []
     # first and last rank of each model by the average, in the family of all pairs
     joint = replace(first.method, correction="joint")
@@ -142,6 +143,7 @@ def across_data_sets(
             above[loser] += 1
             closest = min(closest, abs(difference.difference))
     if np.isfinite(closest):
+        fewest = min(independent.values())
         line = rare_kind(fewest, closest, width, first.method, "ranks change", len(pairs))
         rare += [f"ranks on average: {line}"] if line else []
     rows = []
