@@ -12,8 +12,9 @@ from ltr_harness.cli.streams import ScoreColumns
 from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
 from ltr_harness.comparison.gates import Gate
-from ltr_harness.comparison.inputs import name_among, results_in
+from ltr_harness.comparison.inputs import name_among
 from ltr_harness.comparison.ledger import counted
+from ltr_harness.comparison.mteb import results_in
 from ltr_harness.comparison.stream import StreamEvaluation
 from ltr_harness.comparison.tables import FILE, saved_at
 from ltr_harness.errors import DataError, Problem, UsageError

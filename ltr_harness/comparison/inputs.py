@@ -1,38 +1,28 @@
-"""What people hand to `compare`: runs, folders, evaluations, tables, results of MTEB; all become entrants here."""
+"""What people hand to `compare`: runs, folders, evaluations, tables; all become entrants here."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
-
-import numpy as np
-from pydantic import BaseModel, Field, FiniteFloat
+from typing import Any
 
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.entrants import distinct_replicates, entrants_from_runs, merged
 from ltr_harness.comparison.evaluated_runs import EvaluatedRuns
+from ltr_harness.comparison.mteb import from_results, results_in
 from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
-from ltr_harness.errors import DataError, MetricError, Problem, UsageError
+from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.evaluation import Evaluation
 from ltr_harness.logs.columns import collected
 from ltr_harness.metrics.core.grammar import MetricName, parse_metric
 from ltr_harness.places import here
 from ltr_harness.runs import Run
-from ltr_harness.stored import read_stored
-from ltr_harness.wording import count_of, plural, shortened
+from ltr_harness.wording import count_of, plural
 
 _ACCEPTED = (
     "runs, run folders, evaluations, tables of per-query values (pandas, Polars, Arrow), other comparisons, "
     "or a mapping from a name to one of these; a ranking needs its judgments: compare(…, qrels=…)"
-)
-
-
-_META = "model_meta.json"
-_SCORE = FOREIGN + "main_score"
-_RESULT = (
-    "{task_name, dataset_revision, scores: {split: [{hf_subset, main_score}]}}, as of MTEB 1.11 and newer"
 )
 
 
@@ -222,57 +212,3 @@ def _from_evaluations(evaluations: Sequence[Evaluation], name: str, primary: Any
             raise UsageError.at(name, found, "evaluations of one model on one test set, one per seed")
     entrant = Entrant.of(name, evaluations, {"rows": first.judgments.groups.sizes}, primary)
     return replace(entrant, truth_fingerprint={"all": first.truth_fingerprint})
-
-
-class _Subset(BaseModel):
-    hf_subset: str
-    main_score: FiniteFloat
-
-
-class _Result(BaseModel):
-    task_name: str
-    dataset_revision: str
-    scores: Annotated[dict[str, Annotated[list[_Subset], Field(min_length=1)]], Field(min_length=1)]
-
-    @property
-    def task(self) -> str:
-        """The task with all that must be equal: a newer data set, or more languages, are another question."""
-        parts = sorted(f"{split}/{one.hf_subset}" for split, each in self.scores.items() for one in each)
-        total = f" ({len(parts)})" if len(parts) > 3 else ""
-        return f"{self.task_name}@{self.dataset_revision[:7]} {shortened(parts, 3)}{total}"
-
-
-class _Model(BaseModel):
-    name: str | None = None
-
-
-def results_in(folder: Path) -> list[Path]:
-    """The files of results of a model, or of a revision of it; none where MTEB did not write the folder."""
-    revisions = sorted(path.parent for path in [*folder.glob(_META), *folder.glob(f"*/{_META}")])
-    if len(revisions) > 1:
-        found = f"holds results of MTEB of several revisions: {shortened([one.name for one in revisions], 3)}"
-        raise DataError.at(folder, found, "one folder for each model")
-    return sorted(file for one in revisions for file in one.glob("*.json") if file.name != _META)
-
-
-def from_results(files: Sequence[Path]) -> tuple[Entrant, str]:
-    """The model, with the main score of each task, the mean over splits and subsets as MTEB has it; and a note."""
-    problems, scores = [], {}
-    folder = files[0].parent
-    for file in files:
-        try:
-            result = read_stored(_Result, folder, file.name)
-        except (ValueError, OSError) as problem:
-            problems.append(Problem(str(file), f"is not a result of MTEB: {problem}", _RESULT))
-            continue
-        if result.task in scores:
-            problems.append(Problem(str(file), f"has {result.task} again", "one file for each task"))
-        scores[result.task] = np.mean([one.main_score for each in result.scores.values() for one in each])
-    try:
-        name = read_stored(_Model, folder, _META).name or folder.name
-    except (ValueError, OSError) as problem:
-        problems.append(Problem(str(folder / _META), f"is not a model of MTEB: {problem}", "its name"))
-    DataError.refuse(problems)
-    note = f"{name}: main_score of {count_of(len(scores), 'task')} of MTEB; each stands for a query below"
-    values = {_SCORE: np.array([[*scores.values()]])}
-    return Entrant(name, np.array([*scores]), values, ("1",), {_SCORE: True}), note
