@@ -381,9 +381,11 @@ class DataCache:
         assert self._folder is not None
         folder = self._folder / "sets" / key
         entry = open_entry(folder, verify=self._verify)
-        if entry is None:
-            if folder.exists():
+        if entry is None and folder.exists():  # perhaps another process has put it there since
+            entry = open_entry(folder, verify=self._verify)
+            if entry is None:
                 log.warning("%s in the data cache is damaged: the data is read again", folder)
+        if entry is None:
             dataset = make()
             if any(array.dtype.kind == "O" for array in _arrays(dataset).values()):  # Python's objects
                 return CachedSet(dataset, key)

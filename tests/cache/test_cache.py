@@ -450,6 +450,24 @@ def test_several_at_once_agree(data: Path, tmp_path: Path) -> None:
     entry(tmp_path / "cache")
 
 
+def test_an_entry_written_meanwhile_is_not_called_damaged(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_entry = kept.open_entry
+
+    def absent_then_written(folder: Path, *, verify: bool = False) -> object:
+        found = open_entry(folder, verify=verify)
+        monkeypatch.setattr(kept, "open_entry", open_entry)
+        assert found is None
+        read(data, tmp_path / "cache")
+        return found
+
+    monkeypatch.setattr(kept, "open_entry", absent_then_written)
+    same(read(data, tmp_path / "cache"), Letor().read(["a.txt"], data))
+    assert caplog.text == ""
+    assert reads(data) == 1
+
+
 @pytest.mark.parametrize("before", ["nothing", "another entry"])
 @pytest.mark.parametrize("meanwhile", ["written", "taken away"])
 def test_another_process_may_be_faster_at_any_moment(
