@@ -161,8 +161,14 @@ def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:
         DataError: no part; parts with other columns; a query in two parts, because a batch cut it.
         MetricError: parts with other metrics.
     """
-    batches = (_of(one) if isinstance(one, Evaluation) else one for one in parts)
-    tables = [one if isinstance(one, pa.Table) else pa.Table.from_batches([one]) for one in batches]
+    tables = []
+    for one in parts:
+        if isinstance(one, Evaluation):
+            judgments = one.judgments
+            values = {name: one[name].per_query for name in one.metrics}
+            facts = judgments.groups.sizes, judgments.n_relevant, judgments.query_weights
+            one = _result(pa.array(one.query_ids), *facts, values)
+        tables.append(one if isinstance(one, pa.Table) else pa.Table.from_batches([one]))
     if not tables:
         raise DataError("no results to merge; expected at least one part")
     first = tables[0].schema
@@ -286,12 +292,6 @@ def _refuse_scales(asked: Sequence[str], evaluated: Sequence[str]) -> None:
         if name != became:
             found = f"{name} became {became} by the labels of one batch"
             raise MetricError(f"{found}, and another batch has others; expected max_grade, or {became}")
-
-
-def _of(evaluation: Evaluation) -> pa.RecordBatch:
-    ids, judgments = pa.array(evaluation.query_ids), evaluation.judgments
-    values = {name: evaluation[name].per_query for name in evaluation.metrics}
-    return _result(ids, judgments.groups.sizes, judgments.n_relevant, judgments.query_weights, values)
 
 
 def _result(ids: Any, sizes: Any, relevant: Any, weights: Any, values: Mapping[str, Any]) -> pa.RecordBatch:

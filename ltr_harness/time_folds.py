@@ -123,7 +123,13 @@ class TimeFolds:
         end = (self.step or self.test).before(end, number)
         begin = self.test.before(end)
         parts, tested = {"test": Part(begin, end)}, end - begin
-        self._check(begin, end)
+        if self.step is not None and self.step.before(end) > begin:
+            found = f"step is {self.step}, shorter than test, {self.test}: queries would be tested twice"
+            raise DataError.at("data.folds", found, f"a step of {self.test} or longer")
+        if self.label_horizon is not None and self._before_gap(begin) > self.label_horizon.before(begin):
+            found = "there is no gap" if self.gap is None else f"gap is {self.gap}"
+            found += f", and labels look {self.label_horizon} ahead: training labels would know the next part"
+            raise DataError.at("data.folds", found, f"a gap of {self.label_horizon} or longer")
         if self.valid is not None:
             border = self._before_gap(begin)
             begin = self.valid.before(border)
@@ -133,18 +139,6 @@ class TimeFolds:
         if begin < first or end - begin < (tested if self.train is None else timedelta(days=1)):
             return None
         return TimeFold({"train": Part(begin, end), **dict(reversed(parts.items()))})
-
-    def _check(self, begin: date, end: date) -> None:
-        """Refuses overlapping test parts and labels that look into the next part."""
-        if self.step is not None and self.step.before(end) > begin:
-            found = f"step is {self.step}, shorter than test, {self.test}: queries would be tested twice"
-            raise DataError.at("data.folds", found, f"a step of {self.test} or longer")
-        if self.label_horizon is not None and self._before_gap(begin) > self.label_horizon.before(begin):
-            gap = "there is no gap" if self.gap is None else f"gap is {self.gap}"
-            found = (
-                f"{gap}, and labels look {self.label_horizon} ahead: training labels would know the next part"
-            )
-            raise DataError.at("data.folds", found, f"a gap of {self.label_horizon} or longer")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -144,16 +144,13 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
 
 
-Member = tuple[str, IO[bytes]]
-
-
 def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "") -> list[Path]:
     """Take the wanted files out of a zip or tar archive, wherever in it they are; a member's path decides nothing."""
     allowed = _MOST_GROWTH * archive.stat().st_size + _SMALL if archive.is_file() else 0
     written: dict[str, Path] = {}
     named = {PurePosixPath(inside, name).parts: name for name in wanted}
     with unfinished(folder) as scratch:
-        with _damage_told(archive), _members(archive, allowed) as members:
+        with _damage_told(archive), closing(_members(archive, allowed)) as members:
             for path, stream in members:
                 parts = PurePosixPath(path.replace("\\", "/")).parts
                 name = next((name for ends, name in named.items() if parts[-len(ends) :] == ends), None)
@@ -197,30 +194,22 @@ class _Header(tarfile.TarInfo):
         return member
 
 
-def _regular(packed: tarfile.TarFile, archive: Path, allowed: int) -> Iterator[Member]:
-    """The regular files of a tar archive. Passing over one unpacks it, too."""
-    for info in packed:
-        if info.offset_data + info.size > allowed:
-            raise _bomb(f"{archive}: {info.name}")
-        if info.isreg() and (stream := packed.extractfile(info)) is not None:
-            yield info.name, stream
-
-
-@contextmanager
-def _members(archive: Path, allowed: int) -> Iterator[Iterator[Member]]:
-    """The regular files of an archive, one after the other."""
+def _members(archive: Path, allowed: int) -> Generator[tuple[str, IO[bytes]]]:
+    """Paths and content of the regular files of an archive, one after the other."""
     if not archive.is_file():
         raise DataError.at(archive, "no such file", "an archive")
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as packed:
-            yield (
-                (info.filename, packed.open(info))
-                for info in packed.infolist()
-                if not info.is_dir() and (info.external_attr >> 16) & 0o170000 in (0, 0o100000)
-            )
+            for entry in packed.infolist():
+                if not entry.is_dir() and (entry.external_attr >> 16) & 0o170000 in (0, 0o100000):
+                    yield entry.filename, packed.open(entry)
         return
     with _tar(archive) as packed_tar:
-        yield _regular(packed_tar, archive, allowed)
+        for info in packed_tar:
+            if info.offset_data + info.size > allowed:  # passing over one unpacks it, too
+                raise _bomb(f"{archive}: {info.name}")
+            if info.isreg() and (stream := packed_tar.extractfile(info)) is not None:
+                yield info.name, stream
 
 
 def _tar(archive: Path) -> tarfile.TarFile:
