@@ -4,8 +4,7 @@ import difflib
 import io
 import shutil
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,23 +48,33 @@ def command(
     if rows is not None and query is None:
         raise UsageError("--rows without --query; the whole set is shown tool by tool, not row by row")
     parsed = parse_metric(metric)
-    if run_folder is not None:
-        loaded = _from_run(run_folder, given)
-    else:
+    if run_folder is None:
         loaded = rankings.load_rankings(rankings.RankingSource(**given))
+    else:
+        if also := [name for name, value in given.items() if value and name != "max_grade"]:
+            found = f"{run_folder} with {options.written(also[0])}"
+            raise UsageError(f"{found}; expected a run folder or files, not both")
+        from ltr_harness.cli import stored_runs
+
+        run = ltr_harness.load_run(run_folder)
+        of_run = stored_runs.scored(run)
+        # the scale of its grades is the one it was evaluated on
+        grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)
+        loaded = rankings.Rankings((of_run,), of_run.judgments, run_folder, grade, ())
     (scaled,), notes = loaded.on_scale([parsed])
-    explained: Callable[[rankings.Scored], Any] = partial(_of_query, scaled, query or "")
-    document: Callable[[str, Any], dict[str, Any]] = partial(_document, query or "")
-    text: Callable[[str, Any], str] = partial(_text, query or "", 100 if rows is None else rows)
-    if query is None:
-        document, text = _mean_document, partial(_mean_text, scaled)
-        explained = lambda one: explain_mean(scaled, one.judgments, one.scores, one.retrieved)  # noqa: E731
-    of_rankings = [(one.name, explained(one)) for one in loaded.all]
+    most = 100 if rows is None else rows or None
+    pages: list[Any] = []
+    for one in loaded.all:
+        if query is None:
+            mean = explain_mean(scaled, one.judgments, one.scores, one.retrieved)
+            pages.append(_mean_document(one.name, mean) if as_json else _mean_text(one.name, mean))
+        else:
+            of_query = query, one.name, _of_query(scaled, query, one)
+            pages.append(_document(*of_query) if as_json else _text(*of_query, most))
     if as_json:
-        body = [document(*pair) for pair in of_rankings]
-        say_json(body[0] if len(body) == 1 else body)
+        say_json(pages[0] if len(pages) == 1 else pages)
         return
-    say("\n\n".join(text(*pair) for pair in of_rankings))
+    say("\n\n".join(pages))
     say_notes([*loaded.notes, *notes, *metric_names.tools_named([metric])])
 
 
@@ -80,20 +89,6 @@ def _of_query(metric: Metric, query: str, scored: rankings.Scored) -> Explanatio
     part = slice(int(groups.boundaries[at]), int(groups.boundaries[at + 1]))
     listed = None if scored.retrieved is None else scored.retrieved[part]
     return explain_query(metric, scored.judgments.take(np.array([at])), scored.scores[part], listed)
-
-
-def _from_run(folder: Path, given: dict[str, Any]) -> rankings.Rankings:
-    """The stored test scores of a run; the scale of its grades is the one it was evaluated on."""
-    from ltr_harness.cli import stored_runs
-
-    also = [name for name, value in given.items() if value and name != "max_grade"]
-    if also:
-        found = f"{folder} with {options.written(also[0])}"
-        raise UsageError(f"{found}; expected a run folder or files, not both")
-    run = ltr_harness.load_run(folder)
-    scored = stored_runs.scored(run)
-    grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)
-    return rankings.Rankings((scored,), scored.judgments, folder, grade, ())
 
 
 class _Page:
@@ -124,37 +119,33 @@ class _Page:
         return "\n".join(line.rstrip() for line in self._buffer.getvalue().splitlines())
 
 
-def _mean_text(metric: Metric, name: str, explained: MeanExplanation) -> str:
+def _mean_text(name: str, explained: MeanExplanation) -> str:
     page = _Page()
     page.console.print(f"{printable(name)}: {explained.heading}\n")
     if explained.presets:
         page.table(explanation.MEAN_COLUMNS, explained.preset_texts)
     else:
-        page.console.print(f"{metric.name} is not a metric of any tool with known conventions")
+        page.console.print(f"{explained.metric.name} is not a metric of any tool with known conventions")
     return page.text
 
 
-def _text(query: str, limit: int, name: str, explained: Explanation) -> str:
+def _text(query: str, name: str, explained: Explanation, most: int | None) -> str:
     page = _Page()
     console, table = page.console, page.table
     result = explained.text_of(explained.value)
     console.print(f"{printable(name)}, query {printable(query)}: {explained.metric} = {result}\n")
-    shown = explained.texts[: limit or None]
+    shown = explained.texts[:most]
     table(explained.columns, shown)
-    if len(explained.rows) > len(shown):
-        more = count_of(len(explained.rows) - len(shown), "more document")
-        console.print(f"({more}; --rows 0 shows all)")
+    if more := len(explained.rows) - len(shown):
+        console.print(f"({count_of(more, 'more document')}; --rows 0 shows all)")
     if explained.n_hidden:
         console.print(f"({count_of(explained.n_hidden, 'more document')} below the cutoff)")
-    missed, unshown = explained.missed_texts(limit or None)
+    missed, unshown = explained.missed_texts(most)
     if missed:
         console.print()
         table(explained.missed_columns, missed)
-    for line in unshown:
+    for line in (*unshown, f"\n{explained.ideal_text(most)}", *explained.remarks):
         console.print(line)
-    console.print(f"\n{explained.ideal_text(limit or None)}")
-    for remark in explained.remarks:
-        console.print(remark)
     if explained.presets:
         console.print()
         table(explanation.PRESET_COLUMNS, explained.preset_texts)
