@@ -87,12 +87,13 @@ def command(
         say_note("-q is now --per-query; the next version takes -q with --format trec_eval alone")
     per_query = per_query or short
     columns = streams.ScoreColumns.taken(given, baseline)
-    if form == "trec_eval" and columns is not None:
-        raise UsageError(
-            "--format trec_eval with --score-column; expected --qrels and --run, or another format"
-        )
     if form == "trec_eval":
-        return _as_trec_eval(metrics, relevant or 1, per_query, baseline or common_queries, given)
+        found = "--format trec_eval"
+        if columns is not None:
+            raise UsageError(f"{found} with --score-column; expected --qrels and --run, or another format")
+        if baseline or common_queries:
+            raise UsageError(f"{found} compares nothing; leave out --baseline and --common-queries")
+        return _as_trec_eval(metrics, relevant or 1, per_query, rankings.RankingSource(**given))
     asked = metric_names.parsed(metrics, relevant)
     if columns is not None:
         return _of_columns(columns, asked, form, per_query)
@@ -117,33 +118,21 @@ def command(
         compared = ReportData(comparison, (), (), None, str(loaded.judgments_file))
         notes += [f"{with_tool(text)} is {name}" for name, text in typed.items()]
     each = [_Ranking.of(*pair) for pair in zip(loaded.all, evaluations, strict=True)]
-    found = _Found(loaded.judgments_file, each, compared, typed, per_query)
-    if form == "csv":
-        _write_csv(found)
-    else:
+    if form != "csv":
         notes += map(str, cautions(list(dict.fromkeys(scaled)), evaluations[0].judgments))
         notes += _ties(loaded.all, primary)
         headroom = evaluations[0].headroom() if compared is None else None
         if headroom is not None and (line := headroom.little_to_gain(evaluations[0].metrics[0])):
             notes.append(line)
-    if form == "json":
-        say_json(_document(found, notes))
-        return 0
-    if form == "table":
-        _print(found)
-    say_notes(notes)
-    return 0
+    return _say(_Found(loaded.judgments_file, each, compared, typed, per_query), form, notes)
 
 
 def _as_trec_eval(
-    metrics: Sequence[str], relevant: float, per_query: bool, compares: Any, given: dict[str, Any]
+    metrics: Sequence[str], relevant: float, per_query: bool, source: rankings.RankingSource
 ) -> int:
     from ltr_harness.cli import trec_eval_layout
 
-    if compares:
-        raise UsageError("--format trec_eval compares nothing; leave out --baseline and --common-queries")
     measures = trec_eval_layout.asked(metrics)
-    source = rankings.RankingSource(**given)
     loaded = rankings.load_rankings(source)
     measures, notes = trec_eval_layout.completed(measures, loaded, relevant)
     how: dict[str, Any] = {"complete": source.all_queries, "per_query": per_query}
@@ -171,19 +160,8 @@ def _of_columns(
         comparison = ltr_harness.compare(stream.results, metrics=names, baseline=columns.names[0])
         compared = ReportData(comparison, (), (), None, str(columns.data))
     each = [_Ranking.of_stream(columns.data, stream, name) for name in columns.names]
-    result = _Found(
-        columns.data, each, compared, asked.names([parse_metric(name) for name in stream.metrics]), per_query
-    )
-    if form == "csv":
-        _write_csv(result)
-    elif form == "json":
-        say_json(_document(result, notes) | streams.as_json(stream, primary, Method()))
-        return 0
-    else:
-        _print(result)
-        streams.say_rest(stream, primary, Method())
-    say_notes(notes)
-    return 0
+    typed = asked.names([parse_metric(name) for name in stream.metrics])
+    return _say(_Found(columns.data, each, compared, typed, per_query), form, notes, stream, primary)
 
 
 class _Ranking(NamedTuple):
@@ -201,16 +179,10 @@ class _Ranking(NamedTuple):
     @classmethod
     def of(cls, scored: rankings.Scored, evaluation: Evaluation) -> "_Ranking":
         """A ranking of data in memory."""
-        judgments = evaluation.judgments
-        return cls(
-            scored.name,
-            scored.path,
-            {name: evaluation[name] for name in evaluation.metrics},
-            evaluation.query_ids.tolist(),
-            judgments.n_relevant.tolist(),
-            judgments.groups.n_rows,
-            evaluation.limits(),
-        )
+        ids, judgments = evaluation.query_ids.tolist(), evaluation.judgments
+        metrics, limits = {name: evaluation[name] for name in evaluation.metrics}, evaluation.limits()
+        relevant, n_rows = judgments.n_relevant.tolist(), judgments.groups.n_rows
+        return cls(scored.name, scored.path, metrics, ids, relevant, n_rows, limits)
 
     @classmethod
     def of_stream(cls, path: Path, stream: "StreamEvaluation", score: str) -> "_Ranking":
@@ -218,12 +190,9 @@ class _Ranking(NamedTuple):
         table, metrics = stream.results.get(score), {}
         for at, name in enumerate(stream.metrics):
             values = np.empty(0) if table is None else table[name].to_numpy()
-            if stream.moments is not None:
-                undefined = stream.n_queries - int(stream.moments.n[at])
-            else:
-                undefined = int(np.isnan(values).sum())
-            mean = stream.means[score][name]
-            metrics[name] = MetricValues(parse_metric(name), values, mean, stream.n_queries, undefined)
+            n, n_nan = stream.n_queries, int(np.isnan(values).sum())
+            undefined = n_nan if stream.moments is None else n - int(stream.moments.n[at])
+            metrics[name] = MetricValues(parse_metric(name), values, stream.means[score][name], n, undefined)
         ids, relevant = ([] if table is None else table[of].to_pylist() for of in ("query_id", "n_relevant"))
         return cls(score, path, metrics, ids, relevant, stream.n_rows, weighted=stream.weighted)
 
@@ -238,16 +207,37 @@ class _Found(NamedTuple):
     per_query: bool
 
 
+def _say(
+    found: _Found,
+    form: str,
+    notes: Sequence[str],
+    stream: "StreamEvaluation | None" = None,
+    primary: str = "",
+) -> int:
+    """Results in their form, with what a stream of scores has besides; then the notes."""
+    if form == "json":
+        rest = {} if stream is None else streams.as_json(stream, primary, Method())
+        say_json(_document(found, notes) | rest)
+        return 0
+    if form == "csv":
+        _write_csv(found)
+    else:
+        _print(found)
+        if stream is not None:
+            streams.say_rest(stream, primary, Method())
+    say_notes(notes)
+    return 0
+
+
 def _print(found: _Found) -> None:
-    if found.per_query:
-        for ranking in found.each:
-            if len(found.each) > 1:
-                say(f"{printable(ranking.name)}:")
-            columns = [values.per_query.tolist() for values in ranking.metrics.values()]
-            lines = zip(ranking.query_ids, *columns, strict=True)
-            rows = [[str(query), *map(four_decimals, values)] for query, *values in lines]
-            print_table(["query", *ranking.metrics], rows)
-            say()
+    for ranking in found.each if found.per_query else ():
+        if len(found.each) > 1:
+            say(f"{printable(ranking.name)}:")
+        columns = [values.per_query.tolist() for values in ranking.metrics.values()]
+        lines = zip(ranking.query_ids, *columns, strict=True)
+        rows = [[str(query), *map(four_decimals, values)] for query, *values in lines]
+        print_table(["query", *ranking.metrics], rows)
+        say()
     if found.compared is None:
         for ranking in found.each:
             _print_one(ranking, found.typed)
