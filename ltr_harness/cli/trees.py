@@ -35,23 +35,7 @@ def say_first_rounds(
     """Print how good the model's first trees alone are, and what ranking a query costs."""
     stored, model, split = loaded(path, **rows_of_run)
     metrics = on_scale_of(stored.record, names, split.judgments)
-    found = _measured(stored, model, split, metrics, documents)
-    if as_json:
-        say_json(found)
-        return
-    _print(found)
-    per_row = (
-        f"{found['microseconds_per_row']:.2f} µs per row with {count_of(stored.record.threads, 'thread')}"
-    )
-    say(f"{found['leaves']:,} leaves; {per_row}, all rows in one call", err=True)
-
-
-def _measured(
-    stored: Run, model: FittedModel, split: RankingDataset, metrics: Sequence[Metric], documents: int
-) -> dict[str, Any]:
-    """What is printed, as JSON has it."""
-    cuts = []
-    alone = stored.model_on(1)
+    shown, alone, cuts = list(dict.fromkeys(map(str, metrics))), stored.model_on(1), []
     for cut in quality_by_trees(alone, split, metrics):
         took = latency(first_rounds(alone, cut.rounds), split.features, documents, calls=_CALLS, seconds=0.1)
         means = dict(zip(map(str, metrics), cut.means, strict=True))
@@ -65,25 +49,18 @@ def _measured(
         for n in insight.DOCUMENTS
         for took in [latency(score, split.features, n, calls=_CALLS, seconds=_SECONDS)]
     ]
-    return {
-        "leaves": stored.record.n_leaves or 0,
-        "microseconds_per_row": insight.microseconds_per_row(model, split.features),
-        "documents": documents,
-        "cuts": cuts,
-        "latency": times,
-    }
-
-
-def _print(found: dict[str, Any]) -> None:
-    names = [name for name in found["cuts"][0] if name not in ("rounds", "p50")]
-    cuts = [
-        (str(c["rounds"]), *(f"{c[name]:z.4f}" for name in names), _whole(c["p50"])) for c in found["cuts"]
-    ]
-    print_table(["rounds", *names, f"p50 of {found['documents']:,} documents, µs"], cuts, left=())
+    leaves, per_row = stored.record.n_leaves or 0, insight.microseconds_per_row(model, split.features)
+    if as_json:
+        sizes = {"leaves": leaves, "microseconds_per_row": per_row, "documents": documents}
+        say_json({**sizes, "cuts": cuts, "latency": times})
+        return
+    rows = [[str(c["rounds"]), *(f"{c[name]:z.4f}" for name in shown), _whole(c["p50"])] for c in cuts]
+    print_table(["rounds", *shown, f"p50 of {documents:,} documents, µs"], rows, left=())
     say()
-    times = ("documents", "p50", "p99")
-    rows = [[one["runtime"], *(_whole(one[name]) for name in times)] for one in found["latency"]]
+    rows = [[one["runtime"], *(_whole(one[name]) for name in ("documents", "p50", "p99"))] for one in times]
     print_table(["runtime", "documents", "p50, µs", "p99, µs"], rows)
+    threads = count_of(stored.record.threads, "thread")
+    say(f"{leaves:,} leaves; {per_row:.2f} µs per row with {threads}, all rows in one call", err=True)
 
 
 def _whole(value: float | None) -> str:
@@ -135,7 +112,15 @@ def say_best(
         found = f"the runs have different primary metrics ({', '.join(primaries)})"
         raise UsageError(f"{found}; name one with -m")
     (metric,) = on_scale_of(entries[0].run.record, metrics[:1], entries[0].split.judgments)
-    ordered = insight.best_first(_candidates(entries, metric), metric.higher_is_better)
+    candidates: list[Candidate] = []
+    for at, (_, model, split) in enumerate(entries):
+        if isinstance(model, TreeModel) and model.best_round:
+            cuts = quality_by_trees(model, split, [metric])
+            candidates += [Candidate(at, cut.rounds, cut.means[0]) for cut in cuts]
+        else:
+            mean = bind([metric], split.judgments).means(model.score(split.features))[0]
+            candidates.append(Candidate(at, None, float(mean)))
+    ordered = insight.best_first(candidates, metric.higher_is_better)
     if not ordered:
         raise UsageError(f"{metric} is undefined for every model: there is no best")
     results: dict[Candidate, Result] = {}
@@ -197,18 +182,6 @@ def _name(run: Run) -> str:
     record = run.record
     fold = "" if record.fold == "all" else f", fold {record.fold}"
     return f"{record.model}{fold}, seed {record.seed}"
-
-
-def _candidates(entries: Sequence[_Entry], metric: Metric) -> list[Candidate]:
-    found = []
-    for at, (_, model, split) in enumerate(entries):
-        if isinstance(model, TreeModel) and model.best_round:
-            cuts = quality_by_trees(model, split, [metric])
-            found += [Candidate(at, cut.rounds, cut.means[0]) for cut in cuts]
-        else:
-            mean = bind([metric], split.judgments).means(model.score(split.features))[0]
-            found.append(Candidate(at, None, float(mean)))
-    return found
 
 
 def _paired(entries: Sequence[_Entry], metric: Metric, chosen: Candidate, best: Candidate) -> Paired | None:
