@@ -1,7 +1,7 @@
 """`ltr-harness power`: how many queries, users and seeds would show a difference."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,9 @@ from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Method
 
 if TYPE_CHECKING:
-    from ltr_harness.comparison.power import PowerPlan, Spread
+    from ltr_harness.comparison.power import PowerPlan
+
+_OF_A_VOTE = 1 / 4  # the variance: it is 0 or 1, near one half
 
 
 @options.examples("""
@@ -82,11 +84,20 @@ def command(
     if len(kinds) > 1:
         raise UsageError("--interleaving and --ab-test; expected one of them")
     if kinds or sd is not None:
-        planned = _typed([*kinds, "--sd"][0], inputs, difference, powers, sd, method, given)
-    else:
-        planned = _measured(inputs, difference, powers, method, given)
-    wanted = [part.strip() for part in formats.split(",")]
-    say_page(power_page(planned), as_json, output, wanted)
+        plan = _typed([*kinds, "--sd"][0], inputs, difference, powers, sd, method, given)
+    else:  # from differences at hand, compared as `compare` would
+        from ltr_harness.cli.compared_inputs import ComparedInputs
+        from ltr_harness.comparison.power import planned
+
+        if not inputs:
+            raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
+        taken = ("metric", "baseline", "common_queries", "models")
+        metric, baseline, shared, models = (given.pop(name) for name in taken)
+        found = ComparedInputs(inputs, [metric] if metric else [], (), given)
+        comparison = found.compared(method, baseline, shared, primary_alone=True, ledger=False)
+        say_notes([*found.notes, *comparison.notes])
+        plan = planned(comparison, difference, powers, models)
+    say_page(power_page(plan), as_json, output, [part.strip() for part in formats.split(",")])
 
 
 def _powers(text: str) -> list[float]:
@@ -97,23 +108,6 @@ def _powers(text: str) -> list[float]:
     if not powers or not all(0 < power < 1 for power in powers):
         raise UsageError(f"--power {text}; expected probabilities between 0 and 1, such as 0.8,0.9")
     return list(dict.fromkeys(powers))
-
-
-def _measured(
-    inputs: Sequence[str], difference: float, powers: Sequence[float], method: Method, given: dict[str, Any]
-) -> "PowerPlan":
-    """From differences at hand, compared as `compare` would."""
-    from ltr_harness.cli.compared_inputs import ComparedInputs
-    from ltr_harness.comparison.power import planned
-
-    if not inputs:
-        raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
-    taken = ("metric", "baseline", "common_queries", "models")
-    metric, baseline, shared, models = (given.pop(name) for name in taken)
-    inputs_found = ComparedInputs(inputs, [metric] if metric else [], (), given)
-    comparison = inputs_found.compared(method, baseline, shared, primary_alone=True, ledger=False)
-    say_notes([*inputs_found.notes, *comparison.notes])
-    return planned(comparison, difference, powers, models)
 
 
 def _typed(
@@ -141,7 +135,24 @@ def _typed(
             raise UsageError(f"--interleaving; expected {expected}")
         about = f"share of the decided sessions above one half, sign test, {level}"
         of_votes = partial(of, "sessions", about=about, draw="decided session")
-        return _of_log(inputs[0], method, of_votes) if inputs else of_votes(Spread(variance=_OF_A_VOTE))
+        if not inputs:
+            return of_votes(Spread(variance=_OF_A_VOTE))
+        from ltr_harness.comparison.interleaving import interleaved
+
+        # sessions as alike within users as those of the log
+        votes = interleaved(Path(inputs[0]), method.confidence)
+        decided, effect = sum(votes.wins), votes.design_effect
+        if not decided:
+            raise UsageError(f"{inputs[0]}: no session is decided; there is nothing to plan from")
+        plan, share = of_votes(Spread(variance=effect * _OF_A_VOTE)), decided / (decided + votes.ties)
+        takes = [
+            f"{need.power:.0%} takes {round(need.draws / share):,} in all"
+            for need in plan.plans[0].needs
+            if need.draws is not None
+        ]
+        notes = [f"design effect {effect:.2g}: sessions of one user vote alike"] if effect > 1 else []
+        notes.append(f"{share:.0%} of the sessions in {inputs[0]} were decided: {', '.join(takes)}")
+        return dataclasses.replace(plan, notes=tuple(notes))
     if sd is None or not 0 < sd < float("inf"):
         found = "is missing" if sd is None else f"{sd:g}"
         raise UsageError(f"{which}: --sd {found}; expected a number above 0")
@@ -151,26 +162,3 @@ def _typed(
         spread, about = Spread(variance=2 * sd**2), f"difference of two arms, {about}"
         return of("measure", spread, about=about, draw="unit in each arm")
     return of("differences", Spread(variance=sd**2), about=about, draw="query")
-
-
-_OF_A_VOTE = 1 / 4  # the variance: it is 0 or 1, near one half
-
-
-def _of_log(log: str, method: Method, of_votes: "Callable[[Spread], PowerPlan]") -> "PowerPlan":
-    """Sessions of an interleaving experiment, as alike within users as those of a log."""
-    from ltr_harness.comparison.interleaving import interleaved
-    from ltr_harness.comparison.power import Spread
-
-    votes = interleaved(Path(log), method.confidence)
-    decided, effect = sum(votes.wins), votes.design_effect
-    if not decided:
-        raise UsageError(f"{log}: no session is decided; there is nothing to plan from")
-    planned, share = of_votes(Spread(variance=effect * _OF_A_VOTE)), decided / (decided + votes.ties)
-    notes = [f"design effect {effect:.2g}: sessions of one user vote alike"] if effect > 1 else []
-    takes = [
-        f"{need.power:.0%} takes {round(need.draws / share):,} in all"
-        for need in planned.plans[0].needs
-        if need.draws is not None
-    ]
-    notes.append(f"{share:.0%} of the sessions in {log} were decided: {', '.join(takes)}")
-    return dataclasses.replace(planned, notes=tuple(notes))
