@@ -35,14 +35,7 @@ _SUFFIXES = (".parquet", ".csv", ".tsv", ".npy", ".txt", ".run")
 @options.reader
 @click.option("--threads", type=click.IntRange(min=1), help="For scoring.  [default: the run's]")
 @options.trust
-def command(
-    run: Path,
-    data: Path,
-    output: Path,
-    threads: int | None,
-    trust: bool,
-    **reader: Any,
-) -> None:
+def command(run: Path, data: Path, output: Path, threads: int | None, trust: bool, **reader: Any) -> None:
     """Score the rows of DATA with a stored model.
 
     RUN is a run folder. Features are found by name, or by number in LETOR files. Tables name each row by
@@ -55,8 +48,16 @@ def command(
         raise UsageError(f"{output}: unknown kind of file; expected one of {', '.join(_SUFFIXES)}")
     stored = with_model(run, trust)
     split = _read(data, stored.record, **reader)
-    if output.suffix == ".run":
-        _refuse_for_run(output, data, split)
+    documents = split.judgments.document_ids
+    if output.suffix == ".run":  # which names documents, in fields between blanks
+        if documents is None:
+            raise UsageError(f"{output}: a TREC run names documents, and {data} has no document ids")
+        for what, ids in (("query", split.groups.ids), ("document", documents)):
+            bad = [name for name in dict.fromkeys(map(str, ids.tolist())) if name.split() != [name]]
+            if bad:
+                has_one = f"{what} {bad[0]!r} has one ({len(bad):,} such)"
+                found = f"the fields of a TREC run end with blanks, and {has_one}"
+                raise DataError.at(output, found, "ids without blanks", "write .csv or .parquet instead")
     scores = stored.score_split(split, threads)
     with whole_files(output) as temporary:
         _write(temporary(output), split, scores, stored.record.model)
@@ -82,19 +83,6 @@ def _read(
         if reader.label not in columns:
             return reader.without_labels().read([str(data)], Path())
     return DataCache().read(reader, [str(data)], Path()).dataset
-
-
-def _refuse_for_run(output: Path, data: Path, split: "RankingDataset") -> None:
-    """A TREC run names documents, in fields between blanks."""
-    documents = split.judgments.document_ids
-    if documents is None:
-        raise UsageError(f"{output}: a TREC run names documents, and {data} has no document ids")
-    for what, ids in (("query", split.groups.ids), ("document", documents)):
-        bad = [name for name in dict.fromkeys(map(str, ids.tolist())) if name.split() != [name]]
-        if bad:
-            has_one = f"{what} {bad[0]!r} has one ({len(bad):,} such)"
-            found = f"the fields of a TREC run end with blanks, and {has_one}"
-            raise DataError.at(output, found, "ids without blanks", "write .csv or .parquet instead")
 
 
 def _write(path: Path, split: "RankingDataset", scores: "NDArray[np.float64]", model: str) -> None:
