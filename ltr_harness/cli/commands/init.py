@@ -68,8 +68,9 @@ def command(
         raise UsageError.at("--valid", "given without --test", cure=cure)
     if not train:
         if valid or test or reader_name or reader_options:
-            found = "no training file; expected it as the argument, as in `ltr-harness init train.csv`"
-            raise UsageError(found)
+            raise UsageError(
+                "no training file; expected it as the argument, as in `ltr-harness init train.csv`"
+            )
         text, said = starter(output.stem, _MADE_UP, None, {"feature": "match_1"}), list[str]()
     else:
         files = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}
@@ -100,18 +101,23 @@ def _guessed(
     if isinstance(reader, TableReader):
         first = reader.paths([train.name], train.parent)[0]
         table = reader.opened(first)
-        columns, guessed = guessed_columns(table.columns, table.numeric_columns(), given, str(first))
-        given, said = columns, said + guessed
+        given, guessed = guessed_columns(table.columns, table.numeric_columns(), given, str(first))
+        said += guessed
         reader = type(reader).model_validate(given)
-        if categories := guessed_categories(reader, first):
-            given["categorical"] = list(categories)
-            said.append(f"categorical: {', '.join(categories)}, few texts each")
+        if texts := guessed_categories(reader, first):
+            given["categorical"] = list(texts)
+            said.append(f"categorical: {', '.join(texts)}, few texts each")
             reader = type(reader).model_validate(given)
     files = {split: [path.absolute() for path in paths] for split, paths in splits.items() if paths}
     rows: dict[str, RankingDataset] = {}
     for split, paths in files.items():
-        rows[split], scattered = read_anyway(reader, list(map(str, paths)))
-        if scattered:
+        names = list(map(str, paths))
+        try:
+            rows[split] = reader.read(names, Path())
+        except DataError as problem:
+            if getattr(reader, "regroup", True) or "regroup: true" not in str(problem):
+                raise
+            rows[split] = reader.model_copy(update={"regroup": True}).read(names, Path())
             given["regroup"] = True
             apart = f"rows of a query do not stand together in {split}"
             said.append(f"regroup: {apart}; they are brought together")
@@ -121,8 +127,8 @@ def _guessed(
     card = data_card({"train": rows["train"]})
     said += [str(one) for one in lint(card) if one.lint in _SAID]
     check_alignment(rows)
-    no_category = [one for one in card.splits[0].features if one.name not in rows["train"].categories]
-    sound = [one for one in no_category if one.varies_in_queries]
+    features, categories = card.splits[0].features, rows["train"].categories
+    sound = [one for one in features if one.varies_in_queries and one.name not in categories]
     best = max(sound, key=lambda one: -1.0 if math.isnan(one.ndcg) else one.ndcg, default=None)
     baseline = None
     if best is not None:
@@ -181,24 +187,14 @@ def guessed_categories(reader: "TableReader", path: Path) -> tuple[str, ...]:
     kinds = table.read([], [query, *names])
     most = min(MOST_GUESSED, len(kinds[query].unique()) // 10)  # words that were searched for are more
 
-    def is_category(column: Any) -> bool:
-        texts = id_texts(column.unique())
-        if texts is None or len(texts) > most + 1:
-            return False
-        values = [text for text in texts.to_pylist() if text]
-        return 1 < len(values) <= most and all(text[0].isalpha() for text in values)
-
-    return tuple(name for name in names if is_category(kinds[name]))
-
-
-def read_anyway(reader: "Reader", files: Sequence[str]) -> "tuple[RankingDataset, bool]":
-    """The rows, and whether queries had to be brought together from several places of the files."""
-    try:
-        return reader.read(files, Path()), False
-    except DataError as problem:
-        if getattr(reader, "regroup", True) or "regroup: true" not in str(problem):
-            raise
-        return reader.model_copy(update={"regroup": True}).read(files, Path()), True
+    chosen = []
+    for name in names:
+        texts = id_texts(kinds[name].unique())
+        if texts is not None and len(texts) <= most + 1:
+            values = [text for text in texts.to_pylist() if text]
+            if 1 < len(values) <= most and all(text[0].isalpha() for text in values):
+                chosen.append(name)
+    return tuple(chosen)
 
 
 def data_section(
@@ -239,8 +235,11 @@ def starter(
     preset = "small" if train is None or train.n_queries <= FEW_QUERIES else "web"
     graded = "err, " if exponential and top > 1 else ""
     scale = f"  max_grade: {top:g}                     # the top of the scale of grades; checked against the labels"
-    linear = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
-    gain = "" if exponential else linear
+    gain = (
+        ""
+        if exponential
+        else "           # linear gain: these labels are not grades for a gain of 2^label - 1"
+    )
     cheapest = [] if baseline is None else [f"  one-feature: {quoted({'ranker': 'feature', **baseline})}"]
     xgboost = f'ranker: xgboost, objective: "rank:ndcg", preset: {preset}'
     boosted = [
