@@ -18,7 +18,7 @@ from ltr_harness.cli import SuggestingGroup, data_source, options
 from ltr_harness.cli.output import counts, say, say_note, say_notes
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.files import bare_name, cache_folder, opened_for_writing, suffix_of, whole_files
-from ltr_harness.known_sets import SETS, Archive, Counts, KnownSet, known_set
+from ltr_harness.known_sets import SETS, Counts, KnownSet, known_set
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -198,7 +198,20 @@ def data_split(
         else:
             written = (write_dataset(dataset.take(parts[part]), paths[part], form) for part in parts)
             notes = list(dict.fromkeys(note for of_part in written for note in of_part))
-        _say_parts(dataset, parts, paths, notes)
+        part_of: dict[int, str] = {}
+        for part, queries in parts.items():
+            n_rows = int(dataset.groups.sizes[queries].sum())
+            part_of |= dict.fromkeys(queries.tolist(), part)
+            missed = dataset.judgments.take(queries).missed
+            size = counts(query=len(queries), row=n_rows)
+            if missed is not None:
+                size += f", {count_of(missed.labels.size, 'missed document')}"
+            say(f"wrote {paths[part]}: {size}")
+        say_notes(notes)
+        assignment = next(iter(paths.values())).with_name("splits.tsv")
+        with whole_files(assignment) as temporary:
+            lines = (f"{dataset.groups.name(query)}\t{part_of[query]}\n" for query in sorted(part_of))
+            temporary(assignment).write_text("query_id\tpart\n" + "".join(lines), encoding="utf-8")
 
 
 def _divided(
@@ -220,24 +233,6 @@ def _divided(
         f"fold{i + 1}": dict(zip(("train", "valid", "test"), queries, strict=True))
         for i, queries in enumerate(folds(groups, n_folds, seed, **keys))
     }
-
-
-def _say_parts(dataset: RankingDataset, parts: Parts, paths: Mapping[str, Path], notes: list[str]) -> None:
-    """What was written, and beside it which query went where."""
-    part_of: dict[int, str] = {}
-    for part, queries in parts.items():
-        n_rows = int(dataset.groups.sizes[queries].sum())
-        part_of |= dict.fromkeys(queries.tolist(), part)
-        missed = dataset.judgments.take(queries).missed
-        size = counts(query=len(queries), row=n_rows)
-        if missed is not None:
-            size += f", {count_of(missed.labels.size, 'missed document')}"
-        say(f"wrote {paths[part]}: {size}")
-    say_notes(notes)
-    assignment = next(iter(paths.values())).with_name("splits.tsv")
-    with whole_files(assignment) as temporary:
-        lines = (f"{dataset.groups.name(query)}\t{part_of[query]}\n" for query in sorted(part_of))
-        temporary(assignment).write_text("query_id\tpart\n" + "".join(lines), encoding="utf-8")
 
 
 def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[OpenedTable]:
@@ -290,8 +285,18 @@ def copy_rows(
         targets = [stack.enter_context(whole_files(paths[part]))(paths[part]) for part in parts]
         if texts := [table for table in tables if isinstance(table, Delimited)]:
             _copy_text(texts, of_row, targets)
-        else:
-            _copy_columns(tables, of_row, targets)
+            return
+        import pyarrow as pa
+        from pyarrow import feather, parquet
+
+        read = [table.read([], table.columns).table for table in tables]
+        whole = pa.concat_tables(read, promote_options="permissive")
+        for part, target in enumerate(targets):
+            of_part = whole.filter(pa.array(of_row == part))
+            if target.suffix in (".arrow", ".feather"):
+                feather.write_feather(of_part, target, compression="uncompressed")
+            else:
+                parquet.write_table(of_part, target, compression="zstd")
 
 
 def _copy_text(tables: Sequence[Delimited], of_row: NDArray[np.int64], targets: Sequence[Path]) -> None:
@@ -315,20 +320,6 @@ def _copy_text(tables: Sequence[Delimited], of_row: NDArray[np.int64], targets: 
 def _unequal(path: Path) -> DataError:
     cure = "write the parts in another format, as with --format .parquet"
     return DataError.at(path, "its rows cannot be told apart as text", cure=cure)
-
-
-def _copy_columns(tables: Sequence[OpenedTable], of_row: NDArray[np.int64], targets: Sequence[Path]) -> None:
-    import pyarrow as pa
-    from pyarrow import feather, parquet
-
-    read = [table.read([], table.columns).table for table in tables]
-    whole = pa.concat_tables(read, promote_options="permissive")
-    for part, target in enumerate(targets):
-        rows = whole.filter(pa.array(of_row == part))
-        if target.suffix in (".arrow", ".feather"):
-            feather.write_feather(rows, target, compression="uncompressed")
-        else:
-            parquet.write_table(rows, target, compression="zstd")
 
 
 @options.examples("""
@@ -364,6 +355,7 @@ def data_get(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
     Sets whose terms a person has to accept are never downloaded: put their files into the folder, or name the
     archive, and run the command again.
     """
+    from ltr_harness.cache import DataCache
     from ltr_harness.known_sets.fetch import fetch, unpack
 
     known = known_set(name)
@@ -371,8 +363,13 @@ def data_get(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
     say(f"{known.title}\nterms: {known.terms}\nhome page: {known.home}", err=True)
     say(f"facts: {known.sources}", err=True)
     for archive in (path.expanduser() for path in archives):
-        if known.archive is not None and archive.is_file():
-            _compare(archive, known.archive)
+        if (published := known.archive) is not None and archive.is_file():  # what is in it decides
+            size = archive.stat().st_size
+            if size == published.size and DataCache().digest(archive) == published.sha256:
+                say(f"{archive} is {published.file} as published", err=True)
+            else:
+                wanted = f"{count_of(published.size, 'byte')}, SHA-256 {published.sha256}"
+                say_note(f"{archive} ({count_of(size, 'byte')}) is not {published.file} ({wanted})")
         for path in unpack(archive, folder, known.files, known.inside):
             say(f"unpacked {path}", err=True)
     for download in known.downloads:
@@ -387,18 +384,6 @@ def data_get(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
     _verify(known, folder)
     say(f"{folder} is complete; use it with `data: {{set: {name}, root: {folder}}}`")
     return 0
-
-
-def _compare(archive: Path, published: Archive) -> None:
-    """Say whether an archive is the published one; what is in it decides."""
-    from ltr_harness.cache import DataCache
-
-    size = archive.stat().st_size
-    if size == published.size and DataCache().digest(archive) == published.sha256:
-        say(f"{archive} is {published.file} as published", err=True)
-    else:
-        wanted = f"{count_of(published.size, 'byte')}, SHA-256 {published.sha256}"
-        say_note(f"{archive} ({count_of(size, 'byte')}) is not {published.file} ({wanted})")
 
 
 def _verify(known: KnownSet, folder: Path) -> None:
