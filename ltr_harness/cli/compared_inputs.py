@@ -71,8 +71,7 @@ class ComparedInputs:
         self.stream: StreamEvaluation | None = None
         # what was left out or looks odd
         paths, self.notes = ([], []) if columns is not None and not inputs else expanded(inputs)
-        runs_in = {path: find_runs(path) for path in paths if path.is_dir()}
-        by_folder = {path: runs for path, runs in runs_in.items() if runs}
+        by_folder = {path: runs for path in paths if path.is_dir() and (runs := find_runs(path))}
         others = [path for path in paths if path not in by_folder]
         # what is left as a path, `compare` reads
         files = [
@@ -99,7 +98,18 @@ class ComparedInputs:
                 raise UsageError("--data or --qrels without a file of scores or a run to measure against it")
             entrants = self._evaluated(files, texts, gates, given)
         else:
-            self._refuse_without_judgments(files, given)
+            if cheap_labels is not None:
+                found = "stored runs and tables have values of the queries that they were tested on alone"
+                cure = "`predict` scores more queries with a stored run, for --data"
+                raise UsageError(f"--cheap without --data or --qrels; {found}: {cure}")
+            for option in (options.written(name) for name, value in given.items() if value):
+                found = f"{option} without --data or --qrels"
+                raise UsageError(f"{found}; {option} is about files of scores or TREC runs")
+            found = "is neither a run folder nor a table"
+            expected = "--data FILE for scores, or --qrels FILE for TREC runs"
+            UsageError.refuse(
+                Problem(str(path), found, expected) for path in files if path.suffix not in TABLES
+            )
             if texts:
                 typed = metric_names.split(texts)
                 self.metrics = [*typed, *(str(gate.metric) for gate in gates)]
@@ -126,17 +136,6 @@ class ComparedInputs:
         self.title = str(columns.data)
         self.items = [self.stream.results]
 
-    @property
-    def declared_baseline(self) -> str | None:
-        """What an experiment says that is compared alone, if a run of it finished."""
-        if len(self._paths) != 1 or not (self._paths[0] / EXPERIMENT).exists():
-            return None
-        from ltr_harness.config import read_outline
-
-        declared = read_outline(self._paths[0] / EXPERIMENT).compare.baseline
-        finished = {run.record.model for run in self.runs if run.record.status == "complete"}
-        return declared if declared in finished else None
-
     def compared(
         self,
         method: Method,
@@ -148,10 +147,15 @@ class ComparedInputs:
         **more: Any,
     ) -> Comparison:
         """The comparison, by all metrics or by the one that decides; the baseline may be called by run tag or file."""
-        if baseline is None:
-            baseline = self.declared_baseline
-        elif self._rankings is not None:
-            baseline = self._rankings.named(baseline)
+        if baseline is not None:
+            baseline = baseline if self._rankings is None else self._rankings.named(baseline)
+        elif len(self._paths) == 1 and (self._paths[0] / EXPERIMENT).exists():
+            from ltr_harness.config import read_outline
+
+            # what an experiment says that is compared alone, if a run of it finished
+            declared = read_outline(self._paths[0] / EXPERIMENT).compare.baseline
+            finished = {run.record.model for run in self.runs if run.record.status == "complete"}
+            baseline = declared if declared in finished else None
         comparison = compare(
             *self.items,
             metrics=self.metrics and self.metrics[:1] if primary_alone else self.metrics,
@@ -221,19 +225,6 @@ class ComparedInputs:
             self.notes += _without_valid([metric for metric in wanted if str(metric) in added], "all runs")
         left = iter(compared)
         return {path: [next(left) for _ in runs] for path, runs in by_folder.items()}
-
-    def _refuse_without_judgments(self, files: Sequence[Path], given: dict[str, Any]) -> None:
-        """Options that mean something only beside --data or --qrels, and files that could only be scores."""
-        if self._cheap_labels is not None:
-            found = "stored runs and tables have values of the queries that they were tested on alone"
-            cure = "`predict` scores more queries with a stored run, for --data"
-            raise UsageError(f"--cheap without --data or --qrels; {found}: {cure}")
-        for name in (name for name, value in given.items() if value):
-            option, about = options.written(name), "is about files of scores or TREC runs"
-            raise UsageError(f"{option} without --data or --qrels; {option} {about}")
-        found = "is neither a run folder nor a table"
-        expected = "--data FILE for scores, or --qrels FILE for TREC runs"
-        UsageError.refuse(Problem(str(path), found, expected) for path in files if path.suffix not in TABLES)
 
 
 def _without_valid(metrics: Sequence[Metric], whose: str) -> list[str]:
