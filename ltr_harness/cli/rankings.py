@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.cli import data_source, options
-from ltr_harness.dataset import RankingDataset, fingerprint_judgments
+from ltr_harness.dataset import fingerprint_judgments
 from ltr_harness.errors import DataError, UsageError, all_of
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.files import bare_name
@@ -124,10 +124,20 @@ class Rankings:
 def load_rankings(source: RankingSource) -> Rankings:
     """Read what the options name; all problems of all files at once."""
     source.refuse_contradictions()
-    if source.data is not None:
-        dataset = data_source.read_files([source.data], source.reader_name, source.reader_options)
-        return _from_scores(source.data, dataset, source.scores, source.max_grade)
-    return _from_runs(source)
+    if source.data is None:
+        return _from_runs(source)
+    from ltr_harness.readers.scores import read_scores
+
+    dataset = data_source.read_files([source.data], source.reader_name, source.reader_options)
+    judgments, files, notes = dataset.judgments, source.scores, list[str]()
+    of_rows: dict[str, Any] = {"file_order": dataset.file_order, "columns": dataset.columns}
+    scores = all_of([partial(read_scores, path, judgments, notes=notes, **of_rows) for path in files])
+    each = zip(_names(files), files, scores, strict=True)
+    rankings = tuple(Scored(name, path, judgments, values) for name, path, values in each)
+    notes = [*dataset.notes, *notes]
+    return Rankings(
+        rankings, judgments, source.data, source.max_grade, tuple(notes), dataset.query_attributes
+    )
 
 
 def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
@@ -151,20 +161,6 @@ def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
     some = tuple(Scored(one.name, one.path, judgments, one.scores[rows], tag=one.tag) for one in wide.all)
     notes = (*wide.notes, *dataset.notes)
     return wide, Rankings(some, judgments, source.data, wide.max_grade, notes, dataset.query_attributes)
-
-
-def _from_scores(
-    data: Path, dataset: RankingDataset, files: Sequence[Path], max_grade: float | None
-) -> Rankings:
-    from ltr_harness.readers.scores import read_scores
-
-    judgments = dataset.judgments
-    notes: list[str] = []
-    of_rows: dict[str, Any] = {"file_order": dataset.file_order, "columns": dataset.columns}
-    scores = all_of([partial(read_scores, path, judgments, notes=notes, **of_rows) for path in files])
-    each = zip(_names(files), files, scores, strict=True)
-    rankings = tuple(Scored(name, path, judgments, values) for name, path, values in each)
-    return Rankings(rankings, judgments, data, max_grade, (*dataset.notes, *notes), dataset.query_attributes)
 
 
 def _from_runs(source: RankingSource) -> Rankings:
