@@ -88,7 +88,31 @@ def evaluated_by(
     # one temperature for all runs: one from validation data beside one of 1 would tell equal models apart
     anew = [one for one in lacking if isinstance(one, ProbabilityMetric) and one.temperature is None]
     added: dict[str, None] = {}
-    evaluated = [_rescored(run, wanted, anew, keep, added) if run in complete else run for run in runs]
+    evaluated: list[Run] = []
+    for run in runs:
+        if run not in complete:
+            evaluated.append(run)
+            continue
+        frame, record = run.per_query, run.record
+        facts = frame[[name for name in frame if name not in record.metrics]]
+        names = {metric: None if metric in anew else _stored(run, metric) for metric in wanted}
+        stored = [*keep, *(name for name in names.values() if name is not None)]
+        values = {name: frame[name].to_numpy() for name in stored}
+        summaries = {name: record.metrics[name] for name in stored}
+        if computed := [metric for metric, name in names.items() if name is None]:
+            ranking = scored(run)
+            evaluation = ranking.evaluate(on_scale_of(record, computed, ranking.judgments))
+            at = {str(query): i for i, query in enumerate(evaluation.query_ids.tolist())}
+            order = [at[str(query)] for query in frame["query_id"].tolist()]
+            for name in evaluation.metrics:
+                values[name] = evaluation[name].per_query[order]
+                summaries[name] = MetricSummary.of(evaluation[name])
+                added[name] = None
+        # one order of metrics whatever was stored: runs of one model must have the same
+        columns = {name: values[name] for name in sorted(values)}
+        metrics = {name: summaries[name] for name in sorted(values)}
+        of_metrics = record.model_copy(update={"metrics": metrics})
+        evaluated.append(_Rescored(run.path, of_metrics, computed=facts.assign(**columns)))
     return evaluated, list(added)
 
 
@@ -96,28 +120,3 @@ def _stored(run: Run, metric: Metric) -> str | None:
     from ltr_harness.comparison.inputs import name_among
 
     return name_among(list(run.record.metrics), metric)
-
-
-def _rescored(
-    run: Run, wanted: Sequence[Metric], anew: Sequence[Metric], keep: Sequence[str], added: dict[str, None]
-) -> Run:
-    frame, record = run.per_query, run.record
-    facts = frame[[name for name in frame if name not in record.metrics]]
-    names = {metric: None if metric in anew else _stored(run, metric) for metric in wanted}
-    stored = [*keep, *(name for name in names.values() if name is not None)]
-    values = {name: frame[name].to_numpy() for name in stored}
-    summaries = {name: record.metrics[name] for name in stored}
-    if lacking := [metric for metric, name in names.items() if name is None]:
-        ranking = scored(run)
-        evaluation = ranking.evaluate(on_scale_of(record, lacking, ranking.judgments))
-        at = {str(query): i for i, query in enumerate(evaluation.query_ids.tolist())}
-        order = [at[str(query)] for query in frame["query_id"].tolist()]
-        for name in evaluation.metrics:
-            values[name] = evaluation[name].per_query[order]
-            summaries[name] = MetricSummary.of(evaluation[name])
-            added[name] = None
-    # one order of metrics whatever was stored: runs of one model must have the same
-    columns = {name: values[name] for name in sorted(values)}
-    metrics = {name: summaries[name] for name in sorted(values)}
-    evaluated = record.model_copy(update={"metrics": metrics})
-    return _Rescored(run.path, evaluated, computed=facts.assign(**columns))
