@@ -49,18 +49,11 @@ class ScoreColumns:
             if value and name not in ("data", "max_grade", "reader_options"):
                 raise UsageError(f"{options.written(name)} with --score-column; expected one of them")
         if baseline is not None and baseline not in names:
-            raise UsageError(
-                f"--baseline {baseline}: no such --score-column; expected one of {', '.join(names)}"
-            )
+            expected = f"expected one of {', '.join(names)}"
+            raise UsageError(f"--baseline {baseline}: no such --score-column; {expected}")
         names = sorted(dict.fromkeys(names), key=lambda name: name != baseline)
-        return cls(
-            given["data"],
-            names,
-            _columns(given["data"], given["reader_options"]),
-            given["max_grade"],
-            sample,
-            strata,
-        )
+        columns = _columns(given["data"], given["reader_options"])
+        return cls(given["data"], names, columns, given["max_grade"], sample, strata)
 
     def evaluated(self, metrics: Sequence[Metric]) -> "tuple[StreamEvaluation, list[str]]":
         """The metrics of every column, and notes."""
@@ -75,20 +68,16 @@ class ScoreColumns:
             click.echo(f"\r{'':40}\r", err=True, nl=False)
         scaled = [name for name in found.metrics if name not in map(str, metrics)]
         notes = []
+        queries = count_of(found.n_queries, "query")
         if scaled and self.max_grade is None:
-            notes.append(
-                f"{', '.join(scaled)}: the largest label; --max-grade says which scale the labels are on"
-            )
+            cure = "--max-grade says which scale the labels are on"
+            notes.append(f"{', '.join(scaled)}: the largest label; {cure}")
         if found.sample is not None and found.n_queries < (self.sample or 0):
-            notes.append(
-                f"--sample {self.sample}: {self.data} has {count_of(found.n_queries, 'query')}; all were evaluated"
-            )
+            notes.append(f"--sample {self.sample}: {self.data} has {queries}; all were evaluated")
         if found.weighted and len(self.names) > 1:
             notes.append(f"--strata {self.strata}: {_NO_VERDICT}")
         if found.moments is not None:
-            notes.append(
-                f"the values of {count_of(found.n_queries, 'query')} are not kept: means and moments alone"
-            )
+            notes.append(f"the values of {queries} are not kept: means and moments alone")
         return found, notes
 
 
@@ -117,17 +106,16 @@ def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
     return columns
 
 
-def refuse_comparison(found: "StreamEvaluation", method: Method, *, reports: bool) -> None:
+def refuse_comparison(stream: "StreamEvaluation", method: Method, *, reports: bool) -> None:
     """What needs the ordinary comparison, where values are not kept or count by stratum."""
-    if found.weighted:
+    if stream.weighted:
         own = vars(Method(confidence=method.confidence))
         changed = [options.written(name) for name, value in vars(method).items() if value != own[name]]
         if named := ["gates and reports"] if reports else changed:
             raise UsageError(f"{', '.join(named)} with --strata: {_NO_VERDICT}; expected --sample N alone")
     elif reports:
-        raise UsageError(
-            "gates and reports need the values of all queries, which are not kept; expected --sample N"
-        )
+        found = "gates and reports need the values of all queries, which are not kept"
+        raise UsageError(f"{found}; expected --sample N")
 
 
 def say_rest(found: "StreamEvaluation", metric: str, method: Method) -> None:
@@ -144,15 +132,10 @@ def say_rest(found: "StreamEvaluation", metric: str, method: Method) -> None:
         columns = [score if other is None else f"{score} - {other}" for score, other in _pairs(found)]
         print_table(["", *columns], [[name, *row] for name, row in cells.items()])
     elif differences := _differences(found, metric, method):
-        rows = [
-            [
-                score,
-                _cell(one.difference, one.ci_low, one.ci_high, signed=True),
-                formats.p_value(one.p_corrected),
-                one.verdict,
-            ]
-            for score, one in differences.items()
-        ]
+        rows = []
+        for score, of in differences.items():
+            cell = _cell(of.difference, of.ci_low, of.ci_high, signed=True)
+            rows.append([score, cell, formats.p_value(of.p_corrected), of.verdict])
         say(f"\n{metric}, differences to {_pairs(found)[0][0]} by Student's t, {percent}")
         print_table(["", "difference", "p", "verdict"], rows, (0, 3))
 
