@@ -92,7 +92,16 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         elif text in _ORDER:
             measures[text] = ()
         else:
-            measures[_ours(text)] = ()
+            try:
+                measures[str(parse_metric(text))] = ()
+            except MetricError as error:
+                stem = next((name for name in OTHERS if re.fullmatch(rf"{name}([._].*)?", text)), None)
+                if stem is not None:
+                    instead = f"use {OTHERS[stem] or 'trec_eval itself'}"
+                    raise MetricError(f"{text}: trec_eval's {stem} is not computed here; {instead}") from None
+                known = did_you_mean(text, [name for name in (*SETS, *_ORDER) if name != "runid"])
+                found = f"{text!r} is neither a known measure of trec_eval nor a metric"
+                raise MetricError(f"{found}: {known}; {error}") from None
     ordered = [*(name for name in _ORDER if name in measures), *measures]
     return {name: measures[name] for name in ordered}
 
@@ -140,19 +149,6 @@ def lines(
 
 def _line(name: str, query: str, value: str) -> str:
     return f"{name:<22}\t{query}\t{value}"
-
-
-def _ours(text: str) -> str:
-    try:
-        return str(parse_metric(text))
-    except MetricError as error:
-        stem = next((name for name in OTHERS if re.fullmatch(rf"{name}([._].*)?", text)), None)
-        if stem is not None:
-            instead = OTHERS[stem] or "trec_eval itself"
-            raise MetricError(f"{text}: trec_eval's {stem} is not computed here; use {instead}") from None
-        known = did_you_mean(text, [name for name in (*SETS, *_ORDER) if name != "runid"])
-        found = f"{text!r} is neither a known measure of trec_eval nor a metric"
-        raise MetricError(f"{found}: {known}; {error}") from None
 
 
 def _measures(
@@ -213,12 +209,10 @@ def _count(name: str, scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray
 def interpolated_precision(scored: Scored, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
     """The best precision at or after the rank where recall is 0.0, 0.1, … 1.0, or 0: float64 (11, n_queries)."""
     judgments = scored.judgments
-    boundaries = judgments.groups.boundaries.tolist()
     listed = _listed(scored)
-    scores = np.where(listed, scored.scores, -np.inf)
-    rows = RowRanker(judgments, "id", None).rank(scores).rows
+    rows = RowRanker(judgments, "id", None).rank(np.where(listed, scored.scores, -np.inf)).rows
     out = np.zeros((len(RECALL_LEVELS), judgments.groups.n_queries))
-    for query, (start, end) in enumerate(pairwise(boundaries)):
+    for query, (start, end) in enumerate(pairwise(judgments.groups.boundaries.tolist())):
         ranked = rows[start:end]
         hits = np.flatnonzero(is_relevant[ranked] & listed[ranked])
         precision = np.arange(1, hits.size + 1) / (hits + 1)
