@@ -108,7 +108,11 @@ def command(
 
 def _say(watched: "Watched", output: Path | None, per_query: bool, quiet: bool) -> None:
     """The headline, then a line for each alert, then where and why."""
+    import numpy as np
+
     from ltr_harness.monitoring.page import banner
+    from ltr_harness.monitoring.queries import columns_of
+    from ltr_harness.monitoring.summaries import mean_of_known
 
     result = watched.result
     told = not quiet and (bool(result.alerts) or sys.stderr.isatty())
@@ -117,8 +121,18 @@ def _say(watched: "Watched", output: Path | None, per_query: bool, quiet: bool) 
         say(f"{answer.status.text}: {answer.text}", err=True)
     for alert in result.alerts:
         say(str(alert))
-    if per_query or not result.changes:
-        _print_metrics(watched, per_query)
+    if (
+        per_query or not result.changes
+    ):  # the plain numbers, where there is nothing to compare or somebody asked
+        queries = watched.production["query_id"]
+        metrics = columns_of(watched.production, "metric")
+        if per_query:
+            say("\t".join(["query", *metrics]))
+            for name, *of_query in zip(queries, *metrics.values(), strict=True):
+                say("\t".join([str(name), *map(_number, of_query)]))
+        for metric, values in metrics.items():
+            known, mean = int(np.count_nonzero(~np.isnan(values))), _number(mean_of_known(values))
+            say(f"{metric}\t{mean}\tover {known:,} of {count_of(values.size, 'query')}")
         if result.parity is not None:
             say(result.parity.verdict)
     if result.arms is not None and not quiet:
@@ -129,24 +143,6 @@ def _say(watched: "Watched", output: Path | None, per_query: bool, quiet: bool) 
             say(reasons, err=True)
         if output is not None:
             say(f"report: {output / 'report.html'}", err=True)
-
-
-def _print_metrics(watched: "Watched", per_query: bool) -> None:
-    """The plain numbers, where there is nothing to compare or somebody asked."""
-    import numpy as np
-
-    from ltr_harness.monitoring.queries import columns_of
-    from ltr_harness.monitoring.summaries import mean_of_known
-
-    queries = watched.production["query_id"]
-    metrics = columns_of(watched.production, "metric")
-    if per_query:
-        say("\t".join(["query", *metrics]))
-        for name, *values in zip(queries, *metrics.values(), strict=True):
-            say("\t".join([str(name), *map(_number, values)]))
-    for metric, values in metrics.items():
-        known = int(np.count_nonzero(~np.isnan(values)))
-        say(f"{metric}\t{_number(mean_of_known(values))}\tover {known:,} of {count_of(values.size, 'query')}")
 
 
 def _number(value: float) -> str:
