@@ -2,16 +2,13 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ltr_harness.cli import SuggestingGroup, options
 from ltr_harness.cli.output import print_table, say, say_json
 from ltr_harness.wording import count_of, four_decimals, json_value, plural
-
-if TYPE_CHECKING:
-    from ltr_harness.export.verification import Agreement, Verification
 
 
 @click.group("export", cls=SuggestingGroup, no_args_is_help=True)
@@ -86,25 +83,19 @@ def to_model(
         say(f"{form}: read back as versions {chosen.versions} do; --engine-version names another", err=True)
     for rule in chosen.rules:
         say(f"{form}: {rule}", err=True)
-    _print(verification)
-
-
-def _print(verification: "Verification") -> None:
-    parts: dict[str, Agreement | None] = {
-        "all": verification.agreement,
-        "with missing values": verification.with_missing,
-        "a tenth missing": verification.if_missing,
-    }
-    rows = []
-    for queries, one in ((queries, one) for queries, one in parts.items() if one is not None):
+    overall, first = verification.agreement, verification.first
+    lines: list[list[str]] = []
+    parts = {"with missing values": verification.with_missing, "a tenth missing": verification.if_missing}
+    for queries, one in {"all": overall, **parts}.items():
+        if one is None:
+            continue
         order, largest = f"{one.n_same_order:,} of {one.n_queries:,}", f"{one.largest_difference:.2g}"
         change = "–" if math.isnan(one.difference) else f"{one.difference:+.2g}"
         interval = "–" if math.isnan(one.low) else f"{one.low:+.2g} {one.high:+.2g}"
         means = four_decimals(one.here), four_decimals(one.there)
-        rows.append([queries, order, largest, *means, change, interval])
-    head = ["queries", "same order", "score difference", verification.metric, "there", "change"]
-    print_table([*head, "95 % interval"], rows)
-    overall, first = verification.agreement, verification.first
+        lines.append([queries, order, largest, *means, change, interval])
+    columns = ["queries", "same order", "score difference", verification.metric, "there", "change"]
+    print_table([*columns, "95 % interval"], lines)
     if abs(overall.offset) > overall.largest_beside_offset:
         most = f"by at most {overall.largest_beside_offset:.2g} besides"
         say(f"scores there differ by {overall.offset:+.6g} in the median, which moves no row, and {most}")

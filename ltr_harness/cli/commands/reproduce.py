@@ -1,16 +1,12 @@
 """`ltr-harness reproduce`: train a stored run again and say whether everything is identical."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say, say_json
 from ltr_harness.wording import count_of
-
-if TYPE_CHECKING:
-    from ltr_harness.experiment.reproduce import Reproduction
 
 
 @options.examples("""
@@ -35,36 +31,33 @@ def command(run: Path, threads: int | None, data_root: Path | None, trust: bool,
     """
     from ltr_harness.experiment.reproduce import reproduce
 
-    reproduction = reproduce(run, threads=threads, data_root=data_root, trust=trust)
+    found = reproduce(run, threads=threads, data_root=data_root, trust=trust)
+    code = 0 if found.identical else 1
     if as_json:
-        say_json(reproduction.as_dict())
-    else:
-        _say(reproduction)
-    return 0 if reproduction.identical else 1
-
-
-def _say(reproduction: "Reproduction") -> None:
-    if reproduction.identical:
-        say(f"identical: model file, {count_of(reproduction.n_scores, 'test score')} and every metric")
+        say_json(found.as_dict())
+        return code
+    if found.identical:
+        say(f"identical: model file, {count_of(found.n_scores, 'test score')} and every metric")
     else:
         say("not identical:")
-        say(f"  model file: {'the same' if reproduction.same_model else 'differs'}")
-        scores = f"all {reproduction.n_scores:,} the same"
-        if reproduction.n_other_scores:
-            most = f"by at most {reproduction.largest_difference:.3g}"
-            scores = f"{reproduction.n_other_scores:,} of {reproduction.n_scores:,} differ, {most}"
+        say(f"  model file: {'the same' if found.same_model else 'differs'}")
+        scores = f"all {found.n_scores:,} the same"
+        if found.n_other_scores:
+            most = f"by at most {found.largest_difference:.3g}"
+            scores = f"{found.n_other_scores:,} of {found.n_scores:,} differ, {most}"
         say(f"  test scores: {scores}")
-        if reproduction.best_rounds[0] != reproduction.best_rounds[1]:
-            say(f"  best round: {reproduction.best_rounds[0]} then, {reproduction.best_rounds[1]} now")
-        for name, (before, now) in reproduction.metrics.items():
+        if found.best_rounds[0] != found.best_rounds[1]:
+            say(f"  best round: {found.best_rounds[0]} then, {found.best_rounds[1]} now")
+        for name, (before, now) in found.metrics.items():
             say(f"  {name}: {_mean(before)} then, {_mean(now)} now")
-    if reproduction.reasons:
+    if found.reasons:
         say("changed since:")
-        for reason in reproduction.reasons:
+        for reason in found.reasons:
             say(f"  {reason}")
-    elif not reproduction.identical:
+    elif not found.identical:
         cure = "see docs/boosters.md for settings that do not repeat"
         say(f"no recorded input has changed: data, versions and threads are the same; {cure}")
+    return code
 
 
 def _mean(value: float | None) -> str:
