@@ -75,7 +75,14 @@ class RankingEvaluator:
         if others.get("extra_metrics") or others.get("custom_artifacts"):
             left = "extra_metrics and custom_artifacts are left to MLflow's own evaluators"
             warnings.warn(f"evaluator ltr_harness: {left}", stacklevel=2)
-        _refuse_options(evaluator_config)
+        problems = [
+            Problem(_CONFIG, f"unknown option {key!r}", cure=did_you_mean(str(key), _OPTIONS))
+            for key in evaluator_config
+            if key not in _OPTIONS
+        ]
+        if not evaluator_config.get("metrics"):
+            problems.append(Problem(_CONFIG, "no metrics", 'such as {"metrics": ["ndcg@10", "mrr"]}'))
+        UsageError.refuse(problems)
         prefix = evaluator_config.get("metric_prefix") or ""
         asked = [parse_metric(metric) for metric in as_list(evaluator_config["metrics"])]
         table, columns = _table(dataset, model, predictions, evaluator_config)
@@ -91,17 +98,6 @@ class RankingEvaluator:
             mlflow.log_artifact(str(Path(folder) / name), inside or None, run_id=run_id)
         artifact = ParquetEvaluationArtifact(uri=mlflow.get_artifact_uri(f"{prefix}per_query.parquet"))
         return EvaluationResult(logged, {f"{prefix}per_query": artifact}, run_id)
-
-
-def _refuse_options(config: Mapping[str, Any]) -> None:
-    problems = [
-        Problem(_CONFIG, f"unknown option {key!r}", cure=did_you_mean(str(key), _OPTIONS))
-        for key in config
-        if key not in _OPTIONS
-    ]
-    if not config.get("metrics"):
-        problems.append(Problem(_CONFIG, "no metrics", 'such as {"metrics": ["ndcg@10", "mrr"]}'))
-    UsageError.refuse(problems)
 
 
 def _table(
