@@ -45,24 +45,20 @@ def unfinished(parent: Path, *, private: bool = False) -> Iterator[Path]:
     """A temporary folder to fill, beside what it becomes; removed at the end; a private one is for its owner alone."""
     parent.mkdir(parents=True, exist_ok=True)
     _swept(parent.resolve())
-    # absolute, because pyarrow takes what has a colon for an address
-    folder, lock = _made(parent.absolute(), 0o700 if private else 0o777)
+    while True:
+        name = f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
+        folder = parent.absolute() / name  # pyarrow takes what has a colon for an address
+        folder.mkdir(mode=0o700 if private else 0o777)
+        with suppress(FileNotFoundError):  # swept before it was locked
+            lock = _lock(folder, wait=True)
+            if folder.exists():
+                break
+            _unlock(lock)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         _unlock(lock)
-
-
-def _made(parent: Path, mode: int) -> tuple[Path, int | None]:
-    while True:
-        folder = parent / f"{UNFINISHED}{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}"
-        folder.mkdir(mode=mode)
-        with suppress(FileNotFoundError):  # swept before it was locked
-            lock = _lock(folder, wait=True)
-            if folder.exists():
-                return folder, lock
-            _unlock(lock)
 
 
 @contextmanager
