@@ -205,11 +205,16 @@ def _stem(file: Path) -> str:
 def _imports(source: bytes, package: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
     """The names of modules that a source imports, or may: after ``from a import b``, a and a.b."""
     try:
-        nodes = list(ast.walk(_parsed(source)))
+        try:
+            tree = ast.parse(source)
+        except (
+            SystemError
+        ):  # CPython 3.11 where another thread parses at the same moment (python/cpython#106905)
+            tree = ast.parse(source)
     except (SyntaxError, ValueError):  # said where it is executed
         return frozenset()
     names: set[tuple[str, ...]] = set()
-    for node in nodes:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names.update(tuple(alias.name.split(".")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -225,14 +230,6 @@ def _imports(source: bytes, package: tuple[str, ...]) -> frozenset[tuple[str, ..
                 names.add(tuple(given.value.split(".")))
     # the version of this package counts already
     return frozenset(name for name in names if name and name[0] != "ltr_harness")
-
-
-def _parsed(source: bytes) -> ast.Module:
-    """CPython 3.11 fails where another thread parses at the same moment (python/cpython#106905)."""
-    try:
-        return ast.parse(source)
-    except SystemError:
-        return ast.parse(source)
 
 
 def _files_of(folder: Path, name: tuple[str, ...]) -> Iterator[Path]:
