@@ -65,7 +65,13 @@ def here(place: str | Path) -> Path:
     except DataError:
         raise
     except (ArrowException, OSError, ValueError) as problem:
-        raise _in_words(place, problem) from None
+        said = next(iter(str(problem).splitlines()), type(problem).__name__)
+        for pattern, found, cure in _REASONS:
+            if re.search(pattern, said, re.IGNORECASE):
+                signed = next((how for kind, how in _SIGN_IN.items() if place.lower().startswith(kind)), "")
+                cure = signed if cure is None else cure
+                raise DataError.at(_shown(place), f"{found} ({said[:200]})", cure=cure) from None
+        raise DataError.at(_shown(place), f"cannot be read: {said[:200]}") from None
 
 
 def _opened(address: str) -> tuple[Any, str]:
@@ -162,18 +168,6 @@ def _temporary() -> Path:
 def _shown(address: str) -> str:
     """An address without options and secrets."""
     return re.sub("//[^/@]*:[^/@]*@", "//…@", address.partition("?")[0])
-
-
-def _in_words(address: str, problem: Exception) -> DataError:
-    """What a file system says, in one line."""
-    said = next(iter(str(problem).splitlines()), type(problem).__name__)
-    for pattern, found, cure in _REASONS:
-        if re.search(pattern, said, re.IGNORECASE):
-            signed = next((how for kind, how in _SIGN_IN.items() if address.lower().startswith(kind)), "")
-            return DataError.at(
-                _shown(address), f"{found} ({said[:200]})", cure=signed if cure is None else cure
-            )
-    return DataError.at(_shown(address), f"cannot be read: {said[:200]}")
 
 
 def partition_keys(folder: Path, file: Path) -> dict[str, str | None]:
