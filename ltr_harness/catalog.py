@@ -76,17 +76,12 @@ class Catalog:
 
 def require_methods(kind: type, place: str, error: type[UsageError] = UsageError) -> None:
     """Refuse a class that has yet to define a method its bases ask for."""
-    missing = [
-        name
-        for name in dir(kind)
-        if getattr(inspect.getattr_static(kind, name, None), "__isabstractmethod__", False)
-    ]
+    members = {name: inspect.getattr_static(kind, name, None) for name in dir(kind)}
+    missing = [name for name, member in members.items() if getattr(member, "__isabstractmethod__", False)]
     if missing:
         bases = [next(base.__name__ for base in kind.__mro__ if name in vars(base)) for name in missing]
-        raise error(
-            f"{place}: {kind.__name__} does not define {', '.join(missing)}; expected the methods of "
-            f"{', '.join(dict.fromkeys(bases))}"
-        )
+        expected = f"the methods of {', '.join(dict.fromkeys(bases))}"
+        raise error(f"{place}: {kind.__name__} does not define {', '.join(missing)}; expected {expected}")
 
 
 def load_own_file(name: str, error: type[UsageError] = UsageError) -> Any:
