@@ -300,12 +300,12 @@ def split_card(name: str, dataset: RankingDataset) -> SplitCard:
     # a feature that orders the candidates perfectly has an NDCG of 1, whatever was missed
     judgments = replace(dataset.judgments, missed=None)
     sample = replace(dataset, judgments=judgments).take(chosen.astype(np.int64))
-    ndcg, descending, random = _single_features(sample)
+    sampled, random = _sampled_features(sample)
     firsts = enumerate(content.duplicate_of.tolist())
     facts = zip(
         names,
-        *(part.tolist() for part in (*content.numbers.values(), ndcg, descending)),
-        *zip(*_outcomes(sample), strict=True),
+        *(part.tolist() for part in content.numbers.values()),
+        *zip(*sampled, strict=True),
         content.constant.tolist(),
         [names[first] if first != j else "" for j, first in firsts],
         strict=True,
@@ -345,45 +345,30 @@ def n_alike_queries(content: Content, seen: NDArray[np.bool_], groups: QueryGrou
     return int(np.count_nonzero(several & (2 * n_seen >= n_there))), int(np.count_nonzero(several))
 
 
-def _single_features(sample: RankingDataset) -> tuple[NDArray[np.float64], NDArray[np.bool_], float]:
-    """NDCG@10 of each feature in its better direction, which that is, and NDCG@10 of random order."""
-    labels = sample.labels
-    if labels.min() < 0:  # no grades
-        return np.full(sample.n_features, np.nan), np.ones(sample.n_features, dtype=bool), np.nan
+def _sampled_features(sample: RankingDataset) -> tuple[list[tuple[Any, ...]], float]:
+    """What a sample tells of each feature, as the fields of `FeatureFacts`, and NDCG@10 of random order."""
+    labels, groups, relevant = sample.labels, sample.groups, sample.labels > 0
+    with np.errstate(divide="ignore"):
+        log_share = np.repeat(np.log(groups.sum(relevant, np.float64) / groups.sizes), groups.sizes)
     whole_grades = bool(labels.max() <= 31 and np.array_equal(labels, np.floor(labels)))
     # Equal values count as in random order: a constant feature is as good as chance.
     metric = NDCG(k=10, ties="expected", gain="exp" if whole_grades else "linear")
-    bound = bind([metric], sample.judgments)
+    bound = None if labels.min() < 0 else bind([metric], sample.judgments)  # below 0 they are no grades
 
     def mean(scores: NDArray[np.float64]) -> float:
-        return evaluate_bound(bound, scores)[metric].mean
+        return float("nan") if bound is None else evaluate_bound(bound, scores)[metric].mean
 
-    random = mean(np.zeros(sample.n_rows))
-    ndcg = np.full(sample.n_features, np.nan)
-    descending = np.ones(sample.n_features, dtype=bool)
-    for j in range(sample.n_features):
-        values = sample.features[:, j].astype(np.float64)
-        values[np.isnan(values)] = -np.inf
-        up = mean(values)
-        values[np.isinf(values)] = np.inf
-        down = mean(-values)
-        ndcg[j], descending[j] = max(up, down), up >= down
-    return ndcg, descending, random
-
-
-def _outcomes(sample: RankingDataset) -> list[tuple[float, int, bool, bool, bool]]:
-    """Of each feature `auc`, `n_only_relevant`, `tells_relevant`, `varies_in_queries` and `like_ids`."""
-    relevant, groups = sample.labels > 0, sample.groups
-    shares = groups.sum(relevant, np.float64) / groups.sizes
-    with np.errstate(divide="ignore"):
-        log_share = np.repeat(np.log(shares), groups.sizes)
     facts = []
     for j, name in enumerate(sample.feature_names):
         values = sample.features[:, j].astype(np.float64)
-        ranked = np.where(np.isnan(values), -np.inf, values)
+        missing = np.isnan(values)
+        ranked = np.where(missing, -np.inf, values)
+        up, down = mean(ranked), mean(np.where(missing, -np.inf, -values))
         numbers = name not in sample.categories
         facts.append(
             (
+                float(max(up, down)),
+                bound is None or bool(up >= down),
                 auc(ranked, relevant),
                 n_only_relevant(values, relevant, log_share) if numbers else 0,
                 numbers and tells_relevant(values, relevant),
@@ -391,7 +376,7 @@ def _outcomes(sample: RankingDataset) -> list[tuple[float, int, bool, bool, bool
                 numbers and are_ids(values, groups.boundaries),
             )
         )
-    return facts
+    return facts, mean(np.zeros(sample.n_rows))
 
 
 def _n_forced_ties(hashes: NDArray[np.uint64], labels: NDArray[np.float64], query: NDArray[np.int64]) -> int:

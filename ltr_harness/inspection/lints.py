@@ -1,14 +1,14 @@
 """Lints of a data set: facts that would make numbers from it misleading."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from ltr_harness.groups import Judgments
-from ltr_harness.inspection.card import DataCard, FeatureFacts, Overlap, SplitCard
+from ltr_harness.inspection.card import DataCard, FeatureFacts, SplitCard
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.headroom import headroom
 from ltr_harness.readers.tables import features_line, is_outcome, is_place
@@ -104,6 +104,7 @@ def one_a_cause(findings: Iterable[Finding]) -> list[Finding]:
 
 def _overlaps(card: DataCard) -> Iterator[Finding]:
     splits = {split.name: split for split in card.splits}
+    severity: Severity
     for overlap in card.overlaps:
         place = f"{overlap.first} and {overlap.second}"
         same = overlap.n_same_content
@@ -111,29 +112,30 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
             names = ", ".join(overlap.queries) + (", …" if overlap.n_queries > len(overlap.queries) else "")
             found = f"{count_of(overlap.n_queries, 'query')} {plural('is', overlap.n_queries)} in both ({names}); "
             found += f"{same:,} of them with identical rows" if same else "their rows differ"
-            severity: Severity = "error" if same else "warning"
+            severity = "error" if same else "warning"
             different = "make sure that equal names mean different queries, or divide by query"
             cure = "divide by query: `ltr-harness data split`" if same else different
             yield Finding("query-in-two-splits", severity, place, found, cure)
-        if overlap.n_rows and not same:
-            yield _identical_rows(place, overlap, splits[overlap.first], splits[overlap.second])
-
-
-def _identical_rows(place: str, overlap: Overlap, first: SplitCard, second: SplitCard) -> Finding:
-    share = overlap.n_rows / second.n_rows
-    rows = f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%})"
-    found = f"{rows} have the features of a row of {first.name}"
-    # the second's queries are like the first's by far more often than the first's are like each other
-    within = (first.n_alike + 1) / max(first.n_several_rows, 1)
-    if overlap.n_alike < FEWEST_ALIKE or overlap.n_alike / second.n_several_rows < TIMES_ALIKE * within:
+        if not overlap.n_rows or same:
+            continue
+        first, second = splits[overlap.first], splits[overlap.second]
+        share = overlap.n_rows / second.n_rows
+        rows = f"{count_of(overlap.n_rows, 'row')} of {second.name} ({share:.1%})"
+        found = f"{rows} have the features of a row of {first.name}"
+        severity = "warning" if share > SEEN_SHARE else "note"
         cure = "check whether they are the same documents: a model ranks rows that it was trained on too well"
-        return Finding("identical-rows", "warning" if share > SEEN_SHARE else "note", place, found, cure)
-    found += (
-        f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their rows "
-        f"with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with another query"
-    )
-    cure = "divide by query, each once: `ltr-harness data split`"
-    return Finding("identical-rows", "error", place, found, cure)
+        # the second's queries are like the first's by far more often than the first's are like each other
+        within = (first.n_alike + 1) / max(first.n_several_rows, 1)
+        if (
+            overlap.n_alike >= FEWEST_ALIKE
+            and overlap.n_alike / second.n_several_rows >= TIMES_ALIKE * within
+        ):
+            severity, cure = "error", "divide by query, each once: `ltr-harness data split`"
+            found += (
+                f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their "
+                f"rows with {first.name}, where {first.n_alike:,} of {first.n_several_rows:,} do with another query"
+            )
+        yield Finding("identical-rows", severity, place, found, cure)
 
 
 def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
@@ -234,7 +236,14 @@ def _features(split: SplitCard, sound: str) -> Iterator[Finding]:
         said = f"with NDCG@10 of {leaks[0].ndcg:.4f} (random order: {split.random_ndcg:.4f})"
         cure = f"check whether it is made from the labels or known only after the fact, and leave it out: {sound}"
         yield from _about(names, "leaking-feature", "error", split.name, "alone ranks", said, cure)
-    yield from _outcomes(split, names, sound)
+    if split.n_queries >= FEW_QUERIES:
+        rest = [feature for feature in split.features if feature.name not in names]
+        only = [feature.name for feature in rest if feature.n_only_relevant]
+        said, cure = "other than 0 in relevant documents alone", _LATER + sound
+        yield from _about(only, "outcome-feature", "error", split.name, "is", said, cure)
+        close = {one.name: one.auc for one in rest if one.auc > OUTCOME and one.name not in only}
+        said = f"relevant documents with an AUC of {max(close.values(), default=0):.4f}"
+        yield from _about([*close], "outcome-feature", "warning", split.name, "alone tells", said, cure)
     constant = [feature.name for feature in split.features if feature.constant]
     cure = "no harm; they could be left out"
     yield from _about(constant, "constant-features", "note", split.name, "has", "one value in all rows", cure)
@@ -244,18 +253,6 @@ def _features(split: SplitCard, sound: str) -> Iterator[Finding]:
     absent = [feature.name for feature in split.features if feature.n_missing > 0.5 * split.n_rows]
     said, cure = "missing in more than half of the rows", "check whether that is meant"
     yield from _about(absent, "missing-values", "note", split.name, "is", said, cure)
-
-
-def _outcomes(split: SplitCard, known: Collection[str], sound: str) -> Iterator[Finding]:
-    if split.n_queries < FEW_QUERIES:
-        return
-    rest = [feature for feature in split.features if feature.name not in known]
-    only = [feature.name for feature in rest if feature.n_only_relevant]
-    said, cure = "other than 0 in relevant documents alone", _LATER + sound
-    yield from _about(only, "outcome-feature", "error", split.name, "is", said, cure)
-    close = {one.name: one.auc for one in rest if one.auc > OUTCOME and one.name not in only}
-    said = f"relevant documents with an AUC of {max(close.values(), default=0):.4f}"
-    yield from _about([*close], "outcome-feature", "warning", split.name, "alone tells", said, cure)
 
 
 def _rows(split: SplitCard) -> Iterator[Finding]:

@@ -53,27 +53,19 @@ def _cut(name: str, values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool
         yield f"head, from {edge:g}: half of the traffic", head & ~missing
         yield f"tail, below {edge:g}", ~head & ~missing
     else:
-        yield from _ranges(numbers)
+        distinct, counts = np.unique(numbers[~missing], return_counts=True)
+        ends = set(range(distinct.size))
+        if distinct.size > PARTS:
+            # Equal values stay together: a part ends with the value that fills its share of the queries.
+            filled = np.cumsum(counts) / counts.sum()
+            ends = {*np.searchsorted(filled, np.arange(1, PARTS) / PARTS).tolist(), distinct.size - 1}
+        first = 0
+        for end in sorted(ends):
+            low, high = distinct[first], distinct[end]
+            yield f"{low:g}" if low == high else f"{low:g} to {high:g}", (numbers >= low) & (numbers <= high)
+            first = end + 1
     if missing.any():
         yield "missing", missing
-
-
-def _ranges(numbers: NDArray[np.float64]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-    distinct, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
-    if distinct.size <= PARTS:
-        for value in distinct:
-            yield f"{value:g}", numbers == value
-        return
-    # Equal values stay together: a part ends with the value that fills its share of the queries.
-    filled = np.cumsum(counts) / counts.sum()
-    ends = np.unique(np.searchsorted(filled, np.arange(1, PARTS) / PARTS))
-    first = 0
-    for end in [*ends.tolist(), distinct.size - 1]:
-        if end < first:
-            continue
-        low, high = distinct[first], distinct[end]
-        yield f"{low:g}" if low == high else f"{low:g} to {high:g}", (numbers >= low) & (numbers <= high)
-        first = end + 1
 
 
 def _categories(values: NDArray[Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
