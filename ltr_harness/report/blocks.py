@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from operator import is_
-from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from ltr_harness.comparison.pairs import Estimated
 from ltr_harness.wording import none_if_undefined, printable
@@ -135,7 +135,6 @@ def sort_value(cell: Cell) -> float | str | None:
 class Heading:
     """A title; that of a section may carry its finding, and `matters` where a reader should not miss it."""
 
-    kind: ClassVar[str] = "heading"
     text: str
     level: Literal[2, 3] = 2
     finding: str = ""  # a few words, such as "2 of 15 differ"
@@ -146,7 +145,6 @@ class Heading:
 class Banner:
     """The answer: its status as a badge, and a line of at most twenty words."""
 
-    kind: ClassVar[str] = "banner"
     status: Badge
     text: str
     title: str = "Verdict"  # what the navigation calls it
@@ -156,14 +154,12 @@ class Banner:
 class Paragraph:
     """Running text; `lead` is the sentence to read when reading only one."""
 
-    kind: ClassVar[str] = "paragraph"
     text: Text
     tone: Literal["plain", "lead", "note", "warning"] = "plain"
 
 
 @dataclass(frozen=True)
 class Bullets:
-    kind: ClassVar[str] = "bullets"
     items: tuple[Text, ...]
 
 
@@ -194,7 +190,6 @@ class Column:
 class Table:
     """Rows of cells under columns."""
 
-    kind: ClassVar[str] = "table"
     name: str  # stable and unique in the report; names the file in ``tables/``
     caption: Text  # what the table shows, readable without the text around it
     columns: tuple[Column, ...]
@@ -247,7 +242,6 @@ class Table:
 class Chart:
     """A Vega-Lite chart and the same in words."""
 
-    kind: ClassVar[str] = "chart"
     name: str  # stable and unique in the report; names the file in ``charts/``
     title: Text  # what is drawn
     spec: Mapping[str, Any]  # without colours of text, axes and background: they belong to the page's theme
@@ -258,7 +252,6 @@ class Chart:
 class Details:
     """Blocks for the few who want them, folded away where the format allows it."""
 
-    kind: ClassVar[str] = "details"
     summary: str
     blocks: "tuple[Block, ...]"
     page_only: bool = False  # left out of formats that cannot fold, and of the files in ``tables/``
@@ -269,7 +262,6 @@ class Details:
 class Choice:
     """The same question answered for one of several things, of which a page shows the one that is chosen."""
 
-    kind: ClassVar[str] = "choice"
     label: str  # what is chosen
     # each one's name and blocks; other formats have the first alone, and say so
     options: "tuple[tuple[str, tuple[Block, ...]], ...]"
@@ -284,13 +276,11 @@ class Choice:
 class Definitions:
     """Terms and what they mean, one paragraph each or several."""
 
-    kind: ClassVar[str] = "definitions"
     items: tuple[tuple[str, tuple[Text, ...]], ...]
 
 
 @dataclass(frozen=True)
 class Code:
-    kind: ClassVar[str] = "code"
     text: str
     language: str = ""
 
@@ -359,10 +349,6 @@ class Section:
         own = next((block for block in self.blocks if isinstance(block, Heading) and block.level == 2), None)
         banner = next((block.title for block in self.blocks if isinstance(block, Banner)), self.name)
         return own or Heading(banner)
-
-    @property
-    def title(self) -> str:
-        return self.heading.text
 
     @property
     def charts(self) -> tuple[Chart, ...]:

@@ -143,24 +143,20 @@ def vega_bundle() -> str:
 
     from ltr_harness.files import cache_folder, write_whole
 
-    folder = cache_folder()
-    if folder is None:
-        return _bundled()
-    path = folder / "charts" / f"vega-{VEGALITE_VERSION}-{version('vl-convert-python')}.js"
-    with suppress(OSError, UnicodeDecodeError):
-        digest, _, script = path.read_text(encoding="utf-8").partition("\n")
-        if hashlib.sha256(script.encode()).hexdigest() == digest:
-            return script
-    script = _bundled()
-    with suppress(OSError):  # read-only or full disk: the next run bundles again
-        write_whole(path, f"{hashlib.sha256(script.encode()).hexdigest()}\n{script}")
-    return script
-
-
-def _bundled() -> str:
+    folder, path = cache_folder(), None
+    if folder is not None:
+        path = folder / "charts" / f"vega-{VEGALITE_VERSION}-{version('vl-convert-python')}.js"
+        with suppress(OSError, UnicodeDecodeError):
+            digest, _, script = path.read_text(encoding="utf-8").partition("\n")
+            if hashlib.sha256(script.encode()).hexdigest() == digest:
+                return script
     script = _ENGINE.ask({"kind": "javascript"}).decode()
     # The HTML parser ends a script at this text wherever it stands; in JavaScript strings both mean the same.
-    return re.sub(r"</(script)", r"<\\/\1", script, flags=re.IGNORECASE).replace("<!--", r"<\!--")
+    script = re.sub(r"</(script)", r"<\\/\1", script, flags=re.IGNORECASE).replace("<!--", r"<\!--")
+    if path is not None:
+        with suppress(OSError):  # read-only or full disk: the next run bundles again
+            write_whole(path, f"{hashlib.sha256(script.encode()).hexdigest()}\n{script}")
+    return script
 
 
 def drawn(request: Mapping[str, Any]) -> bytes:

@@ -64,6 +64,13 @@ def render(report: blocks.Report) -> str:
         except EngineError as problem:
             undrawn = str(problem)
             log.warning("report.html has descriptions in place of its charts: %s", undrawn)
+    # only these scripts run, by digest; nothing is loaded from anywhere
+    digests = [hashlib.sha256(one.encode()).digest() for one in (script, library) if one]
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    policy = (
+        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
     template = _environment().get_template("report.html.jinja" if report.facts else "page.html.jinja")
     # follows the page's CSS variables; marks have no words of their own: the page says each chart as a whole
     own_theme = {**theme("var(--ink)", "var(--muted)", "var(--line)", "transparent"), "aria": False}
@@ -73,7 +80,7 @@ def render(report: blocks.Report) -> str:
         script=script,
         library=compressed(library),
         undrawn=undrawn,
-        policy=content_security_policy([script, *filter(None, [library])]),
+        policy=policy,
         charts_json=safe_json({"specs": charts, "theme": own_theme}),
     )
 
@@ -171,16 +178,6 @@ def _file(name: str) -> str:
 def compressed(library: str) -> str:
     """A script as base64 of gzip, a third of its size: the page unpacks it when it draws its first chart."""
     return base64.b64encode(gzip.compress(library.encode(), mtime=0)).decode() if library else ""
-
-
-def content_security_policy(scripts: list[str]) -> str:
-    """Only these scripts run, by digest; nothing is loaded from anywhere."""
-    digests = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
-    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
-    return (
-        f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 def safe_json(value: Mapping[str, Any]) -> str:

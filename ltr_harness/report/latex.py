@@ -44,6 +44,11 @@ def render(table: blocks.Table) -> str:
     columns = "".join("r" if column.numeric else "l" for column in table.columns)
     notes = " ".join(_inline(note) for note in table.notes)
     caption = f"{_inline(table.caption)} {notes}".strip()
+    groups, rules, at = [], [], 1
+    for group, width in table.groups:
+        groups += [rf"\multicolumn{{{width}}}{{c}}{{{escape(group)}}}"] if group else [""] * width
+        rules += [rf"\cmidrule(lr){{{at}-{at + width - 1}}}"] if group else []
+        at += width
     lines = [
         rf"% {blocks.OURS}; needs \usepackage{{booktabs,amssymb}}, amssymb for the significance marks",
         r"\begin{table}",
@@ -52,7 +57,8 @@ def render(table: blocks.Table) -> str:
         rf"\label{{tab:{re.sub(r'[^A-Za-z0-9]', '-', table.name)}}}",
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
-        *_headings(table),
+        *([" & ".join(groups) + r" \\", "".join(rules)] if groups else []),
+        " & ".join(escape(column.label) for column in table.columns) + r" \\",
         r"\midrule",
     ]
     for number, row in enumerate(table.rows):
@@ -71,21 +77,6 @@ def render(table: blocks.Table) -> str:
             lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
     return "\n".join(lines) + "\n"
-
-
-def _headings(table: blocks.Table) -> list[str]:
-    heads = " & ".join(escape(column.label) for column in table.columns) + r" \\"
-    if not table.groups:
-        return [heads]
-    cells, rules, at = [], [], 1
-    for group, width in table.groups:
-        if group:
-            cells.append(rf"\multicolumn{{{width}}}{{c}}{{{escape(group)}}}")
-            rules.append(rf"\cmidrule(lr){{{at}-{at + width - 1}}}")
-        else:
-            cells += [""] * width
-        at += width
-    return [" & ".join(cells) + r" \\", "".join(rules), heads]
 
 
 def _cell(cell: blocks.Cell, column: blocks.Column, best: bool) -> str:

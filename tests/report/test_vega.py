@@ -16,7 +16,7 @@ from ltr_harness.report import chart_engine
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.delenv("LTR_HARNESS_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(chart_engine, "_bundled", lambda: "var vega = 1;\n")
+    monkeypatch.setattr(chart_engine._ENGINE, "ask", lambda request: b"var vega = 1;\n")
     chart_engine.vega_bundle.cache_clear()
     yield tmp_path / "ltr-harness" / "charts"
     chart_engine.vega_bundle.cache_clear()
@@ -26,7 +26,7 @@ def test_it_is_kept_and_found_again(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert chart_engine.vega_bundle() == "var vega = 1;\n"
     assert len(list(folder.iterdir())) == 1
     chart_engine.vega_bundle.cache_clear()
-    monkeypatch.setattr(chart_engine, "_bundled", lambda: pytest.fail("bundled again"))
+    monkeypatch.setattr(chart_engine._ENGINE, "ask", lambda request: pytest.fail("bundled again"))
     assert chart_engine.vega_bundle() == "var vega = 1;\n"
 
 
