@@ -50,7 +50,7 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
 
         from ltr_harness.report.sections import conventions
 
-        for name in () if _only_numbers(formats) else SECTIONS:
+        for name in () if set(formats) == {"json"} else SECTIONS:
             catalog.load(name)
         if "html" in formats:
             from ltr_harness.report import html
@@ -61,29 +61,23 @@ def warm_up(formats: Collection[str] = DEFAULT_FORMATS) -> None:
 
 def build_report(data: ReportData, made: Callable[[Section], None] | None = None) -> Report:
     """The chosen sections' answers, or all in the order of `SECTIONS`, installed ones last, without silent sections."""
+    chosen: dict[str, Group | None] = dict.fromkeys(data.sections or ["verdict"])
+    if not data.sections:
+        known = {*chosen, *(name for names in GROUPS.values() for name in names)}
+        others = [name for name in catalog.names() if name not in known]
+        for group, names in GROUPS.items():
+            chosen |= dict.fromkeys((*names, *others), group)
+            others = []  # of other packages, at the end of the first group
     sections = []
-    for name, group in _chosen(data):
-        section = Section(name, tuple(catalog.load(name)(data)), group)
+    for name, placed in chosen.items():
+        section = Section(name, tuple(catalog.load(name)(data)), placed)
         if section.blocks:
             sections.append(section)
             if made is not None:
                 made(section)
     if not sections:
-        names = ", ".join(name for name, _ in _chosen(data))
-        log.warning("the report is empty: none of its sections has anything to show: %s", names)
+        log.warning("the report is empty: none of its sections has anything to show: %s", ", ".join(chosen))
     return _report(data, sections)
-
-
-def _chosen(data: ReportData) -> list[tuple[str, Group | None]]:
-    """The sections to make, in the order of the page: those that were chosen, else all by group."""
-    if data.sections:
-        return [(name, None) for name in data.sections]
-    group_of = {name: group for group, names in GROUPS.items() for name in names}
-    first = next(iter(GROUPS))
-    names = [name for name in catalog.names() if name not in group_of and name != "verdict"]
-    placed = [("verdict", None), *((name, group) for group, inside in GROUPS.items() for name in inside)]
-    at = 1 + len(GROUPS[first])
-    return [*placed[:at], *((name, first) for name in names), *placed[at:]]
 
 
 def _report(data: ReportData, sections: Sequence[Section]) -> Report:
@@ -95,7 +89,7 @@ def _report(data: ReportData, sections: Sequence[Section]) -> Report:
     without = f" ({data.n_empty:,} without relevant documents)" if data.n_empty else ""
     facts: tuple[Text, ...] = (
         (code(data.primary),),
-        f"{data.n_defined:,} of {count_of(data.n_queries, 'query')}{without}",
+        f"{data.n_defined:,} of {count_of(data.comparison.n_queries, 'query')}{without}",
         count_of(len(data.models), "model"),
         *((f"baseline {data.baseline}",) if data.rivals else ()),
     )
@@ -121,9 +115,12 @@ def write_report(
         for name, content in files.items():
             whole = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
             temporary(folder / name).write_bytes(whole)
-    for sub, wanted in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
-        if wanted in chosen:
-            _clear(folder / sub, wanted, keep=files)
+    for sub, suffix in (("tables", "tex"), ("charts", "svg"), ("charts", "png")):
+        for path in sorted((folder / sub).glob(f"*.{suffix}")) if suffix in chosen else ():
+            with suppress(OSError):  # a pipe, a link: not one of ours
+                ours = OURS.encode() in stored_file(folder / sub, path.name).read_bytes()
+                if ours and f"{sub}/{path.name}" not in files:  # of an earlier report
+                    path.unlink()
     return folder / ("report.html" if "html" in chosen else next(iter(files), "report.html"))
 
 
@@ -144,7 +141,8 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
                         drawing[chart.name, kind] = pool.submit(picture, chart)
 
         if isinstance(report, ReportData):
-            built = _report(report, ()) if _only_numbers(chosen) else build_report(report, draw)
+            # no section is asked for its blocks where JSON has the numbers themselves
+            built = _report(report, ()) if chosen == ["json"] else build_report(report, draw)
         else:
             built = report
             for section in built.sections:
@@ -185,17 +183,3 @@ def _given_up_together(pool: ThreadPoolExecutor) -> Iterator[None]:
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         raise
-
-
-def _only_numbers(formats: Collection[str]) -> bool:
-    """No section is asked for its blocks: JSON has the numbers themselves."""
-    return set(formats) == {"json"}
-
-
-def _clear(folder: Path, suffix: str, keep: Collection[str]) -> None:
-    """Remove pictures and tables of an earlier report that this one no longer has, and nobody else's files."""
-    for path in sorted(folder.glob(f"*.{suffix}")):
-        with suppress(OSError):  # a pipe, a link: not one of ours
-            ours = OURS.encode() in stored_file(folder, path.name).read_bytes()
-            if ours and f"{folder.name}/{path.name}" not in keep:
-                path.unlink()

@@ -92,7 +92,16 @@ def tooltip(*words: str, **numbers: str | tuple[str, str]) -> list[dict[str, Any
     return [*({"field": field} for field in words), *shown]
 
 
-def layer(mark: Mapping[str, Any], **channels: Any) -> dict[str, Any]:
+DASHED = {"type": "rule", "strokeDash": [4, 3]}
+"""The mark of a line to compare with, such as that of no difference."""
+
+
+def dots(size: int, **more: Any) -> dict[str, Any]:
+    """The mark of filled points."""
+    return {"type": "point", "filled": True, "size": size, **more}
+
+
+def layer(mark: Mapping[str, Any] | str, **channels: Any) -> dict[str, Any]:
     return {"mark": mark, "encoding": channels}
 
 
@@ -104,7 +113,6 @@ def small_multiples(
     rows: list[dict[str, Any]],
     panel: Mapping[str, Any],
     *,
-    labels: int = 0,
     each: int = 0,
     own_y: bool = False,
 ) -> dict[str, Any]:
@@ -114,7 +122,7 @@ def small_multiples(
     by_model = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None, "header": header}
     return spec(
         {
-            "usermeta": {"panels": panels, "labels": labels, "each": each},
+            "usermeta": {"panels": panels, "labels": 0, "each": each},
             "data": {"values": placed(rows, names)},
             "facet": by_model,
             "columns": 3,
@@ -149,26 +157,6 @@ TIME_AXIS = {
     "axis": {"grid": False, "tickCount": 6},
 }
 """The horizontal axis of charts over time; `at` is in milliseconds since 1970."""
-
-
-def intervals(
-    data: ReportData,
-    names: Sequence[str],
-    y: Mapping[str, Any],
-    x: Mapping[str, Any],
-    about: Sequence[Mapping[str, Any]],
-    size: int,
-) -> list[dict[str, Any]]:
-    """Two layers: intervals from `low` to `high`, and on each a dot at `difference`."""
-    numbers = tooltip(difference="+.4f", low="+.4f", high="+.4f")
-    shared = {"y": y, "color": model_colour(data, names), "tooltip": [*about, *numbers]}
-    ends = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "opacity": fade(0.7)}
-    middle = {"x": {**x, "field": "difference"}, "opacity": fade()}
-    rule = {"type": "rule", "strokeWidth": 2.5 if size > 50 else 2, "clip": True}
-    return [
-        {"params": [ZOOM_X], **layer(rule, **shared, **ends)},
-        layer({"type": "point", "filled": True, "size": size, "clip": True}, **shared, **middle),
-    ]
 
 
 def histogram(

@@ -2,21 +2,23 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, wraps
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparable import LABEL_FACTS
-from ltr_harness.comparison.pairs import Entrant, Letters, Paired, Summary
+from ltr_harness.comparison.pairs import Letters, Paired, Summary
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import DataError, HarnessError
 from ltr_harness.inspection.lints import LITTLE_TO_GAIN
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.rankers.adapters import BESIDE_THE_RESULT
-from ltr_harness.report.blocks import Best, ModelName
+from ltr_harness.report.blocks import Best, Block, Choice, ModelName
+from ltr_harness.report.formats import file_names
 from ltr_harness.report.test_rows import TestRows, read_test_rows
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.record import Record
@@ -40,6 +42,7 @@ class ReportData:
     title: str  # what the reader calls this comparison
     references: "tuple[Reference, ...]" = ()  # published figures of the models
     sections: tuple[str, ...] | None = None  # names of those to show, in this order; None for all
+    computed: "dict[Callable[[ReportData], Any], Any]" = field(init=False, repr=False, default_factory=dict)
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -69,21 +72,13 @@ class ReportData:
         return tuple(name for name in self.models if name != self.baseline)
 
     @cached_property
-    def entrants(self) -> Mapping[str, Entrant]:
-        return {entrant.name: entrant for entrant in self.comparison.entrants}
-
-    @cached_property
     def colours(self) -> Mapping[str, int]:
         """Model to colour number, in the order of the comparison, so that charts and tables agree."""
-        return {name: number for number, name in enumerate(self.entrants)}
+        return {name: number for number, name in enumerate(self.comparison.models)}
 
     @property
     def confidence_label(self) -> str:
         return f"{self.comparison.method.percent} %"
-
-    @property
-    def n_queries(self) -> int:
-        return self.comparison.n_queries
 
     @property
     def n_undefined(self) -> int:
@@ -92,18 +87,13 @@ class ReportData:
 
     @property
     def n_defined(self) -> int:
-        return self.n_queries - self.n_undefined
+        return self.comparison.n_queries - self.n_undefined
 
     @property
     def n_empty(self) -> int | None:
         """Queries without relevant documents; None where the inputs do not tell."""
-        known = LABEL_FACTS[1] in self.entrants[self.baseline].query_attributes
+        known = LABEL_FACTS[1] in self.comparison.entrant(self.baseline).query_attributes
         return self.comparison.n_without_relevant if known else None
-
-    @cached_property
-    def computed(self) -> "dict[Callable[[ReportData], Any], Any]":
-        """What `computed_once` keeps."""
-        return {}
 
     @cached_property
     def over_seeds(self) -> bool:
@@ -118,16 +108,6 @@ class ReportData:
             base, _, _, k = MetricName.of(metric)
             order.setdefault(base, []).append((0 if k is None else k, metric))
         return tuple(metric for names in order.values() for _, metric in sorted(names))
-
-    @cached_property
-    def families(self) -> dict[str, dict[int, str]]:
-        """Metric family to {cutoff: metric name}, cutoffs ascending; only metrics that have one."""
-        cutoffs: dict[str, dict[int, str]] = {}
-        for metric in self.metrics:
-            base, _, _, k = MetricName.of(metric)
-            if k is not None:
-                cutoffs.setdefault(base, {})[k] = metric
-        return cutoffs
 
     @cached_property
     def own_metrics(self) -> dict[str, Metric]:
@@ -145,12 +125,9 @@ class ReportData:
         """The model against the baseline; None for the baseline itself."""
         return None if model == self.baseline else self.comparison.paired(model, metric)
 
-    def higher_is_better(self, metric: str) -> bool:
-        return self.comparison.higher_is_better[metric]
-
     def best(self, metric: str) -> Best:
         """Which end of a column of the metric is good."""
-        return "max" if self.higher_is_better(metric) else "min"
+        return "max" if self.comparison.higher_is_better[metric] else "min"
 
     def mean(self, model: str) -> float:
         """Of the primary metric."""
@@ -163,12 +140,8 @@ class ReportData:
     def ordered_runs(self) -> tuple[Run, ...]:
         """The finished runs in a stable order: as the models are, then fold, then seed."""
         place = {name: number for number, name in enumerate(self.models)}
-
-        def order(run: Run) -> tuple[int, str, str, int]:
-            record = run.record
-            return (place.get(record.model, len(place)), record.model, record.fold, record.seed)
-
-        return tuple(sorted(self.runs, key=order))
+        by_seed = sorted(self.runs, key=attrgetter("record.model", "record.fold", "record.seed"))
+        return tuple(sorted(by_seed, key=lambda run: place.get(run.record.model, len(place))))
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
@@ -177,7 +150,7 @@ class ReportData:
 
     def runs_of(self, model: str) -> tuple[Run, ...]:
         """The runs behind a model, which is called after its experiment too where two have its name."""
-        source = self.entrants[model].source  # a model from elsewhere may have a run's name
+        source = self.comparison.entrant(model).source  # a model from elsewhere may have a run's name
         return tuple(
             run
             for run in self.ordered_runs
@@ -191,7 +164,7 @@ class ReportData:
     @cached_property
     def rows(self) -> TestRows | None:
         """The test rows with every model's scores; None where the runs did not store them."""
-        return read_test_rows([self.entrants[name] for name in self.models], self.runs_of)
+        return read_test_rows([*map(self.comparison.entrant, self.models)], self.runs_of)
 
     @cached_property
     def slices(self) -> tuple[SliceResult, ...]:
@@ -207,10 +180,21 @@ class ReportData:
 def same_k(data: ReportData) -> list[str]:
     """The primary metric, then the others of its K: those that a page can be asked for instead."""
     k = MetricName.of(data.primary).k
-    return [
-        data.primary,
-        *(name for name in data.metrics if MetricName.of(name).k == k and name != data.primary),
-    ]
+    return list(dict.fromkeys([data.primary, *(m for m in data.metrics if MetricName.of(m).k == k)]))
+
+
+def at_each_metric(data: ReportData, answer: Callable[[str, str], Sequence[Block]]) -> list[Block]:
+    """Blocks at the primary metric, and on the page a choice of all others of its K; none where it has none itself.
+
+    `answer` gets the metric, and how the names of its tables and charts end.
+    """
+    names = file_names(same_k(data))
+    ends = {metric: "" if metric == data.primary else f"_{name}" for metric, name in names.items()}
+    answers = {metric: tuple(answer(metric, end)) for metric, end in ends.items()}
+    if not answers[data.primary]:
+        return []
+    shown = tuple((metric, blocks) for metric, blocks in answers.items() if blocks)
+    return [Choice("Metric", shown)] if shown[1:] else [*shown[0][1]]
 
 
 def computed_once(compute: Callable[[ReportData], T]) -> Callable[[ReportData], T]:

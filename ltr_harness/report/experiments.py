@@ -5,7 +5,7 @@ Records and `report.json` are read, no table of queries; what cannot be read is 
 
 import math
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from ltr_harness.comparison.ledger import LEDGER, Looks, digest_of_folds, looks_
 from ltr_harness.errors import DataError
 from ltr_harness.files import UNFINISHED
 from ltr_harness.report import blocks, charts, formats
-from ltr_harness.report.blocks import Block, Cell, Column, Heading, Report, Section, Table
+from ltr_harness.report.blocks import Cell, Column, Heading, Report, Section, Table
 from ltr_harness.report.sections.verdict import PILLS
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import RECORD, encoded
@@ -153,7 +153,13 @@ def _described(
     means = _means(records, len(tests))
     higher = next((m.higher_is_better for r in records if (m := r.metrics.get(r.primary))), True)
     best = (max if higher else min)(means, key=means.__getitem__) if means else None
-    reported = _reported(path, records)
+    complete = [record for record in records if record.status == "complete"]
+    reported = _Report(summaries=[], runs=[])
+    with suppress(OSError, ValueError):
+        stored = read_stored(_Report, path / "report", "report.json")
+        identities = sorted(str(run.get("evaluation_identity")) for run in stored.runs)
+        if identities == sorted(record.evaluation_identity for record in complete):  # of these very runs
+            reported = stored
     low, high = reported.interval(best, first.primary)
     last = min(max(0, *((run.path / RECORD).stat().st_mtime for run in runs)), _LAST_SECOND)
     digest = digest_of_folds({fold: test.judged_by for fold, test in tests.items()})
@@ -176,10 +182,10 @@ def _described(
         high=high,
         previous=None,
         change=None,
-        complete=sum(record.status == "complete" for record in records),
+        complete=len(complete),
         failed=sum(record.status == "failed" for record in records),
         missing=missing,
-        size=sum(_sizes(path)),
+        size=_size(path),
         report=(path / "report" / "report.html").is_file(),
         outcome=reported.outcome,
         headline=reported.headline or reported.verdict,
@@ -197,11 +203,12 @@ def _means(records: Sequence[Record], n_folds: int) -> dict[str, float]:
         if record.status == "complete" and mean is not None and math.isfinite(mean) and n > 0:
             values.setdefault(record.model, {}).setdefault(record.fold, []).append((mean, n))
 
-    def average(folds: Collection[list[tuple[float, int]]]) -> float:
-        means = [np.mean([mean for mean, _ in seeds]) for seeds in folds]
-        return float(np.average(means, weights=[seeds[0][1] for seeds in folds]))
-
-    return {model: average(folds.values()) for model, folds in values.items() if len(folds) == n_folds}
+    averages = {}
+    for model, folds in values.items():
+        if len(folds) == n_folds:
+            means = [np.mean([mean for mean, _ in seeds]) for seeds in folds.values()]
+            averages[model] = float(np.average(means, weights=[seeds[0][1] for seeds in folds.values()]))
+    return averages
 
 
 class _Report(BaseModel):
@@ -222,24 +229,14 @@ class _Report(BaseModel):
         return (low, high) if known else (None, None)
 
 
-def _reported(path: Path, records: Sequence[Record]) -> _Report:
-    """The experiment's report, where it is one of these very runs; else an empty one."""
-    complete = sorted(record.evaluation_identity for record in records if record.status == "complete")
-    with suppress(OSError, ValueError):
-        report = read_stored(_Report, path / "report", "report.json")
-        if complete == sorted(str(run.get("evaluation_identity")) for run in report.runs):
-            return report
-    return _Report(summaries=[], runs=[])
-
-
-def _sizes(path: Path) -> Iterator[int]:
+def _size(path: Path) -> int:
     """Of all files below; what vanishes meanwhile or cannot be entered is left out."""
+    total = 0
     for folder, _, names in os.walk(path):
         for name in names:
-            try:
-                yield os.lstat(os.path.join(folder, name)).st_size
-            except OSError:
-                continue
+            with suppress(OSError):
+                total += os.lstat(os.path.join(folder, name)).st_size
+    return total
 
 
 _TREND = 20  # experiments that a trend shows at most
@@ -257,8 +254,7 @@ def report(listed: Experiments, page: Path | None = None) -> Report:
     if charts:
         sections.append(Section("over_time", (Heading("Over time"), *charts)))
     if listed.left_out:
-        shown: tuple[Block, ...] = (Heading("Not read"), blocks.Bullets(listed.left_out))
-        sections.append(Section("not_read", shown))
+        sections.append(Section("not_read", (Heading("Not read"), blocks.Bullets(listed.left_out))))
     runs = sum(one.complete + one.failed for one in listed.experiments)
     facts = (count_of(len(listed.experiments), "experiment"), count_of(runs, "run"))
     return Report(f"Experiments of {listed.folder}", facts, tuple(sections), lambda: json_text(listed))
@@ -286,9 +282,6 @@ def _table(
         counts = ((one.complete, "complete"), (one.failed, "failed"), (one.missing, "missing"))
         return ", ".join(f"{number} {word}" for number, word in counts if number)
 
-    def outcome(one: Experiment) -> Cell:
-        return PILLS[one.outcome] if one.outcome else None
-
     def trend(one: Experiment) -> Cell:
         """Of the same question, up to this one."""
         group = series.get(one.question, [])
@@ -310,7 +303,7 @@ def _table(
         tuple(reversed(listed.experiments)),
         {
             Column("Experiment"): title,
-            Column("Verdict"): outcome,
+            Column("Verdict"): lambda one: PILLS[one.outcome] if one.outcome else None,
             Column("Result"): lambda one: one.headline or "no report",
             Column("Best model"): lambda one: one.best or "none with a value",
             Column("Mean", "metric"): lambda one: (
@@ -331,11 +324,10 @@ def _table(
 
 def _chart(group: list[Experiment], at: int) -> blocks.Chart:
     """One metric on one set of judgments; names stand in data alone, as in every chart."""
-    numbers = [{"mean": one.mean, "low": one.low, "high": one.high} for one in group]
-    rows: list[dict[str, Any]] = [
-        {"experiment": one.title, "model": one.best, "at": one.written, **found}
-        for one, found in zip(group, numbers, strict=True)
-    ]
+    rows = []
+    for one in group:
+        numbers = {"mean": one.mean, "low": one.low, "high": one.high}
+        rows.append({"experiment": one.title, "model": one.best, "at": one.written, **numbers})
     scale = {"type": "utc", "padding": 24}
     x = {**charts.TIME_AXIS, "title": "written (UTC)", "scale": scale, "axis": {"tickCount": 6}}
     y = charts.quantitative("mean", title="mean", scale={"zero": False}, axis={"format": ".3f"})
@@ -348,7 +340,7 @@ def _chart(group: list[Experiment], at: int) -> blocks.Chart:
             "transform": [{"filter": "isValid(datum.low)"}],
             **charts.layer({**look, "type": "rule", "strokeWidth": 2}, x=x, **ends, tooltip=told),
         },
-        charts.layer({**look, "type": "point", "filled": True, "size": 70}, x=x, y=y, tooltip=told),
+        charts.layer(charts.dots(70, **look), x=x, y=y, tooltip=told),
     ]
     first = group[0]
     metric, digest = blocks.code(first.metric), blocks.code(first.test[:SHORT])
@@ -357,9 +349,6 @@ def _chart(group: list[Experiment], at: int) -> blocks.Chart:
         f"{formats.interval(one.low, one.high)}".rstrip()
         for one in group
     )
-    return blocks.Chart(
-        name=f"over_time_{at + 1}",
-        title=("Best mean ", metric, f" on {first.data}, digest ", digest),
-        spec=charts.wide(rows, 200, layer=layers),
-        text=". ".join(words) + ".",
-    )
+    title = ("Best mean ", metric, f" on {first.data}, digest ", digest)
+    spec = charts.wide(rows, 200, layer=layers)
+    return blocks.Chart(f"over_time_{at + 1}", title, spec, ". ".join(words) + ".")

@@ -20,7 +20,7 @@ from ltr_harness.report.sections.cost import Cost, FirstRounds, Serving, cost, f
 from ltr_harness.report.sections.features import Importance, importance
 from ltr_harness.report.sections.provenance import config_digest
 from ltr_harness.report.sections.published import PublishedFigure, published
-from ltr_harness.report.sections.queries import ChangedQuery, changes
+from ltr_harness.report.sections.queries import ChangedQuery, gains_and_losses, listed
 from ltr_harness.report.sections.ties import audits
 from ltr_harness.runs.record import Record
 from ltr_harness.wording import printable
@@ -142,7 +142,7 @@ def document(data: ReportData) -> dict[str, Any]:
         fold_signs=list(comparison.fold_signs),
         over_time=list(comparison.in_time),
         slices=list(data.slices),
-        changed_queries=[one for model in data.rivals for kind in changes(data, model) for one in kind],
+        changed_queries=listed(gains_and_losses(data)),
         calibration=calibration(data),
         conventions=[
             known

@@ -15,21 +15,19 @@ OPEN = "cannot be told"
 
 def agreement_page(found: OnlineAgreement) -> Report:
     """The verdict, the table of metrics, a scatter of each, and everything in the JSON."""
-    answer = [_banner(found), Paragraph(found.verdict), _metrics(found)]
-    answer += [*(Paragraph(note, "note") for note in found.notes), *([_pairs(found)] if found.pairs else [])]
+    banner = blocks.Banner(Badge("open", "neutral"), "No metric is shown to predict the online difference")
+    if found.leader is not None:
+        than = f" better than {', '.join(found.behind)}" if 0 < len(found.behind) <= 3 else ""
+        title = f"{found.leader.metric} predicts the online difference{than}"
+        banner = blocks.Banner(Badge("predicts", "good"), title)
+    notes = (Paragraph(note, "note") for note in found.notes)
+    answer: list[Block] = [banner, Paragraph(found.verdict), _metrics(found), *notes]
+    answer += [_pairs(found)] if found.pairs else []
     scatter = [Heading("Online over offline"), _scatter(found)]
     scatter += [_chances(found)] if any(one.curve for one in found.metrics) else []
     facts = (count_of(len(found.experiments), "experiment"), count_of(len(found.metrics), "metric"))
     sections = (Section("verdict", tuple(answer)), Section("scatter", tuple(scatter)))
     return Report("Does offline predict online?", facts, sections, lambda: json_text(found))
-
-
-def _banner(found: OnlineAgreement) -> Block:
-    if found.leader is None:
-        return blocks.Banner(Badge("open", "neutral"), "No metric is shown to predict the online difference")
-    than = f" better than {', '.join(found.behind)}" if 0 < len(found.behind) <= 3 else ""
-    title = f"{found.leader.metric} predicts the online difference{than}"
-    return blocks.Banner(Badge("predicts", "good"), title)
 
 
 def _ends(name: str) -> Callable[[Any], Cell]:
@@ -104,23 +102,19 @@ def _scatter(found: OnlineAgreement) -> Block:
     told = charts.tooltip("experiment", x="+.4f", y="+.4f")
     ends, line = {"y": {**y, "field": "below"}, "y2": {"field": "above"}}, {**x, "field": "line"}
     bar = {"type": "rule", "opacity": 0.35, "clip": True}
-    return blocks.Chart(
-        name="offline_online",
-        title="Each experiment with two standard errors, and the expected online effect with its band",
-        spec=_panels(
-            found,
-            rows,
-            charts.layer({"type": "area", "opacity": 0.2, "clip": True}, x=line, **ends),
-            charts.layer({"type": "line", "clip": True}, x=line, y=y),
-            charts.layer(bar, x=x, **ends),
-            charts.layer(bar, y=y, x={**x, "field": "low"}, x2={"field": "high"}),
-            charts.layer({"type": "point", "filled": True, "size": 30}, x=x, y=y, tooltip=told),
-        ),
-        text=" ".join(
-            f"{one.metric}: slope {one.slope or OPEN}, correlation of true effects {one.correlation or OPEN}."
-            for one in found.metrics
-        ),
+    layers = (
+        charts.layer({"type": "area", "opacity": 0.2, "clip": True}, x=line, **ends),
+        charts.layer({"type": "line", "clip": True}, x=line, y=y),
+        charts.layer(bar, x=x, **ends),
+        charts.layer(bar, y=y, x={**x, "field": "low"}, x2={"field": "high"}),
+        charts.layer(charts.dots(30), x=x, y=y, tooltip=told),
     )
+    words = (
+        f"{one.metric}: slope {one.slope or OPEN}, correlation of true effects {one.correlation or OPEN}."
+        for one in found.metrics
+    )
+    title = "Each experiment with two standard errors, and the expected online effect with its band"
+    return blocks.Chart("offline_online", title, _panels(found, rows, *layers), " ".join(words))
 
 
 def _chances(found: OnlineAgreement) -> Block:
@@ -129,19 +123,15 @@ def _chances(found: OnlineAgreement) -> Block:
     x = charts.quantitative("x", title="measured offline difference", axis={"tickCount": 3})
     y = charts.quantitative("p", title="P(online > 0)", axis={"format": "%"}, scale={"domain": [0, 1]})
     ends = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    return blocks.Chart(
-        name="offline_online_chance",
-        title=f"The probability of an online gain, with its band; the dashed line is {PROBABILITY:.0%}",
-        spec=_panels(
-            found,
-            rows,
-            charts.layer({"type": "area", "opacity": 0.2}, x=x, **ends),
-            charts.layer({"type": "line"}, x=x, y=y),
-            charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": PROBABILITY}),
-        ),
-        text=" ".join(
-            f"{one.metric}: {at.positive.value:.0%} at {at.offline:+.4g}."
-            for one in found.metrics
-            for at in one.curve[:: max(1, len(one.curve) - 1)]
-        ),
+    layers = (
+        charts.layer({"type": "area", "opacity": 0.2}, x=x, **ends),
+        charts.layer({"type": "line"}, x=x, y=y),
+        charts.layer(charts.DASHED, y={"datum": PROBABILITY}),
     )
+    words = (
+        f"{one.metric}: {at.positive.value:.0%} at {at.offline:+.4g}."
+        for one in found.metrics
+        for at in one.curve[:: max(1, len(one.curve) - 1)]
+    )
+    title = f"The probability of an online gain, with its band; the dashed line is {PROBABILITY:.0%}"
+    return blocks.Chart("offline_online_chance", title, _panels(found, rows, *layers), " ".join(words))

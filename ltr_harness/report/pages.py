@@ -23,21 +23,34 @@ SHOWN = 5  # models whose curves are shown; all are in the JSON
 
 def power_page(planned: PowerPlan) -> Report:
     """The answer, and the curve of the detectable difference, with everything in the JSON."""
-    answer: list[Block] = [
+    powers = [f"{need.power:.0%}" for need in planned.plans[0].needs]
+    detect = [Column(f"{power} detect", "metric") for power in powers]
+    need = [Column(f"{power} need", "count") for power in powers]
+    needs = Table(
+        "power",
+        "Standard deviation of the differences; by probability, the difference that the "
+        f"{planned.drawn()} at hand show, and how many find {planned.difference:+g}.",
+        (Column("model"), Column("sd", "metric"), Column("at hand", "count"), *detect, *need),
+        tuple(
+            (plan.model, plan.sd, plan.n, *(n.detectable for n in plan.needs), *(n.draws for n in plan.needs))
+            for plan in planned.plans
+        ),
+    )
+    answer: tuple[Block, ...] = (
         _power_banner(planned),
         Paragraph(f"{planned.about}: to find a difference of {planned.difference:+g}."),
-        _needs(planned),
+        needs,
         blocks.Bullets(tuple(planned.said(plan, need) for plan in planned.plans for need in plan.needs)),
         *(Paragraph(note, "note") for note in planned.notes),
-    ]
+    )
     shown = planned.plans[:SHOWN]
     tables = tuple(_curve(planned, plan, at) for at, plan in enumerate(shown))
-    curve: list[Block] = [
+    curve: tuple[Block, ...] = (
         Heading(f"Detectable difference over {planned.drawn()}"),
         _chart(planned, shown),
         blocks.Details("The same in numbers", tables),
-    ]
-    sections = (Section("verdict", tuple(answer)), Section("curve", tuple(curve)))
+    )
+    sections = (Section("verdict", answer), Section("curve", curve))
     return Report("Power", (f"difference {planned.difference:+g}",), sections, lambda: json_text(planned))
 
 
@@ -57,22 +70,6 @@ def _power_banner(planned: PowerPlan) -> blocks.Banner:
     return blocks.Banner(status, f"{text}; {plan.n:,} are at hand")
 
 
-def _needs(planned: PowerPlan) -> Table:
-    powers = [f"{need.power:.0%}" for need in planned.plans[0].needs]
-    detect = [Column(f"{power} detect", "metric") for power in powers]
-    need = [Column(f"{power} need", "count") for power in powers]
-    return Table(
-        name="power",
-        caption="Standard deviation of the differences; by probability, the difference that the "
-        f"{planned.drawn()} at hand show, and how many find {planned.difference:+g}.",
-        columns=(Column("model"), Column("sd", "metric"), Column("at hand", "count"), *detect, *need),
-        rows=tuple(
-            (plan.model, plan.sd, plan.n, *(n.detectable for n in plan.needs), *(n.draws for n in plan.needs))
-            for plan in planned.plans
-        ),
-    )
-
-
 def _curve(planned: PowerPlan, plan: ModelPlan, at: int) -> Table:
     caption = f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability."
     powers = (Column(f"{need.power:.0%}", "metric") for need in plan.needs)
@@ -90,35 +87,49 @@ def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
     ]
     x = charts.quantitative("n", title="n", scale={"type": "log"}, axis={"tickCount": 4})
     y = charts.quantitative("detectable", title=None, scale={"type": "log"})
-    panel = {
-        "layer": [
-            charts.layer(
-                {"type": "line", "strokeWidth": 1.75, "point": True},
-                x=x,
-                y=y,
-                color=charts.by_colour("power", len(plans[0].needs)),
-                tooltip=charts.tooltip("n", "detectable"),
-            ),
-            charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": abs(planned.difference)}),
-        ]
-    }
-    return blocks.Chart(
-        name="power",
-        title=f"The smallest difference that n {planned.drawn()} show; the dashed line is the one asked for",
-        spec=charts.small_multiples([plan.model for plan in plans], rows, panel),
-        text=" ".join(
-            f"{plan.model}: {', '.join(f'{one.detectable[0]:.4f} at {one.n:,}' for one in plan.curve)}."
-            for plan in plans
+    colour, about = charts.by_colour("power", len(plans[0].needs)), charts.tooltip("n", "detectable")
+    layers = [
+        charts.layer(
+            {"type": "line", "strokeWidth": 1.75, "point": True}, x=x, y=y, color=colour, tooltip=about
         ),
+        charts.layer(charts.DASHED, y={"datum": abs(planned.difference)}),
+    ]
+    words = (
+        f"{plan.model}: {', '.join(f'{one.detectable[0]:.4f} at {one.n:,}' for one in plan.curve)}."
+        for plan in plans
+    )
+    return blocks.Chart(
+        "power",
+        f"The smallest difference that n {planned.drawn()} show; the dashed line is the one asked for",
+        charts.small_multiples([plan.model for plan in plans], rows, {"layer": layers}),
+        " ".join(words),
     )
 
 
 def data_sets_page(across: AcrossDataSets) -> Report:
     """The page, with everything in its JSON."""
+
+    def row(one: AcrossModel) -> tuple[Cell, ...]:
+        change = "baseline" if one.average is None else blocks.Estimate.of(one.average)
+        rank = f"{one.first_rank}" + (f" to {one.last_rank}" if one.last_rank != one.first_rank else "")
+        return one.model, *one.means, one.mean, change, rank
+
+    weights = ", ".join(
+        f"{name} {weight:.0%} ({n:,} queries)"
+        for name, weight, n in zip(across.data_sets, across.weights, across.n_queries, strict=True)
+    )
+    each = (Column(name, "metric") for name in across.data_sets)
+    table = Table(
+        "data_sets",
+        f"Mean {across.metric} on each data set, weighted average ({weights}), its difference from "
+        f"{across.baseline}, and the ranks that a model may have by it, for all models at once.",
+        (Column("model"), *each, Column("average", "metric"), Column("change", "difference"), Column("rank")),
+        tuple(map(row, across.models)),
+    )
     shown: tuple[Block, ...] = (
         Heading("Several data sets"),
         Paragraph(f"{across.metric} against {across.baseline}: {across.method}", "lead"),
-        _data_sets_table(across),
+        table,
         blocks.Bullets(tuple(across.lines())),
         *(Paragraph(note, "note") for note in across.notes),
     )
@@ -126,45 +137,34 @@ def data_sets_page(across: AcrossDataSets) -> Report:
     return Report("Several data sets", facts, (Section("verdict", shown),), lambda: json_text(across))
 
 
-def _data_sets_table(across: AcrossDataSets) -> Table:
-    def rank(one: AcrossModel) -> str:
-        return f"{one.first_rank}" + (f" to {one.last_rank}" if one.last_rank != one.first_rank else "")
-
-    def change(one: AcrossModel) -> Cell:
-        return "baseline" if one.average is None else blocks.Estimate.of(one.average)
-
-    weights = ", ".join(
-        f"{name} {weight:.0%} ({n:,} queries)"
-        for name, weight, n in zip(across.data_sets, across.weights, across.n_queries, strict=True)
-    )
-    return Table(
-        name="data_sets",
-        caption=f"Mean {across.metric} on each data set, weighted average ({weights}), its difference from "
-        f"{across.baseline}, and the ranks that a model may have by it, for all models at once.",
-        columns=(
-            *(Column("model"), *(Column(name, "metric") for name in across.data_sets)),
-            *(Column("average", "metric"), Column("change", "difference"), Column("rank")),
-        ),
-        rows=tuple((one.model, *one.means, one.mean, change(one), rank(one)) for one in across.models),
-    )
-
-
 def card_page(card: DataCard, findings: Sequence[Finding], title: str) -> Report:
     """What is in the data, the worrying first."""
+
+    def severity(one: Finding) -> Cell:
+        return blocks.Badge(one.severity, "neutral" if one.severity == "note" else "bad")
+
+    table = Table.of(
+        "findings",
+        "Findings to check before trusting results from this data.",
+        findings,
+        {
+            Column("Severity"): severity,
+            Column("Where"): lambda one: one.place,
+            Column("Found"): lambda one: one.found,
+            Column("What to do"): lambda one: one.cure,
+        },
+    )
     truth = [
         *recall_tables({split.name: split.candidates for split in card.splits}),
         *agreement_blocks({split.name: split.agreement for split in card.splits}),
     ]
-    return Report(
-        title,
-        (),
-        (
-            Section("verdict", (_card_banner(findings), *_findings(findings))),
-            Section("splits", (Heading("Splits"), _splits(card), _grades(card), *truth)),
-            *((Section("overlaps", _overlaps(card), DETAIL),) if card.overlaps else ()),
-            Section("features", (Heading("Features"), *(_features(split) for split in card.splits)), DETAIL),
-        ),
+    sections = (
+        Section("verdict", (_card_banner(findings), *([table] if findings else []))),
+        Section("splits", (Heading("Splits"), _splits(card), _grades(card), *truth)),
+        *((Section("overlaps", _overlaps(card), DETAIL),) if card.overlaps else ()),
+        Section("features", (Heading("Features"), *map(_features, card.splits)), DETAIL),
     )
+    return Report(title, (), sections)
 
 
 DETAIL = blocks.Group("Detail", "What do the splits share, and what is each feature?")
@@ -220,24 +220,6 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
         lines += [f"{split.name}: note: {note}" for note in split.dataset.notes]
     lines += ["", *map(str, findings)] if findings else []
     return "\n".join(lines) + "\n"
-
-
-def _findings(findings: Sequence[Finding]) -> tuple[Block, ...]:
-    if not findings:
-        return ()
-    tones: dict[str, blocks.Tone] = {"note": "neutral"}
-    table = Table.of(
-        "findings",
-        "Findings to check before trusting results from this data.",
-        findings,
-        {
-            Column("Severity"): lambda one: blocks.Badge(one.severity, tones.get(one.severity, "bad")),
-            Column("Where"): lambda one: one.place,
-            Column("Found"): lambda one: one.found,
-            Column("What to do"): lambda one: one.cure,
-        },
-    )
-    return (table,)
 
 
 def _splits(card: DataCard) -> Table:

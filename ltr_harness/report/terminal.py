@@ -111,9 +111,8 @@ def _print(data: ReportData, console: "Console") -> None:
     console.print(Text(_safe(queries_sentence(data))))
     gained = data.comparison.gained.values()
     signs = signs_sentence(data.comparison.fold_signs)
-    for line in (*limits(gained, data.primary), shares(gained), signs):
-        if line:
-            console.print(Text(_safe(line)))
+    for line in filter(None, (*limits(gained, data.primary), shares(gained), signs)):
+        console.print(Text(_safe(line)))
     for note in data.comparison.cautions:
         console.print(Text(f"Note: {_safe(note)}"))
     if data.failures:

@@ -1,8 +1,7 @@
 """The test rows behind a comparison: labels once, scores model by model, read from the run folders when asked for."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -91,16 +90,11 @@ class TestRows:
             reasons |= _reasons(possible, lambda metric: self._bound((metric,)))
         return reasons
 
-    def _refused_with(self, scores: NDArray[np.float64], metrics: Sequence[Metric]) -> dict[Metric, str]:
-        binding = self._bound(tuple(metrics))
+    def _refused_with(self, scores: NDArray[np.float64], metrics: tuple[Metric, ...]) -> dict[Metric, str]:
+        binding = self._bound(metrics)
         suspected, both = binding.refusing(scores), zip(metrics, binding.metrics, strict=True)
         asked = [metric for metric, resolved in both if resolved in suspected]
         return _reasons(asked, lambda metric: self._bound((metric,)).per_query(scores))
-
-    @cached_property
-    def candidates_alone(self) -> "TestRows":
-        """The same rows for a tool that does not know what was missed."""
-        return replace(self, judgments=replace(self.judgments, missed=None), _bindings={})
 
     def rows_of(self, query_id: str) -> slice:
         """Where the rows of a query are."""
@@ -135,9 +129,17 @@ def _reasons(metrics: Sequence[Metric], attempt: Callable[[Metric], object]) -> 
 
 def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:
     """The rows of every model's runs; None where a run lacks scores or sizes, or a query is in several folds."""
-    runs = {entrant.name: _replicates(entrant, runs_of(entrant.name)) for entrant in entrants}
-    if not all(runs.values()):
-        return None
+    runs: dict[str, list[list[Run]]] = {}  # of each replicate in the order of their folds
+    for entrant in entrants:
+        own = runs_of(entrant.name)
+        if any(TEST_SCORES not in run.record.files for run in own):
+            return None
+        seeds = [
+            {run.record.fold: run for run in own if str(run.record.seed) == one} for one in entrant.replicates
+        ]
+        if len(set(map(frozenset, seeds))) != 1 or not seeds[0]:
+            return None
+        runs[entrant.name] = [[folds[fold] for fold in sorted(folds)] for folds in seeds]
     reference = next(iter(runs.values()))[0]
     if any("rows" not in run.per_query for run in reference):
         return None
@@ -169,15 +171,3 @@ def _joined(parts: Sequence[Judgments]) -> Judgments:
         else np.concatenate([column for column in documents if column is not None]),
         retrieved=None if all(part.missed is None for part in parts) else np.concatenate(candidates),
     )
-
-
-def _replicates(entrant: Entrant, runs: Sequence[Run]) -> list[list[Run]]:
-    """The runs of each replicate in the order of their folds; empty where some have no scores."""
-    if any(TEST_SCORES not in run.record.files for run in runs):
-        return []
-    replicates = []
-    for label in entrant.replicates:
-        folds = {run.record.fold: run for run in runs if str(run.record.seed) == label}
-        replicates.append([folds[fold] for fold in sorted(folds)])
-    folds_of = {tuple(run.record.fold for run in replicate) for replicate in replicates}
-    return replicates if len(folds_of) == 1 and all(replicates) else []

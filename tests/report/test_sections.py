@@ -182,7 +182,7 @@ def test_seeds_say_deterministic_instead_of_a_spread_of_zero(data: ReportData) -
     assert rows["best-feature"][3:6] == (None, None, None)
     assert rows["best-feature"][-1] == Badge("deterministic", "muted")
     name = "xgb-ndcg"
-    by_seed = np.nanmean(data.entrants[name].values[data.primary], axis=1)
+    by_seed = np.nanmean(data.comparison.entrant(name).values[data.primary], axis=1)
     assert rows[name][3:6] == pytest.approx((by_seed.std(ddof=1), by_seed.min(), by_seed.max()))
 
 
@@ -229,7 +229,7 @@ def test_distributions_are_of_every_metric_at_the_fixed_k(data: ReportData) -> N
         assert isinstance(chart, Chart)
         assert [row[1] for row in shown.rows] == [data.summary(model, metric).mean for model in data.models]
         for row in chart.spec["data"]["values"]:
-            values = data.entrants[row["model"]].per_query(metric)
+            values = data.comparison.entrant(row["model"]).per_query(metric)
             zero_bin = int((values < row["from"][0] + 0.05).sum())  # the first that holds any
             assert row["count"][0] == zero_bin
             assert sum(row["count"]) == row["n"] == data.summary(row["model"], metric).n

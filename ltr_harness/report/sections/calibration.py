@@ -138,23 +138,14 @@ def _chart(data: ReportData, names: list[str], bins: list[Bin], text: str) -> Ch
     ]
     most = max(max(one.predicted, one.observed) for one in bins)
     x = charts.quantitative("predicted", title="predicted", axis={"tickCount": 4, "grid": False})
-    y = {"title": "won", "axis": {"tickCount": 4}}
-    colour = charts.model_colour(data, names)
+    y = charts.quantitative("observed", title="won", axis={"tickCount": 4})
+    shared = {"x": x, "color": charts.model_colour(data, names)}
     about = charts.tooltip("model", predicted=".4f", observed=".4f", low=".4f", high=".4f")
+    start, end = {"datum": 0}, {"datum": most}
     layers = [
-        charts.layer(
-            {"type": "rule", "strokeDash": [4, 3]},
-            x={"datum": 0}, y={"datum": 0}, x2={"datum": most}, y2={"datum": most},
-        ),
-        charts.layer({"type": "rule"}, x=x, y=charts.quantitative("low", **y), y2={"field": "high"}, color=colour),
-        charts.layer(
-            {"type": "point", "filled": True, "size": 34},
-            x=x, y=charts.quantitative("observed", **y), color=colour, tooltip=about,
-        ),
-    ]  # fmt: skip
-    return Chart(
-        name="calibration",
-        title="Share of winners over predicted probability; dashed where both are equal",
-        spec=charts.small_multiples(names, rows, {"layer": layers}),
-        text=text,
-    )
+        charts.layer(charts.DASHED, x=start, y=start, x2=end, y2=end),
+        charts.layer({"type": "rule"}, **shared, y={**y, "field": "low"}, y2={"field": "high"}),
+        charts.layer(charts.dots(34), **shared, y=y, tooltip=about),
+    ]
+    title = "Share of winners over predicted probability; dashed where both are equal"
+    return Chart("calibration", title, charts.small_multiples(names, rows, {"layer": layers}), text)

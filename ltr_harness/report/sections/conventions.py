@@ -14,11 +14,10 @@ from ltr_harness.explanation import differences_in_words, other_definitions
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, parse_metric
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
-from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.presets import OF_CANDIDATES
 from ltr_harness.report import formats
-from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph, Table, code
-from ltr_harness.report.data import ReportData, computed_once
+from ltr_harness.report.blocks import Block, Cell, Column, Details, Heading, Paragraph, Table, code
+from ltr_harness.report.data import ReportData, computed_once, same_k
 from ltr_harness.report.test_rows import TestRows
 from ltr_harness.wording import count_of
 
@@ -39,25 +38,18 @@ def section(data: ReportData) -> list[Block]:
     shown = [metric for metric in data.metrics if means(data, data.models[0], metric) is not None]
     if not shown:
         return []
-    blocks: list[Block] = [
-        Heading("Other conventions"),
-        Paragraph(
-            (
-                "Tools disagree about queries without relevant documents: ",
-                code("one"),
-                " counts them as 1 (LightGBM, XGBoost, CatBoost, RankEval), ",
-                code("zero"),
-                " as 0 (trec_eval, scikit-learn, ranx, RankLib, TF-Ranking), ",
-                code("skip"),
-                " leaves them out (gdeval, and the default here). With f their share and m the mean over the "
-                "others: skip = m, one = (1 - f) m + f, zero = (1 - f) m. The order of models never changes; "
-                "the numbers do, often by more than the models differ.",
-            )
-        ),
-    ]
+    about = (
+        *("Tools disagree about queries without relevant documents: ", code("one")),
+        *(" counts them as 1 (LightGBM, XGBoost, CatBoost, RankEval), ", code("zero")),
+        *(" as 0 (trec_eval, scikit-learn, ranx, RankLib, TF-Ranking), ", code("skip")),
+        " leaves them out (gdeval, and the default here). With f their share and m the mean over the "
+        "others: skip = m, one = (1 - f) m + f, zero = (1 - f) m. The order of models never changes; "
+        "the numbers do, often by more than the models differ.",
+    )
     files = formats.file_names(shown)
     first = data.primary if data.primary in shown else shown[0]
-    blocks.append(_table(data, first, "conventions"))
+    table = _table(data, first, "conventions")
+    blocks: list[Block] = [Heading("Other conventions"), Paragraph(about), table]
     if rest := [metric for metric in shown if metric != first]:
         tables = (_table(data, metric, f"conventions_{files[metric]}") for metric in rest)
         blocks.append(Details(f"The other {count_of(len(rest), 'metric')}", tuple(tables)))
@@ -87,12 +79,12 @@ def means(data: ReportData, model: str, metric: str) -> Convention | None:
     rule = None if own is None or of_values else own.empty
     summary = data.summary(model, metric)
     total = summary.n + summary.n_undefined
-    if rule is None or total == 0 or not data.higher_is_better(metric):
+    if rule is None or total == 0 or not data.comparison.higher_is_better[metric]:
         return None
     if rule == "skip":
         f, m = summary.n_undefined / total, summary.mean
     else:  # the metric does not say their number; the data do, for relevance from grade 1 on
-        if data.n_empty is None or total != data.n_queries or "relevant=" in metric:
+        if data.n_empty is None or total != data.comparison.n_queries or "relevant=" in metric:
             return None
         f = data.n_empty / total
         rest = summary.mean - (f if rule == "one" else 0.0)
@@ -134,9 +126,7 @@ def other_tools(data: ReportData) -> tuple[Recomputed, ...]:
     """The metrics at the primary K under other tools' conventions."""
     if data.rows is None:
         return ()
-    k = MetricName.of(data.primary).k
-    at_k = [name for name in data.metrics if MetricName.of(name).k == k and name != data.primary]
-    return recomputed([data.primary, *at_k], data.models, data.rows)
+    return recomputed(same_k(data), data.models, data.rows)
 
 
 def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> tuple[Recomputed, ...]:
@@ -149,7 +139,11 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
     refused: dict[ToolConvention, str] = {}
     means: dict[str, dict[ToolConvention, float]] = {model: {} for model in models}
     every = [one for ways in asked.values() if ways[1:] for one in ways]
-    for of_candidates, seen in ((False, rows), (True, rows.candidates_alone)):
+    # the same rows for a tool that does not know what was missed
+    alone = dataclasses.replace(
+        rows, judgments=dataclasses.replace(rows.judgments, missed=None), _bindings={}
+    )
+    for of_candidates, seen in ((False, rows), (True, alone)):
         ways = [one for one in every if one.of_candidates == of_candidates]
         per_query, reasons = seen.per_query_of(models, list(dict.fromkeys(one.metric for one in ways)))
         refused |= {one: reasons[one.metric] for one in ways if one.metric in reasons}
@@ -189,36 +183,22 @@ def tools(data: ReportData) -> list[Block]:
         return []
     files = formats.file_names([one.metric for one in tools])
     names = ["tools", *(f"tools_{files[one.metric]}" for one in tools[1:])]
-    tables = [_tool_table(data, one, name) for one, name in zip(tools, names, strict=True)]
-    blocks: list[Block] = [
-        Heading("The same numbers in other tools"),
-        Paragraph(
-            "Each column evaluates the stored scores again, all seeds of them, under one tool's conventions: look up "
-            "the number of a log here before suspecting the model. Below, the tool's differences."
-        ),
-        tables[0],
-        _tool_words(tools[0], "tools_words"),
-    ]
-    rest: list[Block] = []
-    for one, table in zip(tools[1:], tables[1:], strict=True):
-        rest += [table, _tool_words(one, f"{table.name}_words")]
-    if rest:
-        blocks.append(Details(f"The other {count_of(len(tools) - 1, 'metric')} at this K", tuple(rest)))
+    tables: list[Block] = []
+    for one, name in zip(tools, names, strict=True):
+        caption = ("Mean ", code(one.metric), " under other conventions.")
+        ways = (Column(", ".join(way.names), "metric", hint=str(way.metric)) for way in one.conventions)
+        rows: list[tuple[Cell, ...]] = [(data.model_name(model), *one.means[model]) for model in data.models]
+        notes = (f"Not computed: {'; '.join(dict.fromkeys(one.refused))}",) if one.refused else ()
+        tables.append(Table(name, caption, (Column("Model"), *ways), tuple(rows), notes=notes))
+        tables.append(_tool_words(one, f"{name}_words"))
+    about = (
+        "Each column evaluates the stored scores again, all seeds of them, under one tool's conventions: look up "
+        "the number of a log here before suspecting the model. Below, the tool's differences."
+    )
+    blocks: list[Block] = [Heading("The same numbers in other tools"), Paragraph(about), *tables[:2]]
+    if rest := tuple(tables[2:]):
+        blocks.append(Details(f"The other {count_of(len(tools) - 1, 'metric')} at this K", rest))
     return blocks
-
-
-def _tool_table(data: ReportData, one: Recomputed, name: str) -> Table:
-    columns = (
-        Column(", ".join(convention.names), "metric", hint=str(convention.metric))
-        for convention in one.conventions
-    )
-    return Table(
-        name=name,
-        caption=("Mean ", code(one.metric), " under other conventions."),
-        columns=(Column("Model"), *columns),
-        rows=tuple((data.model_name(model), *one.means[model]) for model in data.models),
-        notes=(f"Not computed: {'; '.join(dict.fromkeys(one.refused))}",) if one.refused else (),
-    )
 
 
 def _tool_words(one: Recomputed, name: str) -> Table:

@@ -4,7 +4,6 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Table
@@ -18,7 +17,24 @@ def section(data: ReportData) -> list[Block]:
     costs = [cost(model, records) for model in data.models if (records := data.records_of(model))]
     if not costs:
         return []
-    blocks: list[Block] = [Heading("Cost"), _cost_table(data, costs)]
+    fit = "Evaluation of every round on validation data included."
+    score = "One pass over the test rows in one call."
+    table = Table.of(
+        "cost",
+        "Cost of training and scoring, medians over folds and seeds.",
+        costs,
+        {
+            Column("Model"): lambda one: data.model_name(one.model),
+            Column(data.primary, "metric", best=data.best(data.primary)): lambda one: data.mean(one.model),
+            Column("Fit, s", "seconds", hint=fit): lambda one: one.fit_seconds,
+            Column("Trees", "count"): lambda one: one.trees,
+            Column("Leaves", "count", hint="Of all trees together."): lambda one: one.leaves,
+            Column("Score, µs per row", "number", hint=score): lambda one: one.microseconds_per_row,
+            Column("Threads", "count"): lambda one: one.threads,
+        },
+        notes=("Times depend on this machine and its load; trees and leaves do not.",),
+    )
+    blocks: list[Block] = [Heading("Cost"), table]
     times = {one.model: found for one in costs if (found := serving(one.model, data.records_of(one.model)))}
     if times:
         blocks.append(_serving_table(data, times))
@@ -56,26 +72,6 @@ def cost(model: str, records: Sequence[Record]) -> Cost:
         statistics.median_low(leaves) if leaves else None,
         statistics.median(per_row) if per_row else None,
         max(record.threads for record in records),
-    )
-
-
-def _cost_table(data: ReportData, costs: Sequence[Cost]) -> Table:
-    fit = "Evaluation of every round on validation data included."
-    score = "One pass over the test rows in one call."
-    return Table.of(
-        "cost",
-        "Cost of training and scoring, medians over folds and seeds.",
-        costs,
-        {
-            Column("Model"): lambda one: data.model_name(one.model),
-            Column(data.primary, "metric", best=data.best(data.primary)): lambda one: data.mean(one.model),
-            Column("Fit, s", "seconds", hint=fit): lambda one: one.fit_seconds,
-            Column("Trees", "count"): lambda one: one.trees,
-            Column("Leaves", "count", hint="Of all trees together."): lambda one: one.leaves,
-            Column("Score, µs per row", "number", hint=score): lambda one: one.microseconds_per_row,
-            Column("Threads", "count"): lambda one: one.threads,
-        },
-        notes=("Times depend on this machine and its load; trees and leaves do not.",),
     )
 
 
@@ -144,7 +140,9 @@ def front(data: ReportData) -> list[FirstRounds]:
         for cut in first_rounds(model, data.records_of(model))
         if not math.isnan(cut.mean)
     ]
-    marks = pareto_front([(cut.p50, cut.mean) for cut in known], data.higher_is_better(data.primary))
+    marks = pareto_front(
+        [(cut.p50, cut.mean) for cut in known], data.comparison.higher_is_better[data.primary]
+    )
     return [replace(cut, on_front=on_front) for cut, on_front in zip(known, marks, strict=True)]
 
 
@@ -164,20 +162,17 @@ def _serving_table(data: ReportData, times: Mapping[str, Sequence[Serving]]) -> 
         for documents in DOCUMENTS
         for name in ("p50", "p99")
     ]
-    return Table(
-        name="serving",
-        caption="Microseconds per query, by the number of documents; one thread.",
-        columns=(Column("Model"), *columns),
-        rows=tuple(
-            (data.model_name(model), *(value for one in found for value in (one.p50, one.p99)))
-            for model, found in times.items()
-        ),
-        notes=(
-            "Timed right after training by the library that trained the model, with the first of the seeds. Other "
-            "load on the machine hardly moves medians, but it moves p99, which is left out where fewer than "
-            f"{ENOUGH} calls were timed. On an idle machine: ltr-harness show trees RUN.",
-        ),
+    rows = (
+        (data.model_name(model), *(value for one in found for value in (one.p50, one.p99)))
+        for model, found in times.items()
     )
+    note = (
+        "Timed right after training by the library that trained the model, with the first of the seeds. Other "
+        "load on the machine hardly moves medians, but it moves p99, which is left out where fewer than "
+        f"{ENOUGH} calls were timed. On an idle machine: ltr-harness show trees RUN."
+    )
+    caption = "Microseconds per query, by the number of documents; one thread."
+    return Table("serving", caption, (Column("Model"), *columns), tuple(rows), notes=(note,))
 
 
 def _front_table(data: ReportData, points: Sequence[FirstRounds]) -> Table:
@@ -220,52 +215,36 @@ def _front_chart(data: ReportData, points: Sequence[FirstRounds]) -> Chart:
         axis={"tickCount": 4, "format": "~g", "grid": False},
     )
     y = charts.quantitative("mean", title=None, scale={"zero": False})
-    layers = _front_layers(charts.model_colour(data, names))
+    about = charts.tooltip("model", rounds=",", p50=(",.3~r", "µs per query"), mean=".4f")
+    colour, opacity = charts.model_colour(data, names), charts.fade()
+    front_line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": "#8a9099"}
+    thin, order = {"type": "line", "strokeWidth": 1}, charts.quantitative("rounds")
+    filled = {"condition": {"test": "datum.front", "value": 1}, "value": 0}
+    # names above and below in turn: neighbours are often close
+    beside = {
+        "type": "text",
+        "align": "left",
+        "dx": 7,
+        "dy": {"expr": "datum.place % 2 ? 11 : -9"},
+        "limit": 180,
+    }
+    name = {"condition": {"test": "datum.whole", "field": "model"}, "value": ""}
+    layers = [
+        {"transform": [{"filter": "datum.front"}], "mark": front_line},
+        charts.layer(thin, color=colour, opacity=charts.fade(0.5), order=order),
+        # one layer, not one for each kind: a layer of a kind that there is none of has no scale
+        charts.layer(
+            charts.dots(60), fill=colour, stroke=colour, fillOpacity=filled, opacity=opacity, tooltip=about
+        ),
+        charts.layer(beside, text=name, color=colour, opacity=opacity),
+    ]
+    rows = charts.placed(rows, names)
     cheapest_first = sorted((cut for cut in points if cut.on_front), key=lambda cut: cut.p50)
     named = [f"{cut.model} with {count_of(cut.rounds, 'round')}" for cut in cheapest_first]
     return Chart(
-        name="pareto_front",
-        title=f"{data.primary} over the cost of a query, by each model's first rounds alone; filled and dashed: the "
+        "pareto_front",
+        f"{data.primary} over the cost of a query, by each model's first rounds alone; filled and dashed: the "
         "front, where nothing else is as cheap and as good",
-        spec=charts.wide(
-            charts.placed(rows, names), 240, autosize=charts.FIT, encoding={"x": x, "y": y}, layer=layers
-        ),
-        text=f"On the front, from the cheapest: {'; '.join(named)}.",
+        charts.wide(rows, 240, autosize=charts.FIT, encoding={"x": x, "y": y}, layer=layers),
+        f"On the front, from the cheapest: {'; '.join(named)}.",
     )
-
-
-def _front_layers(colour: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The front, each model's line, points, filled on the front, and names."""
-    about = charts.tooltip("model", rounds=",", p50=(",.3~r", "µs per query"), mean=".4f")
-    front_line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": "#8a9099"}
-    return [
-        {"transform": [{"filter": "datum.front"}], "mark": front_line},
-        charts.layer(
-            {"type": "line", "strokeWidth": 1},
-            color=colour,
-            opacity=charts.fade(0.5),
-            order=charts.quantitative("rounds"),
-        ),
-        # one layer, not one for each kind: a layer of a kind that there is none of has no scale
-        charts.layer(
-            {"type": "point", "filled": True, "size": 60},
-            fill=colour,
-            stroke=colour,
-            fillOpacity={"condition": {"test": "datum.front", "value": 1}, "value": 0},
-            opacity=charts.fade(),
-            tooltip=about,
-        ),
-        # names above and below in turn: neighbours are often close
-        charts.layer(
-            {
-                "type": "text",
-                "align": "left",
-                "dx": 7,
-                "dy": {"expr": "datum.place % 2 ? 11 : -9"},
-                "limit": 180,
-            },
-            text={"condition": {"test": "datum.whole", "field": "model"}, "value": ""},
-            color=colour,
-            opacity=charts.fade(),
-        ),
-    ]

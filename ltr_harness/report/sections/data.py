@@ -56,17 +56,16 @@ def section(data: ReportData) -> list[Block]:
         [record.reading[what] for record in data.records if record.reading.get(what)]
         for what in ("grades", "relevance")
     )
-    for mapped in dict.fromkeys(map(grades_in_words, grades)):
-        said = f"The files' labels are mapped to grades, alike in all splits: {mapped}."
-        blocks.append(Paragraph(said, "note"))
-    for rule in dict.fromkeys(describe(Relevance.model_validate(rule)) for rule in rules):
-        blocks.append(Paragraph(f"Labels come from user events, alike in all splits: {rule}.", "note"))
-    used = [named("feature", record.features) for record in data.records if record.features]
-    notes = [note for record in data.records for note in record.notes if note.startswith("ignored ")]
-    blocks += [Paragraph(f"{text}.", "note") for text in dict.fromkeys([*used, *notes])]
+    mapped = "The files' labels are mapped to grades, alike in all splits"
+    said = [f"{mapped}: {grades_in_words(one)}" for one in grades]
+    derived = "Labels come from user events, alike in all splits"
+    said += [f"{derived}: {describe(Relevance.model_validate(rule))}" for rule in rules]
+    said += [named("feature", record.features) for record in data.records if record.features]
+    said += [note for record in data.records for note in record.notes if note.startswith("ignored ")]
+    blocks += [Paragraph(f"{text}.", "note") for text in dict.fromkeys(said)]
     if len({(one.fold, one.name) for one in splits}) < len(splits):
-        said = "Some splits appear more than once: models were trained on different versions of them."
-        blocks.append(Paragraph(said, "warning"))
+        several = "Some splits appear more than once: models were trained on different versions of them."
+        blocks.append(Paragraph(several, "warning"))
     fingerprints = Table.of(
         "fingerprints",
         "Digests of the models' input: equal digests mean equal arrays.",

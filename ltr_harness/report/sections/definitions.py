@@ -45,7 +45,12 @@ def _text_of(base: str, ks: list[int | None]) -> tuple[Text, ...]:
         metric = parse_metric(base if ks[0] is None else f"{base}@{ks[0]}")
     except HarnessError:
         return (f"Computed elsewhere, by an unknown definition. At {where}.",)
-    paragraphs = [_styled(text) for text in prose(inspect.getdoc(type(metric)) or "")]
+    paragraphs = []
+    for text in prose(inspect.getdoc(type(metric)) or ""):
+        pieces = enumerate(
+            re.split(r"``([^`]+)``|`([^`]+)`", text)
+        )  # two groups: of three pieces one is prose
+        paragraphs.append(tuple(code(piece) if at % 3 else piece for at, piece in pieces if piece))
     direction = "Higher is better." if metric.higher_is_better else "Lower is better."
     # every convention with its value, those that differ from the default in bold
     choices: list[Span | str] = []
@@ -65,16 +70,6 @@ def prose(doc: str) -> list[str]:
             break
         paragraphs.append(" ".join(block.split()))
     return paragraphs
-
-
-def _styled(text: str) -> Text:
-    """Docstring prose with its `` `code` `` turned into spans."""
-    pieces = re.split(r"``([^`]+)``|`([^`]+)`", text)
-    styled: list[Span | str] = []
-    for at, piece in enumerate(pieces):
-        if piece:
-            styled.append(code(piece) if at % 3 else piece)
-    return tuple(styled)
 
 
 def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:

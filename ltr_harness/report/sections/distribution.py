@@ -1,39 +1,34 @@
 """What does the mean hide: how do per-query values spread?"""
 
+from functools import partial
+
 import numpy as np
 
-from ltr_harness.report import charts, formats
-from ltr_harness.report.blocks import Block, Chart, Choice, Column, Heading, Paragraph, Table
-from ltr_harness.report.data import ReportData, same_k
+from ltr_harness.report import charts
+from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
+from ltr_harness.report.data import ReportData, at_each_metric
 
 
 def section(data: ReportData) -> list[Block]:
     """At the primary metric, and on the page at all others of its K."""
-    files = formats.file_names(same_k(data))
-    answers = []
-    for metric in files:
-        names = [name for name in data.models if data.summary(name, metric).n]
-        if names:
-            end = "" if metric == data.primary else f"_{files[metric]}"
-            answers.append((metric, (_table(data, names, metric, end), _histogram(data, names, metric, end))))
-    if not answers or answers[0][0] != data.primary:
+    about = (
+        "Two models with the same mean can serve users very differently: look at the share of queries at "
+        "zero and at the lower tenth."
+    )
+    answers = at_each_metric(data, partial(_spread, data))
+    return [Heading("Distribution over queries"), Paragraph(about), *answers] if answers else []
+
+
+def _spread(data: ReportData, metric: str, end: str) -> list[Block]:
+    """A table and a histogram; nothing where no query has a value."""
+    summaries = [one for name in data.models if (one := data.summary(name, metric)).n]
+    if not summaries:
         return []
-    return [
-        Heading("Distribution over queries"),
-        Paragraph(
-            "Two models with the same mean can serve users very differently: look at the share of queries at "
-            "zero and at the lower tenth."
-        ),
-        *([Choice("Metric", tuple(answers))] if answers[1:] else answers[0][1]),
-    ]
-
-
-def _table(data: ReportData, names: list[str], metric: str, end: str) -> Table:
     tenth = "A tenth of the queries is at or {} this value."
-    return Table.of(
+    table = Table.of(
         f"distribution{end}",
         f"Per-query {metric}.",
-        [data.summary(name, metric) for name in names],
+        summaries,
         {
             Column("Model"): lambda s: data.model_name(s.model),
             Column("Mean", "metric", best=data.best(metric)): lambda s: s.mean,
@@ -47,22 +42,15 @@ def _table(data: ReportData, names: list[str], metric: str, end: str) -> Table:
             Column("Queries", "count"): lambda s: s.n,
         },
     )
-
-
-def _histogram(data: ReportData, names: list[str], metric: str, end: str) -> Chart:
-    values = {name: data.entrants[name].per_query(metric) for name in names}
+    values = {s.model: data.comparison.entrant(s.model).per_query(metric) for s in summaries}
     values = {name: v[~np.isnan(v)] for name, v in values.items()}
     low = min(0.0, *(float(v.min()) for v in values.values()))
     high = max(1.0, *(float(v.max()) for v in values.values()))
-    edges = np.linspace(low, high, 21)
-    words = [
-        f"{s.model}: median {s.median:.4f}, {100 * s.share_zero:.1f} % at 0, {100 * s.share_one:.1f} % at 1."
-        for s in (data.summary(name, metric) for name in names)
-    ]
     x = {"title": "value of a query", "axis": {"tickCount": 5}}
-    return Chart(
-        name=f"value_distribution{end}",
-        title=f"Per-query {metric}, share of queries",
-        spec=charts.histogram(data, values, edges, x, ".3f"),
-        text=" ".join(words),
+    spec = charts.histogram(data, values, np.linspace(low, high, 21), x, ".3f")
+    words = (
+        f"{s.model}: median {s.median:.4f}, {100 * s.share_zero:.1f} % at 0, {100 * s.share_one:.1f} % at 1."
+        for s in summaries
     )
+    title = f"Per-query {metric}, share of queries"
+    return [table, Chart(f"value_distribution{end}", title, spec, " ".join(words))]

@@ -66,31 +66,20 @@ def _importance_chart(data: ReportData, shares: dict[str, dict[str, Importance]]
         ]
         words.append(f"{model}: {', '.join(f'{f} {formats.percent(share.gain)}' for f, share in first[:3])}.")
     names = list(shares)
-    panel = {
-        "height": {"step": 15},
-        "mark": "bar",
-        "encoding": {
-            "y": {
-                "field": "feature",
-                "type": "nominal",
-                "title": None,
-                "sort": {"field": "gain", "op": "max", "order": "descending"},
-                "axis": {"labelLimit": 80},
-            },
-            "x": charts.quantitative("gain", title="share of gain", axis={"format": "%", "tickCount": 3}),
-            "color": charts.model_colour(data, names),
-            "opacity": charts.fade(),
-            "tooltip": charts.tooltip(
-                "model", "feature", gain=(".1%", "share of gain"), split=(".1%", "share of splits")
-            ),
-        },
-    }
-    return Chart(
-        name="importance",
-        title=f"The {DRAWN} features with the largest share of gain, model by model",
-        spec=charts.small_multiples(names, rows, panel, each=70, own_y=True),
-        text=" ".join(words),
+    by_gain = {"field": "gain", "op": "max", "order": "descending"}
+    y = {"field": "feature", "type": "nominal", "title": None, "sort": by_gain, "axis": {"labelLimit": 80}}
+    numbers = {"gain": (".1%", "share of gain"), "split": (".1%", "share of splits")}
+    layer = charts.layer(
+        "bar",
+        y=y,
+        x=charts.quantitative("gain", title="share of gain", axis={"format": "%", "tickCount": 3}),
+        color=charts.model_colour(data, names),
+        opacity=charts.fade(),
+        tooltip=charts.tooltip("model", "feature", **numbers),
     )
+    spec = charts.small_multiples(names, rows, {"height": {"step": 15}, **layer}, each=70, own_y=True)
+    title = f"The {DRAWN} features with the largest share of gain, model by model"
+    return Chart("importance", title, spec, " ".join(words))
 
 
 def _importance_table(shares: dict[str, dict[str, Importance]]) -> Table:

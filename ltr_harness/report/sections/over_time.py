@@ -30,21 +30,19 @@ def section(data: ReportData) -> list[Block]:
         + " Bands and intervals of folds are of these trained models; the verdict allows for other seeds."
         * data.over_seeds
     )
-    blocks: list[Block] = [_heading(data), Paragraph(about), _chart(data, periods, folds, list(data.models))]
+    heading, signs = Heading("Over time"), data.comparison.fold_signs
+    if signs:
+        least = min(signs, key=lambda one: one.agreeing / one.folds)
+        models = (
+            "" if len(signs) == 1 else " for all" if least.agreeing == least.folds else f" for {least.model}"
+        )
+        notes = signs_notes(signs, [data.comparison.paired(name) for name in data.rivals])
+        finding = f"the sign agrees in {least} folds{models}"
+        heading = Heading("Over time", finding=finding, matters=bool(notes))
+    blocks: list[Block] = [heading, Paragraph(about), _chart(data, periods, folds, list(data.models))]
     if names := near_models(data):
         blocks.append(_chart(data, periods, folds, names, differences=True))
     return [*blocks, _table(data, folds)] if folds and data.rivals else blocks
-
-
-def _heading(data: ReportData) -> Heading:
-    """The smallest share of folds whose sign agrees; it matters where a verdict has a note about that."""
-    signs = data.comparison.fold_signs
-    if not signs:
-        return Heading("Over time")
-    least = min(signs, key=lambda one: one.agreeing / one.folds)
-    models = "" if len(signs) == 1 else " for all" if least.agreeing == least.folds else f" for {least.model}"
-    notes = signs_notes(signs, [data.comparison.paired(name) for name in data.rivals])
-    return Heading("Over time", finding=f"the sign agrees in {least} folds{models}", matters=bool(notes))
 
 
 def _points(
@@ -95,7 +93,6 @@ def _chart(
     shared = {"x": charts.TIME_AXIS, "y": y, "color": colour}
     about = [*charts.tooltip("model", "period", "queries"), *charts.tooltip(value=form, low=form, high=form)]
     line, rule = {"type": "line", "strokeWidth": 1.6}, {"type": "rule", "strokeDash": [2, 3]}
-    dot = {"type": "point", "filled": True, "size": 16}
     write = formats.difference if differences else formats.metric
     band = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "opacity": charts.fade(0.16, 0.03)}
     begins = charts.layer(rule, x={**charts.TIME_AXIS, "field": "fold"})
@@ -103,11 +100,11 @@ def _chart(
         {"transform": [{"filter": "isValid(datum.fold)"}], **begins},
         charts.layer({"type": "area"}, **band),
         charts.layer(line, **shared, opacity=charts.fade()),
-        charts.layer(dot, **shared, opacity=charts.fade(), tooltip=about),
+        charts.layer(charts.dots(16), **shared, opacity=charts.fade(), tooltip=about),
     ]
     if differences:
         title = f"Difference in {data.primary} to {data.baseline} by {unit}"
-        layers.insert(0, charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": 0}))
+        layers.insert(0, charts.layer(charts.DASHED, y={"datum": 0}))
     spec = charts.wide(rows, 150 if differences else 190, autosize=charts.FIT, layer=layers)
     if differences and len(points) > 1:
         spec = charts.small_multiples(list(points), rows, {"layer": layers}, each=44, own_y=True)
@@ -118,20 +115,18 @@ def _chart(
         ends = (f"{write(row['value'])} in {row['period']}" for row in both)
         above = f"above 0 in {sum(row['value'] > 0 for row in own):,} of {len(own):,}, " * differences
         words.append(f"{name}: {above}from {' to '.join(ends)}.")
-    return Chart(
-        name="difference_over_time" if differences else "over_time",
-        title=title + ("; folds begin at the dotted lines" if folds else ""),
-        spec=spec,
-        text=" ".join(words),
-    )
+    title += "; folds begin at the dotted lines" if folds else ""
+    return Chart("difference_over_time" if differences else "over_time", title, spec, " ".join(words))
 
 
 def _table(data: ReportData, folds: list[InTime]) -> Table:
+    def difference(row: InTime) -> Estimate:
+        return Estimate(row.difference, row.difference_ci_low, row.difference_ci_high)
+
     whole = {name: sign(data.comparison.paired(name).difference) for name in data.rivals}
     close = near_models(data)
-    axis = axis_of(
-        end for row in folds if row.model in close for end in (row.difference_ci_low, row.difference_ci_high)
-    )
+    shown = [row for row in folds if row.model in close]
+    axis = axis_of(end for row in shown for end in (row.difference_ci_low, row.difference_ci_high))
     over = data.comparison.method.unit or "query"
     picked = "each by itself: a fold picked after looking proves less"
     return Table.of(
@@ -143,9 +138,7 @@ def _table(data: ReportData, folds: list[InTime]) -> Table:
             Column("Tested from", hint="First day with a query."): lambda row: row.first_day,
             Column("to", hint="Last day with a query."): lambda row: row.last_day,
             Column("Queries", "count", hint="With a value for both."): lambda row: row.n,
-            Column(f"Difference [{data.confidence_label} CI]", "difference", axis=axis): lambda row: Estimate(
-                row.difference, row.difference_ci_low, row.difference_ci_high
-            ),
+            Column(f"Difference [{data.confidence_label} CI]", "difference", axis=axis): difference,
             Column("Sign", hint="Beside that over all folds."): lambda row: (
                 "agrees" if sign(row.difference) == whole[row.model] else "other"
             ),

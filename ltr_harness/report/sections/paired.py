@@ -22,10 +22,7 @@ def section(data: ReportData) -> list[Block]:
     shown: list[Block] = [Heading("Paired differences"), Paragraph(about)]
     table = _table(data, data.primary, "paired")
     compared = [name for name in data.rivals if not math.isnan(data.comparison.paired(name).difference)]
-    if compared:
-        shown += [_interval_chart(data, compared), table, _distribution(data, compared)]
-    else:
-        shown.append(table)
+    shown += [_interval_chart(data, compared), table, _distribution(data, compared)] if compared else [table]
     effect = "d_z: mean of the differences over their standard deviation."
     detectable = "Smallest difference these queries show with 80 % probability."
     smaller = "A difference smaller than the detectable one may exist and"
@@ -95,25 +92,29 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
             row |= {"right": high, "beyond": f"{formats.difference(pair.difference)} ▸"}
         rows.append(row)
     y = {"field": "model", "type": "nominal", "sort": charts.BY_PLACE, "title": None}
-    x: dict[str, Any] = {
-        "type": "quantitative",
-        "title": "difference to the baseline",
-        "axis": {"format": "+.3f", "tickCount": 7},
-    }
+    axis = {"format": "+.3f", "tickCount": 7}
+    x: dict[str, Any] = {"type": "quantitative", "title": "difference to the baseline", "axis": axis}
     if any("beyond" in row for row in rows):
         x["scale"] = {"domain": [low, high], "nice": False}
-    layers = charts.intervals(data, compared, y, x, charts.tooltip("model", "verdict"), size=80)
+    numbers = charts.tooltip(difference="+.4f", low="+.4f", high="+.4f")
+    about = [*charts.tooltip("model", "verdict"), *numbers]
+    shared = {"y": y, "color": charts.model_colour(data, compared), "tooltip": about}
+    ends = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "opacity": charts.fade(0.7)}
+    middle = {"x": {**x, "field": "difference"}, "opacity": charts.fade()}
+    rule = {"type": "rule", "strokeWidth": 2.5, "clip": True}
+    layers = [
+        {"params": [charts.ZOOM_X], **charts.layer(rule, **shared, **ends)},
+        charts.layer(charts.dots(80, clip=True), **shared, **middle),
+    ]
     beyond = [
         {
             "transform": [{"filter": f"isValid(datum.{side})"}],
             **charts.layer(
                 {"type": "text", "align": side, "fontSize": 11},
-                y=y,
+                **shared,
                 x={**x, "field": side},
                 text={"field": "beyond"},
-                color=charts.model_colour(data, compared),
                 opacity=charts.fade(),
-                tooltip=layers[0]["encoding"]["tooltip"],
             ),
         }
         for side in ("left", "right")
@@ -123,20 +124,21 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
         layers = [{**one, "transform": [{"filter": "!isValid(datum.beyond)"}]} for one in layers]
     zero = {
         "data": {"values": [{"zero": 0}]},
-        **charts.layer({"type": "rule", "strokeDash": [4, 3], "clip": True}, x=charts.quantitative("zero")),
+        **charts.layer({**charts.DASHED, "clip": True}, x=charts.quantitative("zero")),
     }
     every = [zero, *layers, *beyond]
+    words = (
+        f"{pair.model}: {formats.difference(pair.difference)} "
+        f"{formats.interval(pair.ci_low, pair.ci_high, signed=True)}, {pair.verdict}."
+        for pair in pairs
+    )
     return Chart(
-        name="paired_differences",
-        title=f"Difference in {data.primary} to {data.baseline} with {data.confidence_label} intervals; "
+        "paired_differences",
+        f"Difference in {data.primary} to {data.baseline} with {data.confidence_label} intervals; "
         "an interval across the dashed line means the sign is open"
         + ("; arrows point to models far outside" if beyond else ""),
-        spec=charts.wide(charts.placed(rows, compared), 26 * len(rows), autosize=charts.FIT, layer=every),
-        text=" ".join(
-            f"{pair.model}: {formats.difference(pair.difference)} "
-            f"{formats.interval(pair.ci_low, pair.ci_high, signed=True)}, {pair.verdict}."
-            for pair in pairs
-        ),
+        charts.wide(charts.placed(rows, compared), 26 * len(rows), autosize=charts.FIT, layer=every),
+        " ".join(words),
     )
 
 
@@ -157,12 +159,9 @@ def _distribution(data: ReportData, compared: list[str]) -> Chart:
         )
     axis = {"format": "+.2~f", "values": [-reach, -reach / 2, 0, reach / 2, reach]}
     x = {"title": "difference to the baseline", "axis": axis}
-    return Chart(
-        name="difference_distribution",
-        title=f"Per-query differences to {data.baseline} at {data.primary}",
-        spec=charts.histogram(data, differences, edges, x, "+.3f"),
-        text=" ".join(words),
-    )
+    title = f"Per-query differences to {data.baseline} at {data.primary}"
+    spec = charts.histogram(data, differences, edges, x, "+.3f")
+    return Chart("difference_distribution", title, spec, " ".join(words))
 
 
 def pairs(data: ReportData) -> list[Block]:

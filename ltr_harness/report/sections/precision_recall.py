@@ -82,6 +82,8 @@ def section(data: ReportData) -> list[Block]:
     drawn = curves(data.models, data.rows, relevant)
     if not drawn:
         return []
+    area = Column("AP", "metric", best="max", hint="Mean average precision of whole lists.")
+    columns = (Column("Model"), area, *(Column(f"at {level:.1f}", "metric") for level in LEVELS[::2]))
     rows = [(data.model_name(name), one.ap, *one.precision[::2].tolist()) for name, one in drawn.items()]
     return [
         Heading("Precision and recall"),
@@ -91,16 +93,7 @@ def section(data: ReportData) -> list[Block]:
             "The area under a query's curve, without interpolation, is its average precision: the mean of the "
             f"precisions at its relevant documents. Relevant is a grade of {plain_number(relevant)} and above."
         ),
-        Table(
-            name="precision_recall",
-            caption="Precision at levels of recall, and the area.",
-            columns=(
-                Column("Model"),
-                Column("AP", "metric", best="max", hint="Mean average precision of whole lists."),
-                *(Column(f"at {level:.1f}", "metric") for level in LEVELS[::2]),
-            ),
-            rows=tuple(rows),
-        ),
+        Table("precision_recall", "Precision at levels of recall, and the area.", columns, tuple(rows)),
         _chart(data, drawn),
     ]
 
@@ -123,15 +116,12 @@ def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
     x = charts.quantitative("recall", title="recall", axis={"tickCount": 5, "grid": False})
     y = charts.quantitative("shown", title="difference in precision" if data.rivals else "precision")
     shared = {"x": x, "y": y, "color": charts.model_colour(data, names), "opacity": charts.fade()}
-    about = [
-        *charts.tooltip("model"),
-        charts.quantitative("recall"),
-        *charts.tooltip(precision=".4f", shown="+.4f"),
-    ]
+    numbers = charts.tooltip(precision=".4f", shown="+.4f")
+    about = [*charts.tooltip("model"), charts.quantitative("recall"), *numbers]
     layers = [
-        charts.layer({"type": "rule", "strokeDash": [4, 3]}, y={"datum": 0}),
+        charts.layer(charts.DASHED, y={"datum": 0}),
         charts.layer({"type": "line", "strokeWidth": 1.75}, **shared, detail={"field": "model"}),
-        charts.layer({"type": "point", "filled": True, "size": 34}, **shared, tooltip=about),
+        charts.layer(charts.dots(34), **shared, tooltip=about),
     ]
     words = [
         f"{name}: AP {formats.metric(one.ap)}; precision {formats.metric(one.precision[0])} at recall 0, "
@@ -139,8 +129,8 @@ def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
         for name, one in drawn.items()
     ]
     return Chart(
-        name="precision_recall",
-        title=f"{title.capitalize()} over recall, interpolated at eleven points, mean over queries",
-        spec=charts.wide(charts.placed(rows, names), 180, autosize=charts.FIT, layer=layers),
-        text=" ".join(words),
+        "precision_recall",
+        f"{title.capitalize()} over recall, interpolated at eleven points, mean over queries",
+        charts.wide(charts.placed(rows, names), 180, autosize=charts.FIT, layer=layers),
+        " ".join(words),
     )

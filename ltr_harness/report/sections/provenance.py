@@ -14,13 +14,12 @@ ltr-harness report .                        # rebuilds this report, no training"
 def section(data: ReportData) -> list[Block]:
     blocks: list[Block] = [Heading("Provenance")]
     if data.experiment_yaml is not None:
-        digest = config_digest(data)
         declared = (
             "The metrics, cutoffs and the primary metric were declared in the configuration below, SHA-256 "
         )
         changes = " without the line `root:`. Changing any of them changes this digest."
         blocks += [
-            Paragraph((declared, code(str(digest)), changes)),
+            Paragraph((declared, code(str(config_digest(data))), changes)),
             Details("Resolved configuration", (Code(data.experiment_yaml, "yaml"),)),
         ]
     if data.runs:
@@ -28,8 +27,10 @@ def section(data: ReportData) -> list[Block]:
         for record in data.records:
             for name, version in record.environment.items():
                 versions_of.setdefault(name, set()).add(version)
-        versions = [(name, ", ".join(sorted(found))) for name, found in sorted(versions_of.items())]
-        threads = ", ".join(map(str, sorted({record.threads for record in data.records})))
+        rows = [(name, ", ".join(sorted(found))) for name, found in sorted(versions_of.items())]
+        rows.append(("threads per run", ", ".join(map(str, sorted({one.threads for one in data.records})))))
+        columns = (Column("Name"), Column("Version", "code"))
+        said = "Versions and threads that can change a tree."
         identities = Table.of(
             "identities",
             "A run's identity covers data, ranker, parameters, stopping rule, seed and library versions.",
@@ -43,13 +44,7 @@ def section(data: ReportData) -> list[Block]:
         blocks += [
             Paragraph("To repeat all of this, in the folder that holds experiment.yaml:"),
             Code(COMMANDS, "sh"),
-            Table(
-                name="versions",
-                caption="Versions and threads that can change a tree.",
-                columns=(Column("Name"), Column("Version", "code")),
-                rows=(*versions, ("threads per run", threads)),
-                sortable=False,
-            ),
+            Table("versions", said, columns, tuple(rows), sortable=False),
             Details("Runs and their identities", (identities,)),
         ]
     elif data.experiment_yaml is None:

@@ -37,29 +37,28 @@ class PublishedFigure:
 
 
 @computed_once
-def by_reference(data: ReportData) -> tuple[tuple[PublishedFigure, ...], ...]:
+def by_reference(data: ReportData) -> list[list[PublishedFigure]]:
     """For each of the experiment's references every printed figure of a model that finished."""
-    metrics = [metric for reference in data.references for _, metric, _ in _printed(data, reference)]
-    summaries, refused = _summaries(data, metrics) if metrics else ({}, {})
-    return tuple(
-        tuple(_row(reference, *figure, summaries, refused) for figure in _printed(data, reference))
+    printed = [
+        [
+            (model, reference.measured(metric), figure)
+            for model, by_metric in reference.values.items()
+            if model in data.models
+            for metric, figure in by_metric.items()
+        ]
         for reference in data.references
-    )
+    ]
+    metrics = [metric for figures in printed for _, metric, _ in figures]
+    summaries, refused = _summaries(data, metrics) if metrics else ({}, {})
+    return [
+        [_row(reference, *figure, summaries, refused) for figure in figures]
+        for reference, figures in zip(data.references, printed, strict=True)
+    ]
 
 
 def published(data: ReportData) -> tuple[PublishedFigure, ...]:
     """All of them, in the order of the file."""
     return tuple(figure for figures in by_reference(data) for figure in figures)
-
-
-def _printed(data: ReportData, reference: Reference) -> list[tuple[str, Metric, float]]:
-    """Model, metric by its source's definition, figure."""
-    return [
-        (model, reference.measured(metric), figure)
-        for model, by_metric in reference.values.items()
-        if model in data.models
-        for metric, figure in by_metric.items()
-    ]
 
 
 _Summaries = Mapping[tuple[str, Metric], Summary]
@@ -102,10 +101,9 @@ def _row(
     own = as_measured_here(metric)
     theirs, ours = summaries.get((model, metric)), summaries.get((model, own))
     share = None if ours is None else ours.n_undefined / (ours.n + ours.n_undefined)
+    reason = refused.get(metric, "")
     if theirs is not None and theirs.n == 0:
         theirs, reason = None, "no test query has a value"
-    else:
-        reason = refused.get(metric, "")
     return PublishedFigure(
         source=reference.source,
         data=reference.data,
@@ -148,7 +146,13 @@ def section(data: ReportData) -> list[Block]:
     ]
     for at, (reference, rows) in enumerate(zip(data.references, by_reference(data), strict=True)):
         if rows:
-            blocks += [_table(data, at, reference, rows), *_translation(rows)]
+            blocks.append(_table(data, at, reference, rows))
+        if known := [row for row in rows if row.published_without_empty is not None]:
+            row = known[-1]  # the deepest cutoff
+            counted = "1" if "empty=one" in row.metric else "0"
+            said = f"{row.published:.4f} with queries that have no relevant document at {counted} is about"
+            share = f"they are {100 * (row.share_empty or 0.0):.1f} % of the test queries here"
+            blocks.append(Paragraph(f"{said} {row.published_without_empty:.4f} without them: {share}."))
     return blocks
 
 
@@ -197,18 +201,3 @@ def _notes(data: ReportData, reference: Reference, rows: Sequence[PublishedFigur
     if absent := [model for model in reference.values if model not in data.models]:
         notes.append(f"No finished run here: {', '.join(absent)}.")
     return tuple(notes)
-
-
-def _translation(rows: Sequence[PublishedFigure]) -> list[Block]:
-    """One figure said both ways, the last that can be: the deepest cutoff."""
-    said = [row for row in rows if row.published_without_empty is not None]
-    if not said:
-        return []
-    row, without, share = said[-1], said[-1].published_without_empty or 0.0, said[-1].share_empty or 0.0
-    counted = "1" if "empty=one" in row.metric else "0"
-    return [
-        Paragraph(
-            f"{row.published:.4f} with queries that have no relevant document at {counted} is about {without:.4f} "
-            f"without them: they are {100 * share:.1f} % of the test queries here."
-        )
-    ]

@@ -3,14 +3,15 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import formats
-from ltr_harness.report.blocks import Badge, Block, Cell, Choice, Column, Details, Heading, Paragraph, Table
-from ltr_harness.report.data import ReportData, same_k
+from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Heading, Paragraph, Table
+from ltr_harness.report.data import ReportData, at_each_metric, computed_once
 from ltr_harness.report.test_rows import TestRows
 from ltr_harness.stats.contributions import TIE
 from ltr_harness.wording import count_of
@@ -38,33 +39,62 @@ class ChangedQuery:
 
 def section(data: ReportData) -> list[Block]:
     """At the primary metric with the ranked lists, and on the page a table at all others of its K."""
-    gains = {model: changes(data, model) for model in data.rivals}
-    changed = _all_of(gains)
-    if not changed:
+    n = len(listed(gains_and_losses(data)))
+    if not n:
         return []
-    about = Paragraph(_introduction(data, lists=data.rows is not None))
-    answers: list[tuple[str, tuple[Block, ...]]] = [(data.primary, _at_the_primary(data, gains, changed))]
-    files = formats.file_names(same_k(data))
-    for metric in list(files)[1:]:
-        if others := _all_of({model: changes(data, model, metric) for model in data.rivals}):
-            answers.append((metric, (_table(data, others, metric, f"changed_queries_{files[metric]}"),)))
-    heading = Heading("Queries that changed most", finding=count_of(len(changed), "query"))
-    return [heading, about, *([Choice("Metric", tuple(answers))] if answers[1:] else answers[0][1])]
+    about = (
+        f"Against {data.baseline}. Single queries prove nothing about a model; they show which "
+        "kind of query to look at. Values are averages over seeds. "
+    )
+    if data.rows is None:
+        about += "The scores of their documents are not stored, so the ranked lists cannot be shown."
+    else:
+        seeds = {data.comparison.entrant(name).replicates[0] for name in data.models}
+        which = f"seed {next(iter(seeds))}" if len(seeds) == 1 else "each model's first seed"
+        about += (
+            f"A query opens to both ranked lists, those of {which}: the first {_depth(data)} documents with label "
+            "and score, equal scores in the order of the file, and the rank of each in the other list."
+        )
+    heading = Heading("Queries that changed most", finding=count_of(n, "query"))
+    return [heading, Paragraph(about), *at_each_metric(data, partial(_changed, data))]
 
 
 Changes = tuple[list[ChangedQuery], list[ChangedQuery]]
 
 
-def _all_of(gains: Mapping[str, Changes]) -> list[ChangedQuery]:
+@computed_once
+def gains_and_losses(data: ReportData) -> dict[str, Changes]:
+    """Every rival's at the primary metric."""
+    return {model: changes(data, model) for model in data.rivals}
+
+
+def listed(gains: Mapping[str, Changes]) -> list[ChangedQuery]:
+    """Model by model, the gains first."""
     return [change for pair in gains.values() for kind in pair for change in kind]
 
 
-def _at_the_primary(
-    data: ReportData, gains: Mapping[str, Changes], changed: list[ChangedQuery]
-) -> tuple[Block, ...]:
-    table = _table(data, changed, data.primary, "changed_queries")
-    if data.rows is None:
-        return (table,)
+def _changed(data: ReportData, metric: str, end: str) -> list[Block]:
+    """A table; the lists of the primary metric's queries before it, where their scores are stored."""
+    gains = gains_and_losses(data)
+    if metric != data.primary:
+        gains = {model: changes(data, model, metric) for model in data.rivals}
+    changed = listed(gains)
+    table = Table.of(
+        f"changed_queries{end}",
+        f"Largest gains and losses per query at {metric}.",
+        changed,
+        {
+            Column("Model"): lambda change: data.model_name(change.model),
+            Column("Query", "code"): lambda change: change.query,
+            Column(data.baseline, "metric"): lambda change: change.baseline_value,
+            Column("Model's", "metric"): lambda change: change.value,
+            Column("Difference", "difference"): lambda change: change.difference,
+            Column("Documents", "count"): lambda change: change.rows,
+            Column("Relevant documents", "count"): lambda change: change.relevant,
+        },
+    )
+    if not changed or metric != data.primary or data.rows is None:
+        return [table] if changed else []
     blocks: list[Block] = []
     numbers = itertools.count(1)
     base = data.rows.scores(data.baseline)
@@ -78,72 +108,34 @@ def _at_the_primary(
         if inside:
             title = f"{model} against {data.baseline}"
             blocks.append(Details(title, tuple(inside), page_only=True, open=at == 0))
-    return (*blocks, Details("All of these queries as one table", (table,)))
+    return [*blocks, Details("All of these queries as one table", (table,))]
 
 
 def changes(data: ReportData, model: str, metric: str | None = None) -> Changes:
     """The largest gains and the largest losses, largest first; ties in the order of query ids."""
     each = max(1, min(EACH, IN_ALL // (2 * len(data.rivals))))
-    base = data.entrants[data.baseline]
+    base = data.comparison.entrant(data.baseline)
     metric = metric or data.primary
-    own, other = data.entrants[model].per_query(metric), base.per_query(metric)
-    d = own - other if data.higher_is_better(metric) else other - own
+    own, other = data.comparison.entrant(model).per_query(metric), base.per_query(metric)
+    d = own - other if data.comparison.higher_is_better[metric] else other - own
     facts = [base.query_attributes.get(name) for name in ("rows", "n_relevant")]
+
+    def changed(at: int) -> ChangedQuery:
+        ours, theirs = float(own[at]), float(other[at])
+        counts = (None if fact is None else int(fact[at]) for fact in facts)
+        return ChangedQuery(model, str(base.query_ids[at]), theirs, ours, ours - theirs, *counts)
 
     def pick(sign: int) -> list[ChangedQuery]:
         size = np.where(np.isnan(d), 0.0, sign * d)
-        largest = np.argsort(-size, kind="stable")[:each]
-        return [
-            ChangedQuery(
-                model,
-                str(base.query_ids[at]),
-                float(other[at]),
-                float(own[at]),
-                float(own[at]) - float(other[at]),
-                *(None if fact is None else int(fact[at]) for fact in facts),
-            )
-            for at in largest.tolist()
-            if size[at] > TIE
-        ]
+        largest = np.argsort(-size, kind="stable")[:each].tolist()
+        return [changed(at) for at in largest if size[at] > TIE]
 
     return pick(1), pick(-1)
-
-
-def _introduction(data: ReportData, *, lists: bool) -> str:
-    text = (
-        f"Against {data.baseline}. Single queries prove nothing about a model; they show which "
-        "kind of query to look at. Values are averages over seeds."
-    )
-    if not lists:
-        return text + " The scores of their documents are not stored, so the ranked lists cannot be shown."
-    seeds = {data.entrants[name].replicates[0] for name in data.models}
-    which = f"seed {next(iter(seeds))}" if len(seeds) == 1 else "each model's first seed"
-    return (
-        f"{text} A query opens to both ranked lists, those of {which}: the first {_depth(data)} documents with label "
-        "and score, equal scores in the order of the file, and the rank of each in the other list."
-    )
 
 
 def _depth(data: ReportData) -> int:
     k = MetricName.of(data.primary).k
     return DEPTH if k is None else min(k, DEPTH)
-
-
-def _table(data: ReportData, changed: list[ChangedQuery], metric: str, name: str) -> Table:
-    return Table.of(
-        name,
-        f"Largest gains and losses per query at {metric}.",
-        changed,
-        {
-            Column("Model"): lambda change: data.model_name(change.model),
-            Column("Query", "code"): lambda change: change.query,
-            Column(data.baseline, "metric"): lambda change: change.baseline_value,
-            Column("Model's", "metric"): lambda change: change.value,
-            Column("Difference", "difference"): lambda change: change.difference,
-            Column("Documents", "count"): lambda change: change.rows,
-            Column("Relevant documents", "count"): lambda change: change.relevant,
-        },
-    )
 
 
 def _side_by_side(
@@ -178,15 +170,11 @@ def _side_by_side(
     count = count_of(labels.size, "document")
     unseen = rows.missed_of(change.query)
     shown = [f"{name} (label {label:g})" for name, label in unseen[: _depth(data)] if label > 0]
-    rest = len(unseen) - len(shown)
-    table = Table(
-        name=name,
-        caption=f"The first {len(lines)} of {count}.",
-        columns=tuple(columns),
-        rows=tuple(lines),
-        sortable=False,
-        notes=(f"Missed: {', '.join([*shown, *([f'{rest:,} more'] if rest else [])])}.",) if unseen else (),
-    )
+    if rest := len(unseen) - len(shown):
+        shown.append(f"{rest:,} more")
+    notes = (f"Missed: {', '.join(shown)}.",) if unseen else ()
+    caption = f"The first {len(lines)} of {count}."
+    table = Table(name, caption, tuple(columns), tuple(lines), notes=notes, sortable=False)
     return Details(
         f"{change.query}: {formats.metric(change.baseline_value)} → {formats.metric(change.value)} "
         f"({formats.difference(change.difference)}), {count}, {int((labels > 0).sum()):,} relevant",

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from ltr_harness.comparison.pairs import Summary
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 
@@ -15,18 +14,15 @@ def section(data: ReportData) -> list[Block]:
     if not seeded and not any(entrant.deterministic for entrant in data.comparison.entrants):
         return []
 
-    def spread(value: Callable[[Summary], float]) -> Callable[[str], Cell]:
-        return lambda name: value(summaries[name]) if name in seeded else None
+    def spread(which: str) -> Callable[[str], Cell]:
+        return lambda name: getattr(summaries[name], which) if name in seeded else None
 
     def matters(name: str) -> Badge:
-        if data.entrants[name].deterministic:
+        if data.comparison.entrant(name).deterministic:
             return Badge("deterministic", "muted")
         return Badge("yes") if name in seeded else Badge("one seed: unknown", "muted")
 
-    def agreement(name: str) -> Cell:
-        pair = data.paired(name, data.primary)
-        return None if pair is None else pair.seed_agreement
-
+    pairs = {name: data.comparison.paired(name) for name in data.rivals}
     mean = "Mean over queries and seeds; its interval is in the first table."
     agree = "Pairs of seeds whose difference has the sign of the whole."
     columns: dict[Column, Callable[[str], Cell]] = {
@@ -34,13 +30,15 @@ def section(data: ReportData) -> list[Block]:
         Column("Seeds", "count"): lambda name: summaries[name].n_replicates,
         Column(data.primary, "metric", hint=mean): data.mean,
         Column("sd", "metric", OVER, hint="Spread of the means when only the seed changes."): spread(
-            lambda summary: summary.seed_sd
+            "seed_sd"
         ),
-        Column("lowest", "metric", OVER): spread(lambda summary: summary.seed_min),
-        Column("highest", "metric", OVER): spread(lambda summary: summary.seed_max),
-        Column("Sign agrees", "percent", hint=agree): agreement,
+        Column("lowest", "metric", OVER): spread("seed_min"),
+        Column("highest", "metric", OVER): spread("seed_max"),
+        Column("Sign agrees", "percent", hint=agree): lambda name: (
+            pairs[name].seed_agreement if name in pairs else None
+        ),
     }
-    trained = {name: pair for name in data.rivals if (pair := data.comparison.paired(name)).over_seeds}
+    trained = {name: pair for name, pair in pairs.items() if pair.over_seeds}
     if trained:
         queries = (
             "Effect of other queries on these trained models; this interval ignores training randomness."

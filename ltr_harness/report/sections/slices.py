@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ltr_harness.comparison.slices import SMALLEST, SliceResult, slice_results
-from ltr_harness.report import formats
-from ltr_harness.report.blocks import Badge, Block, Choice, Column, Estimate, Heading, Paragraph, Table
-from ltr_harness.report.data import ReportData, same_k
+from ltr_harness.report.blocks import Badge, Block, Column, Estimate, Heading, Paragraph, Table
+from ltr_harness.report.data import ReportData, at_each_metric
 from ltr_harness.report.sections.verdict import marked, near, near_models, verdict_badge
 from ltr_harness.stats.families import rare_kind
 
@@ -16,14 +15,16 @@ LABELS = {"rows": "documents per query", "n_relevant": "relevant documents", "qu
 
 def section(data: ReportData) -> list[Block]:
     """At the primary metric, and on the page at all others of its K."""
-    files = formats.file_names(same_k(data))
-    answers = []
-    for metric in files:
-        results = slices_of(data, metric)
-        if any(result.n for result in results):
-            table = _table(data, results, metric, files[metric])
-            answers.append((metric, (*_shaky(data, results, metric), table)))
-    if not answers or answers[0][0] != data.primary:
+
+    def answer(metric: str, end: str) -> list[Block]:
+        # at the primary metric those that the whole report has
+        results = data.slices if metric == data.primary else slice_results(data.comparison, metric)
+        if not any(result.n for result in results):
+            return []
+        return [*_shaky(data, results, metric), _table(data, results, metric, end)]
+
+    answers = at_each_metric(data, answer)
+    if not answers:
         return []
     tested = [result for result in data.slices if result.n >= SMALLEST]
     apart = sum(_apart(data, result, data.primary) for result in tested)
@@ -34,12 +35,7 @@ def section(data: ReportData) -> list[Block]:
         f"{data.confidence_label} confidence, and so do their p-values, so a part may be picked out after looking. "
         "A part that is not distinguishable is small more often than equal."
     )
-    return [heading, about, *([Choice("Metric", tuple(answers))] if answers[1:] else answers[0][1])]
-
-
-def slices_of(data: ReportData, metric: str) -> Sequence[SliceResult]:
-    """At the primary metric those that the whole report has."""
-    return data.slices if metric == data.primary else slice_results(data.comparison, metric)
+    return [heading, about, *answers]
 
 
 def _apart(data: ReportData, result: SliceResult, metric: str) -> bool:
@@ -69,7 +65,7 @@ def _shaky(data: ReportData, results: Sequence[SliceResult], metric: str) -> lis
     ]
 
 
-def _table(data: ReportData, results: Sequence[SliceResult], metric: str, file: str) -> Table:
+def _table(data: ReportData, results: Sequence[SliceResult], metric: str, end: str) -> Table:
     """Parts that contradict the verdict first, then model by model by the size of the difference."""
 
     def order(result: SliceResult) -> tuple[bool, bool, int, float]:
@@ -83,7 +79,7 @@ def _table(data: ReportData, results: Sequence[SliceResult], metric: str, file: 
     axis = near([result for result in results if result.n >= SMALLEST and result.model in close])
     difference = Column(f"Difference [{data.confidence_label} simultaneous]", "difference", axis=axis)
     return Table.of(
-        "slices" if metric == data.primary else f"slices_{file}",
+        f"slices{end}",
         f"Parts of the query set at {metric}, against {data.baseline}.",
         sorted(results, key=order),
         {

@@ -17,16 +17,11 @@ POINTS = 8_000
 def section(data: ReportData) -> list[Block]:
     if not data.runs:
         return []
-    blocks: list[Block] = [
-        Heading("Training"),
-        Paragraph(
-            "One stopping rule decides for every library, on validation data only; the stored model has "
-            "exactly the chosen number of rounds."
-        ),
-        _table(data),
-    ]
-    chart = _curves(data)
-    return blocks if chart is None else [*blocks, chart]
+    about = (
+        "One stopping rule decides for every library, on validation data only; the stored model has exactly the "
+        "chosen number of rounds."
+    )
+    return [Heading("Training"), Paragraph(about), _table(data), *_curves(data)]
 
 
 def _table(data: ReportData) -> Table:
@@ -66,12 +61,12 @@ def _range(values: list[int]) -> str:
     return f"{low:,} to {high:,}{median}"
 
 
-def _curves(data: ReportData) -> Chart | None:
+def _curves(data: ReportData) -> list[Chart]:
     """The stopping metric on validation data over rounds, one thin line per run, a dot where it stopped."""
     known = [run for run in data.ordered_runs if run.record.model in data.colours]
     curves = [(run, points) for run in known if (points := _curve(run, data.primary)) is not None]
     if not curves:
-        return None
+        return []
     budget = max(12, min(200, POINTS // len(curves)))
     rows: list[dict[str, Any]] = []
     for run, points in curves:
@@ -84,40 +79,30 @@ def _curves(data: ReportData) -> Chart | None:
     metric = stopping_metric(curves[0][0].record, data.primary)
     x = charts.quantitative("round", title="round", axis={"tickCount": 4, "grid": False})
     y = charts.quantitative("value", title=None, scale={"zero": False})
-    chosen = [
-        *charts.tooltip("model", "run"),
-        {"field": "round", "title": "chosen round"},
-        *charts.tooltip(value=".4f"),
-    ]
-    runs = {"field": "run", "type": "nominal"}
-    line = {"type": "line", "strokeWidth": 1.1, "clip": True}
-    dot = {"type": "point", "filled": True, "size": 36, "clip": True}
+    chosen = [{"field": "round", "title": "chosen round"}, *charts.tooltip(value=".4f")]
+    line = charts.layer(
+        {"type": "line", "strokeWidth": 1.1, "clip": True},
+        detail={"field": "run", "type": "nominal"},
+        opacity=charts.fade(0.55),
+    )
+    dot = charts.layer(
+        charts.dots(36, clip=True), opacity=charts.fade(), tooltip=[*charts.tooltip("model", "run"), *chosen]
+    )
     panel: dict[str, Any] = {
         "height": charts.PANEL["height"] + 20,
         "transform": [{"flatten": ["round", "value"]}],
         "encoding": {"x": x, "y": y, "color": charts.model_colour(data, names)},
         "layer": [
-            {
-                "params": [charts.zoom("x", "y")],
-                **charts.layer(line, detail=runs, opacity=charts.fade(0.55)),
-            },
-            {
-                "transform": [{"filter": "datum.round === datum.chosen"}],
-                **charts.layer(dot, opacity=charts.fade(), tooltip=chosen),
-            },
+            {"params": [charts.zoom("x", "y")], **line},
+            {"transform": [{"filter": "datum.round === datum.chosen"}], **dot},
         ],
     }
     words = []
     for name in names:
         best = [run.record.best_round for run, _ in curves if run.record.model == name]
         words.append(f"{name}: chosen round {_range([at for at in best if at is not None])}.")
-    return Chart(
-        name="learning_curves",
-        title=f"{metric} on validation data over rounds; a line is one fold and seed, "
-        "its dot the chosen round",
-        spec=charts.small_multiples(names, rows, panel),
-        text=" ".join(words),
-    )
+    title = f"{metric} on validation data over rounds; a line is one fold and seed, its dot the chosen round"
+    return [Chart("learning_curves", title, charts.small_multiples(names, rows, panel), " ".join(words))]
 
 
 def chosen_value(run: Run, primary: str) -> float | None:
@@ -167,13 +152,7 @@ def failures(data: ReportData) -> list[Block]:
         if len(lines) > 1:
             title = f"{record.model}, fold {record.fold}, seed {record.seed}"
             logs.append(Details(title, (Code("\n".join(lines)),)))
-    return [
-        Heading("Failures", finding=count_of(len(data.failures), "run"), matters=True),
-        Table(
-            name="failures",
-            caption="Runs that failed in training; the others are not affected.",
-            columns=(Column("Model"), Column("Fold"), Column("Seed", "count"), Column("Error")),
-            rows=tuple(rows),
-        ),
-        *logs,
-    ]
+    heading = Heading("Failures", finding=count_of(len(data.failures), "run"), matters=True)
+    caption = "Runs that failed in training; the others are not affected."
+    columns = (Column("Model"), Column("Fold"), Column("Seed", "count"), Column("Error"))
+    return [heading, Table("failures", caption, columns, tuple(rows)), *logs]

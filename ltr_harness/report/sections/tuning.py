@@ -33,11 +33,16 @@ def section(data: ReportData) -> list[Block]:
     tuned = {model: searches for model in data.models if (searches := _searches(data, model))}
     if not tuned:
         return []
-    blocks: list[Block] = [Heading("Tuning"), Paragraph(_protocol(tuned), "lead"), _table(data, tuned)]
-    blocks += [chart for chart in (_history(data, tuned), _importance(data, tuned)) if chart is not None]
     files = formats.file_names(list(tuned))
     chosen = tuple(_chosen(model, searches, f"chosen_{files[model]}") for model, searches in tuned.items())
-    return [*blocks, Details("Chosen options", chosen, open=True)]
+    return [
+        Heading("Tuning"),
+        Paragraph(_protocol(tuned), "lead"),
+        _table(data, tuned),
+        *_history(data, tuned),
+        *_importance(data, tuned),
+        Details("Chosen options", chosen, open=True),
+    ]
 
 
 def _searches(data: ReportData, model: str) -> list[_Searched]:
@@ -77,14 +82,23 @@ def _protocol(tuned: dict[str, list[_Searched]]) -> str:
 
 
 def _table(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table:
-    metrics = sorted({one.facts.metric for searches in tuned.values() for one in searches})
+    searches = [one for own in tuned.values() for one in own]
+    budgets = {}
+    for model, (first, *_) in tuned.items():
+        limits = [] if first.facts.trials is None else [count_of(first.facts.trials, "trial")]
+        limits += [] if first.facts.minutes is None else [f"{first.facts.minutes:g} min"]
+        budgets[model] = f"{' or '.join(limits)} per fold, {first.facts.sampler} sampler"
+    budget = "; ".join(f"{model} {limits}" for model, limits in budgets.items())
+    if len(set(budgets.values())) == 1:
+        budget = next(iter(budgets.values()))
+    metrics = sorted({one.facts.metric for one in searches})
     pruned = "Ended early: below the median of earlier trials at the same round."
     validation = Column(f"Validation {', '.join(metrics)}", "metric", hint="Of the chosen trial.")
     test = Column(f"Test {data.primary}", "metric", hint="Mean over seeds of the chosen configuration.")
     return Table.of(
         "tuning",
         "Every search: the budget used, and the chosen options.",
-        [one for searches in tuned.values() for one in searches],
+        searches,
         {
             Column("Model"): lambda one: data.model_name(one.model),
             Column("Fold"): lambda one: one.fold,
@@ -97,23 +111,11 @@ def _table(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table:
             validation: lambda one: one.facts.value,
             test: lambda one: one.test,
         },
-        notes=(f"Budget: {_budgets(tuned)}.",),
+        notes=(f"Budget: {budget}.",),
     )
 
 
-def _budgets(tuned: dict[str, list[_Searched]]) -> str:
-    said = {}
-    for model, searches in tuned.items():
-        facts = searches[0].facts
-        limits = [count_of(facts.trials, "trial")] if facts.trials is not None else []
-        limits += [f"{facts.minutes:g} min"] if facts.minutes is not None else []
-        said[model] = f"{' or '.join(limits)} per fold, {facts.sampler} sampler"
-    if len(set(said.values())) == 1:
-        return next(iter(said.values()))
-    return "; ".join(f"{model} {limits}" for model, limits in said.items())
-
-
-def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> Chart | None:
+def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> list[Chart]:
     """Every complete trial's value, and the best so far: a line that is still rising wants more budget."""
     rows: list[dict[str, Any]] = []
     words = []
@@ -130,37 +132,29 @@ def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> Chart | Non
                     rows.append({**point, "value": round(trial.value, 5), "best": round(best, 5)})
             words.append(f"{model}, {one.fold}: best value {one.facts.value:.4f} at trial {one.facts.trial}.")
     if not rows:
-        return None
+        return []
     names = [name for name in data.models if any(row["model"] == name for row in rows)]
     x = charts.quantitative("trial", title="trial", axis={"tickCount": 4, "grid": False})
     y: dict[str, Any] = {"title": None, "scale": {"zero": False}}
     steps = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.3, "clip": True}
     folds, best_so_far = {"field": "fold", "type": "nominal"}, charts.quantitative("best", **y)
+    line = charts.layer(steps, y=best_so_far, detail=folds, opacity=charts.fade(0.8))
+    trials = charts.layer(
+        charts.dots(16, clip=True),
+        y=charts.quantitative("value", **y),
+        opacity=charts.fade(0.45),
+        tooltip=charts.tooltip("model", "fold", "trial", value=".4f"),
+    )
     panel = {
         "height": charts.PANEL["height"] + 20,
         "encoding": {"x": x, "color": charts.model_colour(data, names)},
-        "layer": [
-            {
-                "params": [charts.zoom("x", "y")],
-                **charts.layer(steps, y=best_so_far, detail=folds, opacity=charts.fade(0.8)),
-            },
-            charts.layer(
-                {"type": "point", "filled": True, "size": 16, "clip": True},
-                y=charts.quantitative("value", **y),
-                opacity=charts.fade(0.45),
-                tooltip=charts.tooltip("model", "fold", "trial", value=".4f"),
-            ),
-        ],
+        "layer": [{"params": [charts.zoom("x", "y")], **line}, trials],
     }
-    return Chart(
-        name="tuning_history",
-        title="Validation value of every complete trial; a line is the best so far in one fold",
-        spec=charts.small_multiples(names, rows, panel),
-        text=" ".join(words),
-    )
+    title = "Validation value of every complete trial; a line is the best so far in one fold"
+    return [Chart("tuning_history", title, charts.small_multiples(names, rows, panel), " ".join(words))]
 
 
-def _importance(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table | None:
+def _importance(data: ReportData, tuned: dict[str, list[_Searched]]) -> list[Table]:
     rows: list[tuple[Cell, ...]] = []
     for model, searches in tuned.items():
         shares: dict[str, list[float]] = {}
@@ -170,10 +164,10 @@ def _importance(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table | 
         ordered = sorted(shares.items(), key=lambda pair: -statistics.fmean(pair[1]))
         rows += [(data.model_name(model), option, statistics.fmean(values)) for option, values in ordered]
     if not rows:
-        return None
+        return []
     apart = "each one's share in setting better trials apart (PED-ANOVA), mean over folds"
     columns = (Column("Model"), Column("Option", "code"), Column("Share", "percent"))
-    return Table("tuning_importance", f"Importance of the options: {apart}.", columns, tuple(rows))
+    return [Table("tuning_importance", f"Importance of the options: {apart}.", columns, tuple(rows))]
 
 
 def _chosen(model: str, searches: Sequence[_Searched], name: str) -> Table:
@@ -188,7 +182,13 @@ def _chosen(model: str, searches: Sequence[_Searched], name: str) -> Table:
 
 def sweep(data: ReportData) -> list[Block]:
     """What do the swept options do, and which point would validation data have chosen?"""
-    swept = _points(data)
+    swept: dict[
+        str, dict[str, Mapping[str, Any]]
+    ] = {}  # model to its points: name to the options that differ
+    for model in data.models:
+        point = next((record.point for record in data.records_of(model) if record.point), None)
+        if point is not None:
+            swept.setdefault(point.of, {})[model] = point.at
     if not swept:
         return []
     files = formats.file_names(list(swept))
@@ -203,23 +203,13 @@ def sweep(data: ReportData) -> list[Block]:
     ]
 
 
-def _points(data: ReportData) -> dict[str, dict[str, Mapping[str, Any]]]:
-    """Swept model to its points: name to the options that differ."""
-    swept: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for model in data.models:
-        point = next((record.point for record in data.records_of(model) if record.point), None)
-        if point is not None:
-            swept.setdefault(point.of, {})[model] = point.at
-    return swept
-
-
 def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str, Any]], name: str) -> Table:
     options = list(dict.fromkeys(option for at in points.values() for option in at))
-    values: dict[str, float] = {}
+    values = dict.fromkeys(points, math.nan)
     for model in points:
         found = (chosen_value(run, data.primary) for run in data.runs_of(model))
-        chosen = [value for value in found if value is not None]
-        values[model] = math.fsum(chosen) / len(chosen) if chosen else math.nan
+        if chosen := [value for value in found if value is not None]:
+            values[model] = math.fsum(chosen) / len(chosen)
     watched = stopping_metric(data.records_of(next(iter(points)))[0], data.primary)
     higher = data.comparison.higher_is_better.get(watched, True)
     best: Best = "max" if higher else "min"
@@ -229,8 +219,7 @@ def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str,
         return shown_value(points[model][option])
 
     def order(model: str) -> tuple[bool, float]:
-        value = values[model]
-        return math.isnan(value), -value if higher else value
+        return math.isnan(values[model]), -values[model] if higher else values[model]
 
     return Table.of(
         name,

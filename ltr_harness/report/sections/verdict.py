@@ -46,34 +46,29 @@ FAR = 4
 
 
 def section(data: ReportData) -> list[Block]:
-    outcome, text = data.comparison.headline
+    comparison = data.comparison
+    outcome, text = comparison.headline
     shown: list[Block] = [blocks.Banner(PILLS[outcome], text)]
     if data.failures:
         shown.append(Paragraph(failures_sentence(data), "warning"))
     shown.append(fixed_k_table(data))
-    shown += [Paragraph(line) for line in limits(data.comparison.gained.values(), data.primary)]
-    if signs := signs_sentence(data.comparison.fold_signs):
+    shown += [Paragraph(line) for line in limits(comparison.gained.values(), data.primary)]
+    if signs := signs_sentence(comparison.fold_signs):
         shown.append(Paragraph(signs))
-    if data.comparison.cautions:
-        shown.append(blocks.Bullets(data.comparison.cautions))
-    return [*shown, _method(data)]
-
-
-def _method(data: ReportData) -> Details:
-    comparison = data.comparison
-    inside: list[Block] = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
-    if not comparison.families:
-        return Details(f"Means with {data.confidence_label} intervals over queries", tuple(inside))
-    together = " With several seeds, differences are judged over queries and seeds together."
-    together *= data.over_seeds
-    described = comparison.method.describe()
-    described = f"{described[:1].upper()}{described[1:]}."
-    inside.append(Paragraph(f"{described} Corrected together: {comparison.families[0]}.{together}"))
-    seeds = "queries and seeds" if data.over_seeds else "queries"
-    return Details(
-        f"Method: {comparison.method.test_text} over {seeds}, {data.confidence_label} intervals of differences",
-        tuple(inside),
-    )
+    if comparison.cautions:
+        shown.append(blocks.Bullets(comparison.cautions))
+    inside = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
+    method = f"Means with {data.confidence_label} intervals over queries"
+    if comparison.families:
+        over, together = "queries", ""
+        if data.over_seeds:
+            over = "queries and seeds"
+            together = " With several seeds, differences are judged over queries and seeds together."
+        method = f"Method: {comparison.method.test_text} over {over}, {data.confidence_label} intervals of differences"
+        said = comparison.method.describe()
+        said = f"{said[:1].upper()}{said[1:]}. Corrected together: {comparison.families[0]}.{together}"
+        inside.append(Paragraph(said))
+    return [*shown, Details(method, tuple(inside))]
 
 
 def fixed_k_table(data: ReportData) -> Table:
@@ -82,22 +77,23 @@ def fixed_k_table(data: ReportData) -> Table:
     summaries = {name: data.summary(name, primary) for name in data.models}
     pairs = {name: data.comparison.paired(name, primary) for name in data.rivals}
 
+    def verdict(name: str) -> Cell:
+        return verdict_badge(pairs[name].verdict if name in pairs else "baseline")
+
+    def mean(name: str) -> Cell:
+        return blocks.Estimate(summaries[name].mean, summaries[name].ci_low, summaries[name].ci_high)
+
     def difference(name: str) -> Cell:
         pair = pairs.get(name)
         return None if pair is None else replace(blocks.Estimate.of(pair), mark=marked(pair.verdict))
 
+    means = Column(f"{primary} [{label} CI]", "metric", best=data.best(primary), hint="Mean over queries.")
     columns: dict[Column, Callable[[str], Cell]] = {
         # the column of verdicts says which is the baseline
-        Column("Model"): lambda name: replace(data.model_name(name), note="")
+        Column("Model"): lambda name: replace(data.model_name(name), note=""),
+        **({Column("Verdict"): verdict} if data.rivals else {}),
+        means: mean,
     }
-    if data.rivals:
-        columns[Column("Verdict")] = lambda name: verdict_badge(
-            pairs[name].verdict if name in pairs else "baseline"
-        )
-    means = Column(f"{primary} [{label} CI]", "metric", best=data.best(primary), hint="Mean over queries.")
-    columns[means] = lambda name: blocks.Estimate(
-        summaries[name].mean, summaries[name].ci_low, summaries[name].ci_high
-    )
     # The header says n for all; a column of its own only where models differ in it.
     if len({summary.n for summary in summaries.values()}) > 1:
         columns[Column("Queries", "count", hint="Queries with a value.")] = lambda name: summaries[name].n
@@ -137,17 +133,16 @@ def near_models(data: ReportData) -> list[str]:
 
 def queries_sentence(data: ReportData) -> str:
     """Counts travel with means."""
-    empty, undefined = data.n_empty, data.n_undefined
-    without = f"Queries without relevant documents: {empty or 0:,} of {data.n_queries:,}."
-    if undefined and empty in (None, undefined):
-        without = f"Queries without relevant documents: {undefined:,} of {data.n_queries:,}."
-        return f"{without} {data.primary} is undefined there; they are left out of its mean."
+    undefined, n, metric = data.n_undefined, data.comparison.n_queries, data.primary
+    empty = undefined if data.n_empty is None else data.n_empty
+    without = f"Queries without relevant documents: {empty:,} of {n:,}. {metric}"
+    if undefined and empty == undefined:
+        return f"{without} is undefined there; they are left out of its mean."
     if undefined:
-        left_out = f"{data.primary} is undefined for {count_of(undefined, 'query')}, left out of its mean"
-        return f"{without} {left_out}."
+        return f"{without} is undefined for {count_of(undefined, 'query')}, left out of its mean."
     if empty:
-        return f"{without} {data.primary} has a value there; they are counted in its mean."
-    return f"Every one of the {count_of(data.n_queries, 'query')} has a value of {data.primary}."
+        return f"{without} has a value there; they are counted in its mean."
+    return f"Every one of the {count_of(n, 'query')} has a value of {metric}."
 
 
 def failures_sentence(data: ReportData) -> str:
