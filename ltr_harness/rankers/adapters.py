@@ -15,18 +15,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
-from typing import Any, ClassVar, Literal, ParamSpec, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.boosting.stopping import StoppingRule
+from ltr_harness.boosting.watching import Measured
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, TrainingError
 from ltr_harness.files import cache_folder, sources_digest, write_whole
-from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.rankers.ranker import Facts, FittedModel, Training, as_matrix
 from ltr_harness.wording import count_of
 
@@ -39,13 +39,14 @@ class TreeModel(FittedModel):
 
     FILE: ClassVar[str]
     booster: Any
+    threads: int | None = None  # that it scores on, where the booster does not say
 
     def score(self, features: ArrayLike) -> NDArray[np.float64]:
         return self.score_after(features, 0)
 
     def score_after(self, features: ArrayLike, rounds: int) -> NDArray[np.float64]:
         """Scores of the first rounds alone, all where 0: float64 (n_rows,), from features (n_rows, n_features)."""
-        matrix = as_matrix(features, self._width())
+        matrix = as_matrix(features, self.n_features)
         return np.asarray(self._predicted(matrix, rounds), dtype=np.float64) if len(matrix) else np.empty(0)
 
     def contributions(self, features: ArrayLike) -> NDArray[np.float64]:
@@ -58,7 +59,7 @@ class TreeModel(FittedModel):
                 "the score is an expected grade, not a sum over trees, and cannot be divided among features; "
                 "`ltr-harness show importance` has the features that it needs"
             )
-        return np.asarray(self._shares(as_matrix(features, self._width())), dtype=np.float64)
+        return np.asarray(self._shares(as_matrix(features, self.n_features)), dtype=np.float64)
 
     @property
     @abstractmethod
@@ -69,9 +70,10 @@ class TreeModel(FittedModel):
     def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
         """float64 (n_features,): the loss that the splits on each feature took away, or how many there are."""
 
+    @property
     @abstractmethod
-    def _width(self) -> int:
-        """Number of features."""
+    def n_features(self) -> int:
+        """Columns that it scores."""
 
     @property
     @abstractmethod
@@ -85,6 +87,15 @@ class TreeModel(FittedModel):
     @abstractmethod
     def _shares(self, matrix: NDArray[np.float32]) -> Any:
         """Contributions to the scores of rows (n_rows, n_features)."""
+
+
+class Trained(NamedTuple):
+    """A booster, its learning curve, and what training found out besides."""
+
+    booster: Any
+    history: Sequence[Measured]
+    best_round: int | None = None  # where the rounds after it are to be cut
+    learned: Mapping[str, Any] | None = None
 
 
 CONSTANT = "the model is constant"
@@ -316,21 +327,9 @@ def by_position(train: RankingDataset) -> RankingDataset:
     assert train.positions is not None  # field_problems has looked
     query = np.repeat(np.arange(train.n_queries), train.groups.sizes)
     order = np.lexsort((train.positions, query))
-    judgments = train.judgments
-    ids = judgments.document_ids
-    return replace(
-        train,
-        features=np.ascontiguousarray(train.features[order]),
-        judgments=Judgments(
-            judgments.labels[order],
-            QueryGroups(train.groups.boundaries, train.groups.ids),
-            judgments.query_weights,
-            None if ids is None else ids[order],
-            subtopics=None if judgments.subtopics is None else judgments.subtopics.take(order),
-            missed=judgments.missed,
-        ),
-        **train.optional_of(order),
-    )
+    features = np.ascontiguousarray(train.features[order])
+    judgments = train.judgments.with_rows(order, train.groups)
+    return replace(train, features=features, judgments=judgments, **train.optional_of(order))
 
 
 def learned_bias(what: str, *columns: Mapping[int, float]) -> dict[str, Any]:

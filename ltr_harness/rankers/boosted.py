@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,25 +9,25 @@ from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, StrictBool
 
-from ltr_harness.boosting.swap_gradients import MetricObjective
-from ltr_harness.boosting.watching import Measured, Watching
+from ltr_harness.boosting.swap_gradients import GradientsPerSet
+from ltr_harness.boosting.watching import Watching
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem, RankerError
-from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers import objectives as losses
-from ltr_harness.rankers.adapters import TreeModel, fixed_threads, training_notes
-from ltr_harness.rankers.cluster import Parts, SharedStopping, cut, train_across
+from ltr_harness.rankers.adapters import Trained, TreeModel, fixed_threads, training_notes
+from ltr_harness.rankers.cluster import Parts, cut, train_across
 from ltr_harness.rankers.presets import PRESETS, SPACES
-from ltr_harness.rankers.ranker import VALID, Facts, StoredRanker, Training
+from ltr_harness.rankers.ranker import VALID, Facts, StoredRanker, Training, failures_of
 from ltr_harness.wording import count_of, plural
 
 Name = int | str
 Watch = TypeVar("Watch", bound=Watching)
+Objective = TypeVar("Objective", bound=GradientsPerSet)
+Model = TypeVar("Model", bound=TreeModel)
 
 
 class BoostedRanker(StoredRanker):
@@ -98,38 +97,34 @@ class BoostedRanker(StoredRanker):
             return self
         return self.model_copy(update={"objective": self.objective.on_scale(max_grade)})
 
-    def resolved_objective(self, train: RankingDataset) -> MetricObjective | None:
-        """The metric to optimise with everything fixed that it takes from data; None for an objective by name."""
-        return None if isinstance(self.objective, str) else self.objective.resolved(train.judgments)
-
     def recorded(self, handed: dict[str, Any]) -> dict[str, Any]:
         """The parameters handed to the library, as the record keeps them: with the metric that is optimised."""
         ours = {"relevant": self.relevant is not None, "objective": not isinstance(self.objective, str)}
         return {**handed, **self.model_dump(mode="json", include={name for name in ours if ours[name]})}
 
-    def outcome(
+    def described(
         self,
+        model: Model,
         training: Training,
         handed: dict[str, Any],
-        history: Sequence[Measured],
-        kept: int,
+        trained: Trained,
         n_splits: int,
-        trained: int | None = None,
+        n_rounds: int | None = None,
         notes: Sequence[str] = (),
-    ) -> dict[str, Any]:
-        """Fields of a trained model besides its trees; without `trained`, the learning curve has the rounds."""
-        rounds = trained or (history[-1].round if history else kept)
-        return {
-            "params": self.recorded(handed),
-            "best_round": kept,
-            "rounds_trained": rounds,
-            "history": history,
-            "notes": (
-                *notes,
-                *self.selection_notes(training.train),
-                *training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping),
-            ),
-        }
+    ) -> Model:
+        """The model with all that its record keeps; without `n_rounds` trained, the learning curve has them."""
+        kept = model.best_round or 0
+        rounds = n_rounds or (trained.history[-1].round if trained.history else kept)
+        of_data = self.selection_notes(training.train)
+        of_trees = training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping)
+        return replace(
+            model,
+            params=self.recorded(handed),
+            rounds_trained=rounds,
+            history=trained.history,
+            notes=(*notes, *of_data, *of_trees),
+            learned=trained.learned or {},
+        )
 
     def library_params(self, names: Sequence[str] | None = None) -> dict[str, Any]:
         """Preset, `params` on top, and monotone constraints, which are by position and so need the features' names."""
@@ -175,11 +170,10 @@ class BoostedRanker(StoredRanker):
             train = train.take(np.flatnonzero(best > 0))
         self.check_codes(train)
         train = self.with_targets(train)
-        left_out = self._columns(train.feature_names, self.left_out(train.feature_names))
-        if left_out.size:
+        if left_out := set(self.left_out(train.feature_names)):
             # A constant column is never split on, so the model keeps its width and scores the data as they are.
             features = np.array(train.features)
-            features[:, left_out] = 0
+            features[:, [name in left_out for name in train.feature_names]] = 0
             train = replace(train, features=features)
         return train
 
@@ -232,8 +226,7 @@ class BoostedRanker(StoredRanker):
         return facts is None or bool(self.categorical_names(facts.categories))
 
     def categorical_columns(self, train: RankingDataset) -> list[int]:
-        names = self.categorical_names(train.categories)
-        return [int(column) for column in self._columns(train.feature_names, names)]
+        return [train.feature_names.index(name) for name in self.categorical_names(train.categories)]
 
     def check_codes(self, train: RankingDataset) -> None:
         """Refuse values of categorical features that are no codes."""
@@ -246,10 +239,6 @@ class BoostedRanker(StoredRanker):
                 found = f"feature {name!r} holds {values[bad[0]]:g} ({count_of(bad.size, 'such row')})"
                 problems.append(Problem("categorical", found, "codes 0, 1, 2 …; missing values are fine"))
         RankerError.refuse(problems)
-
-    def _columns(self, names: Sequence[str], wanted: Iterable[Name]) -> NDArray[np.int64]:
-        place = {name: column for column, name in enumerate(names)}
-        return np.array([place[str(name)] for name in wanted], dtype=np.int64)
 
     def optimised(self) -> losses.Optimised | None:
         """Depth and gain of the objective; None where it looks at all of the list, in no unit of a metric."""
@@ -339,7 +328,17 @@ class DataParallelRanker(BoostedRanker):
         return bool(self.parameters.seed_matters(self.loss, self.library_params()))
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        listed = self.field_problems(facts) + self.across_problems(facts)
+        listed = self.field_problems(facts)
+        if self.data_parallel:
+            listed += [
+                Problem(
+                    "data_parallel",
+                    f"cannot be combined with {field}: {why}",
+                    cure="leave out one of the two",
+                )
+                for field, given, why in self.across_limits(facts)
+                if given
+            ]
         if self.loss not in (*self.objectives, losses.METRIC):
             return listed
         params = self.library_params(None if facts is None or listed else facts.feature_names)
@@ -358,56 +357,39 @@ class DataParallelRanker(BoostedRanker):
         handed = self.parameters.complete(self.loss, params, training.seed, training.threads)
         if self.loss in losses.CLASSES:
             handed["num_class"] = int(training.train.labels.max()) + 1
-        history: Sequence[Measured]
-        learned: dict[str, Any] = {}
+        name, native, errors = self._library()
+        say = self.parameters.plain_message
         if self.data_parallel:
             n_parts, train = self.n_parts(training), partial(self._train_across, training, handed)
-            with self._failures(OSError):
+            with failures_of(name, *errors, OSError, say=say):
                 trained = train_across(n_parts, training, self.prepared, train)
-            booster, history = self._cut(trained.model, trained.best_round), trained.history
             notes = [
                 f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
                 "gradients are put together from the parts, so trees differ from those of one machine"
             ]
         else:
-            with fixed_threads(self._native()), self._failures():
-                booster, history, learned = self._train(training, handed, training.max_rounds)
+            with fixed_threads(native), failures_of(name, *errors, say=say):
+                trained = self._train(training, handed, training.max_rounds)
             notes = self.cautions(training.threads)
-        kept, n_splits = self._size(booster)
-        outcome = self.outcome(training, handed, history, kept, n_splits, notes=notes)
-        return self._model(booster, training, {**outcome, "learned": learned})
+        model = self._model(trained, training)
+        n_splits = int(model.importance("split").sum())
+        return self.described(model, training, handed, trained, n_splits, notes=notes)
 
     @abstractmethod
-    def _native(self) -> Any:
-        """The library that ctypes has loaded."""
+    def _library(self) -> tuple[str, Any, tuple[type[Exception], ...]]:
+        """Its name, what ctypes has loaded of it, and the errors that it raises."""
 
     @abstractmethod
-    def _failures(self, *more: type[Exception]) -> AbstractContextManager[None]:
-        """The library's errors, and more, as ours."""
+    def _train(self, training: Training, handed: dict[str, Any], rounds: int) -> Trained:
+        """Train in this process."""
 
     @abstractmethod
-    def _train(
-        self, training: Training, handed: dict[str, Any], rounds: int
-    ) -> tuple[Any, Sequence[Measured], dict[str, Any]]:
-        """The booster, the learning curve, and what training found out besides."""
-
-    @abstractmethod
-    def _train_across(
-        self, training: Training, handed: dict[str, Any], data: Parts, stopping: SharedStopping
-    ) -> Any:
+    def _train_across(self, training: Training, handed: dict[str, Any], data: Parts) -> Any:
         """The booster, with all rounds or cut at the best one."""
 
-    def _cut(self, booster: Any, best_round: int | None) -> Any:
-        """The booster without the rounds after the best."""
-        return booster
-
     @abstractmethod
-    def _size(self, booster: Any) -> tuple[int, int]:
-        """Rounds, and splits in all trees."""
-
-    @abstractmethod
-    def _model(self, booster: Any, training: Training, outcome: dict[str, Any]) -> TreeModel:
-        """The trained model."""
+    def _model(self, trained: Trained, training: Training) -> TreeModel:
+        """The best round's trees, and how many rounds that is."""
 
     def watch(self, kind: type[Watch], training: Training, valid: Any) -> Watch | None:
         """The library's callback that evaluates and stops, where something is watched."""
@@ -416,43 +398,30 @@ class DataParallelRanker(BoostedRanker):
         judgments = {VALID: training.valid.judgments}
         return kind.by_rule(training.watched, {VALID: valid}, training.stopping, judgments, training.report)
 
-    def beside_missed(self, training: Training) -> tuple[Judgments, ...]:
-        """Judgments of the training set, or of each worker's part, where documents were missed; else none."""
-        judgments = training.train.judgments
-        if judgments.missed is None:
-            return ()
-        judgments = replace(judgments, query_weights=training.train.weights_of_queries())
-        if not self.data_parallel:
-            return (judgments,)
-        parts = cut(judgments.groups, self.n_parts(training))
-        return tuple(judgments.take(np.arange(*part)) for part in parts)
+    def gradients(self, kind: type[Objective], training: Training) -> Objective | None:
+        """The library's function of the gradients of a metric; None for an objective by name."""
+        if isinstance(self.objective, str):
+            return None
+        judgments, with_missed = training.train.judgments, []
+        if judgments.missed is not None:
+            weighted = replace(judgments, query_weights=training.train.weights_of_queries())
+            parts = cut(judgments.groups, self.n_parts(training))
+            with_missed = [weighted.take(np.arange(*part)) for part in parts]
+        return kind(self.objective.resolved(judgments), training.threads, with_missed)
 
     def across(self, n_workers: int) -> Self:
         """The same with the number of workers said: it can move a tree."""
         return self.model_copy(update={"data_parallel": n_workers}) if self.data_parallel is True else self
 
     def n_parts(self, training: Training) -> int:
-        """Workers to train across."""
+        """Workers to train across; 1 without a cluster."""
         if self.data_parallel is True:
             return 1 if training.workers is None else max(1, len(training.workers.client.nthreads()))
-        return int(self.data_parallel)
+        return int(self.data_parallel) or 1
 
-    def across_problems(self, facts: Facts | None) -> list[Problem]:
-        """Fields that cannot be had together with `data_parallel`."""
-        if not self.data_parallel:
-            return []
-        reasons = [
+    def across_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
+        """What cannot be done across workers: its name, whether it is asked for, and why not."""
+        return [
             ("position_bias", self.position_bias, "each worker would learn biases of its own"),
             ("init_model", self.init_model is not None, "its scores would have to be spread as the rows are"),
-            *self.library_limits(facts),
         ]
-        cure = "leave out one of the two"
-        return [
-            Problem("data_parallel", f"cannot be combined with {field}: {why}", cure=cure)
-            for field, given, why in reasons
-            if given
-        ]
-
-    def library_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
-        """What else the library cannot do across workers: its name, whether it is asked for, and why not."""
-        return []

@@ -32,11 +32,10 @@ class CatBoostModel(adapters.TreeModel):
     """A CatBoost model cut to its best round; scores are raw, of a model of classes the expected grade."""
 
     FILE: ClassVar[str] = "model.cbm"
-    n_features: int
-    threads: int | None = None
 
-    def _width(self) -> int:
-        return self.n_features
+    @property
+    def n_features(self) -> int:
+        return len(self.booster.feature_names_)
 
     @property
     def _is_of_classes(self) -> bool:
@@ -60,14 +59,10 @@ class CatBoostModel(adapters.TreeModel):
         return int(sum(self.booster.get_tree_leaf_counts()))
 
     def importance(self, kind: adapters.Importance = "gain") -> NDArray[np.float64]:
-        if kind == "split":
-            return np.bincount(self._split_features(), minlength=self.n_features).astype(np.float64)
-        return np.asarray(
-            self.booster.get_feature_importance(type="PredictionValuesChange"), dtype=np.float64
-        )
-
-    def _split_features(self) -> list[int]:
-        """The columns of every split, or level of a symmetric tree; statistics of several features split on each."""
+        if kind == "gain":
+            gains = self.booster.get_feature_importance(type="PredictionValuesChange")
+            return np.asarray(gains, dtype=np.float64)
+        # of every split, or level of a symmetric tree; statistics of several features split on each
         content = as_json(self.booster)
         about = content["features_info"]
         numeric, coded, statistics = (
@@ -80,7 +75,10 @@ class CatBoostModel(adapters.TreeModel):
             of = sorted({coded[part["cat_feature_index"]]["flat_feature_index"] for part in parts})
             columns += [of for _ in one["borders"]]
         trees = json.dumps(content.get("oblivious_trees") or content.get("trees") or [])
-        return [column for at in re.findall(r'"split_index": (\d+)', trees) for column in columns[int(at)]]
+        split_on = [
+            column for at in re.findall(r'"split_index": (\d+)', trees) for column in columns[int(at)]
+        ]
+        return np.bincount(split_on, minlength=self.n_features).astype(np.float64)
 
     def _typed(self, matrix: NDArray[np.float32]) -> Any:
         return typed(matrix, self.booster.get_cat_feature_indices(), self.booster.feature_names_)
@@ -96,12 +94,7 @@ class CatBoostModel(adapters.TreeModel):
     @classmethod
     def load(cls, folder: Path, threads: int | None = None) -> Self:
         booster = read_booster(model_file(folder, cls.FILE))
-        return cls(
-            booster=booster,
-            n_features=len(booster.feature_names_),
-            threads=threads,
-            best_round=booster.tree_count_,
-        )
+        return cls(booster=booster, threads=threads, best_round=booster.tree_count_)
 
 
 def read_booster(path: Path) -> Any:
@@ -225,7 +218,7 @@ class CatBoostRanker(BoostedRanker):
         return _ALIASES.get(parameter, parameter)
 
     def check(self, facts: Facts | None = None) -> list[Problem]:
-        library()
+        catboost = library()
         problems = self.field_problems(facts)
         problems += adapters.name_problems(self.params, "CatBoost", _names(), OWNED)
         if self.position_bias:
@@ -238,11 +231,9 @@ class CatBoostRanker(BoostedRanker):
             why = "CatBoost cuts models of symmetric trees alone, so early stopping cannot go back to the best round"
             cure = "use grow_policy: SymmetricTree, or `stopping: null` and a fixed number of `rounds:`"
             problems.append(Problem("params.grow_policy", f"found {grown}: {why}", cure=cure))
-        return problems or self._refusals(facts)
-
-    def _refusals(self, facts: Facts | None) -> list[Problem]:
-        """Values that CatBoost refuses: it is asked, on a handful of rows."""
-        catboost = library()
+        if problems:
+            return problems
+        # values that CatBoost refuses: it is asked, on a handful of rows
         names = ("a", "b") if facts is None else facts.feature_names
         params = self.library_params(None if facts is None else names)
         if facts is None:
@@ -259,12 +250,10 @@ class CatBoostRanker(BoostedRanker):
     def fit(self, training: Training) -> CatBoostModel:
         catboost = library()
         self.require(training)
-        params = self.library_params(training.train.feature_names)
-        left_out = self.left_out(training.train.feature_names)
-        handed = self._complete(params, training.seed, training.threads)
-        if left_out:
-            handed["ignored_features"] = [training.train.feature_names.index(name) for name in left_out]
-        rounds = training.max_rounds
+        names, rounds, watched = training.train.feature_names, training.max_rounds, training.watched
+        handed = self._complete(self.library_params(names), training.seed, training.threads)
+        if left_out := self.left_out(names):
+            handed["ignored_features"] = [names.index(name) for name in left_out]
         coded = self.categorical_columns(training.train)
         self.check_codes(training.train)
         with failures_of("CatBoost", catboost.CatBoostError, ValueError, TypeError, say=plain_message):
@@ -274,17 +263,26 @@ class CatBoostRanker(BoostedRanker):
             booster = catboost.CatBoost({**handed, "iterations": rounds})
             before = None if self.init_model is None else read_booster(self.init_model_file())
             booster.fit(pool, init_model=before)
-            trained = booster.tree_count_
-            history, best = self._watched(booster, training, 0 if before is None else before.tree_count_)
-            if best < trained:
+            best = n_rounds = booster.tree_count_
+            history: list[Measured] = []
+            if (
+                training.valid is not None and watched
+            ):  # from this training's first round to where the rule stops
+                of_booster = booster.get_cat_feature_indices(), booster.feature_names_
+                features = typed(training.valid.features, *of_booster)
+                stopper = None if training.stopping is None else Stopper(training.stopping)
+                every = 1 if stopper is None else stopper.rule.every
+                first = 0 if before is None else before.tree_count_
+                bound = bind(watched, training.valid.judgments)
+                for measured in stages(booster, features, bound, stopper, every, training.threads, first):
+                    history += measured
+                    training.report(measured)
+                best = n_rounds if stopper is None else stopper.best_round
+            if best < n_rounds:
                 booster.shrink(ntree_end=best)
-        splits = 0 if best == 0 else int(np.log2(np.maximum(booster.get_tree_leaf_counts(), 1)).sum())
-        return CatBoostModel(
-            booster=booster,
-            threads=training.threads,
-            n_features=training.train.n_features,
-            **self.outcome(training, handed, history, best, splits, trained),
-        )
+        n_splits = 0 if best == 0 else int(np.log2(np.maximum(booster.get_tree_leaf_counts(), 1)).sum())
+        model = CatBoostModel(booster=booster, threads=training.threads, best_round=best)
+        return self.described(model, training, handed, adapters.Trained(booster, history), n_splits, n_rounds)
 
     def _pool(self, split: RankingDataset, coded: Sequence[int]) -> Any:
         of_queries, sizes = split.weights_of_queries(), split.groups.sizes
@@ -300,22 +298,6 @@ class CatBoostRanker(BoostedRanker):
             feature_names=names,
             **{"weight" if self.weighs_rows else "group_weight": weights},
         )
-
-    def _watched(self, booster: Any, training: Training, before: int) -> tuple[list[Measured], int]:
-        """The learning curve, from this training's first round to where the rule stops, and the round to keep."""
-        trained = booster.tree_count_
-        if training.valid is None or not training.watched:
-            return [], trained
-        rule = training.stopping
-        every = 1 if rule is None else rule.every
-        stopper = None if rule is None else Stopper(rule)
-        binding = bind(training.watched, training.valid.judgments)
-        features = typed(training.valid.features, booster.get_cat_feature_indices(), booster.feature_names_)
-        history: list[Measured] = []
-        for measured in stages(booster, features, binding, stopper, every, training.threads, before):
-            history += measured
-            training.report(measured)
-        return history, trained if stopper is None else stopper.best_round
 
     def _complete(self, params: Mapping[str, Any], seed: int, threads: int) -> dict[str, Any]:
         given = self.objective

@@ -26,6 +26,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import TrainingError, optional_module
 from ltr_harness.groups import QueryGroups
 from ltr_harness.metrics import Metric
+from ltr_harness.rankers.adapters import Trained
 from ltr_harness.rankers.ranker import VALID, Training, Workers
 from ltr_harness.wording import count_of
 
@@ -43,8 +44,7 @@ class SharedStopping:
     """Stopping that every worker's callback consults after a round, so that all go on or none does."""
 
     topic: str  # names this training among all
-    first: str  # address of the worker that evaluates
-    others: tuple[str, ...]  # addresses of the remaining ones
+    addresses: tuple[str, ...]  # of the workers, the one that evaluates first
     stops: bool  # training may end before `max_rounds`
     every: int  # each n-th round is evaluated, and the last
     max_rounds: int
@@ -59,7 +59,8 @@ class SharedStopping:
             return None
         worker = distributed.get_worker()
         session = _session(worker, self.topic)
-        if worker.address != self.first:
+        evaluates, *others = self.addresses
+        if worker.address != evaluates:
             keep = session.wait_for(attempt) if self.stops else 0
             if keep:
                 _sessions(worker).pop(self.topic)
@@ -69,9 +70,8 @@ class SharedStopping:
             keep = session.decide(attempt, rounds, score, last)
         finally:
             if self.stops:
-                distributed.get_client().run(
-                    publish, self.topic, attempt, keep, workers=list(self.others), on_error="ignore"
-                )
+                told = {"workers": others, "on_error": "ignore"}
+                distributed.get_client().run(publish, self.topic, attempt, keep, **told)
         return keep or None
 
 
@@ -175,20 +175,12 @@ class Parts:
     """Training data in the workers' memories: Dask arrays with one chunk for each worker."""
 
     client: Any
+    stopping: SharedStopping
     features: Any
     labels: Any
     queries: Any  # each row's query, counted from 0; non-decreasing
     sizes: Any  # each query's rows
     weights: Any  # of rows; None where queries have none
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A trained model with all its rounds, the learning curve, and the round to keep."""
-
-    model: Any
-    history: Sequence[Measured]
-    best_round: int | None
 
 
 def cut(groups: QueryGroups, n_parts: int) -> list[Queries]:
@@ -212,7 +204,7 @@ def train_across(
     n_parts: int,
     training: Training,
     prepared: Callable[[RankingDataset], RankingDataset],
-    train: Callable[[Parts, SharedStopping], Any],
+    train: Callable[[Parts], Any],
 ) -> Trained:
     """Train one model across workers, each of which prepares its own rows first."""
     workers = training.workers
@@ -230,7 +222,7 @@ def train_across(
                 f"this model needs {count_of(n_parts, 'worker')} at once, and the cluster has "
                 f"{len(workers.client.nthreads())} after {WORKERS_WITHIN} s"
             ) from None
-        addresses = sorted(workers.client.nthreads())[:n_parts]
+        addresses = tuple(sorted(workers.client.nthreads())[:n_parts])
         try:
             return _attempt(workers, addresses, parts, training, prepared, train)
         except _WorkerLostError:
@@ -243,17 +235,16 @@ def train_across(
 
 def _attempt(
     workers: Workers,
-    addresses: list[str],
+    addresses: tuple[str, ...],
     parts: list[Queries],
     training: Training,
     prepared: Callable[[RankingDataset], RankingDataset],
-    train: Callable[[Parts, SharedStopping], Any],
+    train: Callable[[Parts], Any],
 ) -> Trained:
     client = workers.client
     stopping = SharedStopping(
         topic=f"ltr-harness-across-{uuid.uuid4().hex[:12]}",
-        first=addresses[0],
-        others=tuple(addresses[1:]),
+        addresses=addresses,
         stops=training.stopping is not None,
         every=1 if training.stopping is None else training.stopping.every,
         max_rounds=training.max_rounds,
@@ -274,11 +265,11 @@ def _attempt(
             valid = workers.load(addresses[0], "valid", 0, training.valid.n_queries)
             asked = (training.watched, training.stopping)
             client.submit(register, stopping.topic, valid, *asked, **_pinned_to(addresses[0])).result()
-        model = train(_parts(client, addresses, columns, training), stopping)
+        booster = train(_parts(client, stopping, columns, training))
         if not stopping.watches:
-            return Trained(model, [], None)
+            return Trained(booster, [])
         history, best = client.submit(result, stopping.topic, **_pinned_to(addresses[0])).result()
-        return Trained(model, [Measured(*point) for point in history], best)
+        return Trained(booster, [Measured(*point) for point in history], best)
 
     def forward() -> None:
         while messages:
@@ -287,17 +278,18 @@ def _attempt(
                 training.progress(number, values)
 
     try:
-        return _supervised(client, addresses, stopping.topic, work, forward)
+        return _supervised(client, stopping, work, forward)
     finally:
         client.unsubscribe_topic(stopping.topic)
 
 
 def _supervised(
-    client: Any, addresses: list[str], topic: str, work: Callable[[], Trained], forward: Callable[[], None]
+    client: Any, stopping: SharedStopping, work: Callable[[], Trained], forward: Callable[[], None]
 ) -> Trained:
     """Run `work` in a thread, and restart all workers when one is lost: the libraries do not notice it every time."""
     import distributed
 
+    topic, addresses = stopping.topic, stopping.addresses
     known = set(client.futures)
     outcome: Future[Trained] = Future()
 
@@ -331,24 +323,24 @@ def _supervised(
     raise _WorkerLostError
 
 
-def _gone(client: Any, addresses: list[str]) -> bool:
+def _gone(client: Any, addresses: Sequence[str]) -> bool:
     return not set(client.nthreads()).issuperset(addresses)
 
 
-def _parts(client: Any, addresses: list[str], columns: list[Any], training: Training) -> Parts:
+def _parts(client: Any, stopping: SharedStopping, columns: list[Any], training: Training) -> Parts:
     """What the workers have prepared as arrays; nothing but its size comes here."""
     import dask.array
     from dask import delayed
 
     sizes = [
         client.submit(lambda one: (len(one["labels"]), len(one["sizes"])), one, **_pinned_to(at))
-        for one, at in zip(columns, addresses, strict=True)
+        for one, at in zip(columns, stopping.addresses, strict=True)
     ]
     shapes = client.gather(sizes)
 
     def array(name: str, dtype: Any, per_query: bool = False, width: int | None = None) -> Any:
         pieces = []
-        for one, address, (n_rows, n_queries) in zip(columns, addresses, shapes, strict=True):
+        for one, address, (n_rows, n_queries) in zip(columns, stopping.addresses, shapes, strict=True):
             piece = client.submit(dict.__getitem__, one, name, **_pinned_to(address))
             length = n_queries if per_query else n_rows
             shape = (length,) if width is None else (length, width)
@@ -358,6 +350,7 @@ def _parts(client: Any, addresses: list[str], columns: list[Any], training: Trai
     weighted = training.train.weights_of_rows() is not None
     return Parts(
         client,
+        stopping,
         array("features", np.float32, width=training.train.n_features),
         array("labels", np.float64),
         array("queries", np.uint32),

@@ -3,7 +3,7 @@
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from ltr_harness.boosting.watching import Measured, one_per_row
+from ltr_harness.boosting.watching import one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers import adapters
@@ -23,7 +23,7 @@ from ltr_harness.rankers.boosted import DataParallelRanker
 from ltr_harness.rankers.cluster import Parts, Session, SharedStopping
 from ltr_harness.rankers.lightgbm_parameters import plain_message, problems
 from ltr_harness.rankers.objectives import METRIC, MetricObjectiveConfig, Optimised
-from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
+from ltr_harness.rankers.ranker import Facts, Training, model_file
 
 _ROW = re.compile(r"^\[LightGBM\] \[Debug\]\s+(\d+)\s+(-?[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)\s*$")
 
@@ -70,9 +70,9 @@ class LightGBMModel(adapters.TreeModel):
     """A booster that consists of the best round's trees; scores are raw, of a model of classes the expected grade."""
 
     FILE: ClassVar[str] = "model.txt"
-    threads: int | None = None
 
-    def _width(self) -> int:
+    @property
+    def n_features(self) -> int:
         return int(self.booster.num_feature())
 
     @property
@@ -153,20 +153,12 @@ class LightGBMRanker(DataParallelRanker):
     def cautions(self, threads: int) -> list[str]:
         return parameters.notes(self.library_params(), threads)
 
-    def _native(self) -> Any:
-        import lightgbm
+    def _library(self) -> tuple[str, Any, tuple[type[Exception], ...]]:
+        from lightgbm.basic import _LIB, LightGBMError
 
-        return lightgbm.basic._LIB
+        return "LightGBM", _LIB, (LightGBMError, ValueError, TypeError)
 
-    def _failures(self, *more: type[Exception]) -> AbstractContextManager[None]:
-        import lightgbm
-
-        errors = (lightgbm.basic.LightGBMError, ValueError, TypeError, *more)
-        return failures_of("LightGBM", *errors, say=plain_message)
-
-    def _train(
-        self, training: Training, handed: dict[str, Any], rounds: int
-    ) -> tuple[Any, Sequence[Measured], dict[str, Any]]:
+    def _train(self, training: Training, handed: dict[str, Any], rounds: int) -> adapters.Trained:
         import lightgbm
 
         from ltr_harness.boosting.lightgbm import Watch
@@ -188,18 +180,16 @@ class LightGBMRanker(DataParallelRanker):
                 callbacks=[watch] if watch else None,
             )
         learned = adapters.learned_bias("bias_factor", biases) if biases else {}
-        return booster, watch.history if watch else [], learned
+        return adapters.Trained(booster, watch.history if watch else [], learned=learned)
 
-    def _train_across(
-        self, training: Training, handed: dict[str, Any], data: Parts, stopping: SharedStopping
-    ) -> Any:
+    def _train_across(self, training: Training, handed: dict[str, Any], data: Parts) -> Any:
         """The booster, cut at the best round without LightGBM's early stopping, which looks at one worker's rows."""
         import lightgbm
         from lightgbm.dask import DaskLGBMRanker
 
         params = parameters.canonical(self._for_training(handed, training))
         threads = params.pop("num_threads")
-        ranker = DaskLGBMRanker(client=_InOrder(data.client), n_estimators=stopping.max_rounds, **params)
+        ranker = DaskLGBMRanker(client=_InOrder(data.client), n_estimators=data.stopping.max_rounds, **params)
         # it takes each worker's own number of threads, which is ours, and says so
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Parameter n_jobs will be ignored")
@@ -210,26 +200,23 @@ class LightGBMRanker(DataParallelRanker):
                 group=data.sizes,
                 feature_name=adapters.safe_feature_names(training.train.feature_names),
                 categorical_feature=self.categorical_columns(training.train) or "auto",
-                callbacks=[_Callback(stopping, threads)],
+                callbacks=[_Callback(data.stopping, threads)],
             )
         # as read from its file, which must not depend on the ports that happened to be free
         return lightgbm.Booster(model_str=_NETWORK.sub("", ranker.booster_.model_to_string()))
 
-    def _size(self, booster: Any) -> tuple[int, int]:
-        return booster.current_iteration(), int(booster.feature_importance("split").sum())
-
-    def _model(self, booster: Any, training: Training, outcome: dict[str, Any]) -> LightGBMModel:
-        return LightGBMModel(booster=booster, threads=training.threads, **outcome)
+    def _model(self, trained: adapters.Trained, training: Training) -> LightGBMModel:
+        booster = trained.booster
+        return LightGBMModel(
+            booster=booster, threads=training.threads, best_round=booster.current_iteration()
+        )
 
     def _for_training(self, handed: dict[str, Any], training: Training) -> dict[str, Any]:
         """The parameters with the metric to optimise, whose gradients LightGBM asks for."""
         from ltr_harness.boosting.lightgbm_metrics import LightGBMObjective
 
-        objective = self.resolved_objective(training.train)
-        if objective is None:
-            return handed
-        gradients = LightGBMObjective(objective, training.threads, self.beside_missed(training))
-        return {**handed, "objective": gradients}
+        gradients = self.gradients(LightGBMObjective, training)
+        return {**handed, "objective": gradients} if gradients else handed
 
     def _binned(self, training: Training, handed: dict[str, Any]) -> tuple[Any, Any]:
         split = self.prepared(training.train)

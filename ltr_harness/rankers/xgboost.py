@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from packaging.version import Version
 from pydantic import Field
 
-from ltr_harness.boosting.watching import Measured, one_per_row
+from ltr_harness.boosting.watching import one_per_row
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.rankers import adapters
@@ -23,7 +22,7 @@ from ltr_harness.rankers import xgboost_parameters as parameters
 from ltr_harness.rankers.boosted import DataParallelRanker
 from ltr_harness.rankers.cluster import Parts, Session, SharedStopping
 from ltr_harness.rankers.objectives import MetricObjectiveConfig, Optimised
-from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
+from ltr_harness.rankers.ranker import Facts, Training, model_file
 from ltr_harness.rankers.xgboost_parameters import plain_message, problems
 
 
@@ -33,7 +32,8 @@ class XGBoostModel(adapters.TreeModel):
 
     FILE: ClassVar[str] = "model.ubj"
 
-    def _width(self) -> int:
+    @property
+    def n_features(self) -> int:
         return int(self.booster.num_features())
 
     @cached_property
@@ -64,7 +64,7 @@ class XGBoostModel(adapters.TreeModel):
 
     def importance(self, kind: adapters.Importance = "gain") -> NDArray[np.float64]:
         named = self.booster.get_score(importance_type={"gain": "total_gain", "split": "weight"}[kind])
-        names = self.booster.feature_names or [f"f{i}" for i in range(self.booster.num_features())]
+        names = self.booster.feature_names or [f"f{i}" for i in range(self.n_features)]
         return np.array([float(named.get(name, 0.0)) for name in names])
 
     def save(self, folder: Path) -> str:
@@ -138,20 +138,12 @@ class XGBoostRanker(DataParallelRanker):
     def selection(self) -> tuple[Any, ...]:
         return (*super().selection(), self.weighs_rows)
 
-    def _native(self) -> Any:
-        import xgboost
+    def _library(self) -> tuple[str, Any, tuple[type[Exception], ...]]:
+        from xgboost.core import _LIB, XGBoostError
 
-        return xgboost.core._LIB
+        return "XGBoost", _LIB, (XGBoostError, ValueError, TypeError, AttributeError)
 
-    def _failures(self, *more: type[Exception]) -> AbstractContextManager[None]:
-        import xgboost
-
-        errors = (xgboost.core.XGBoostError, ValueError, TypeError, AttributeError, *more)
-        return failures_of("XGBoost", *errors, say=plain_message)
-
-    def _train(
-        self, training: Training, handed: dict[str, Any], rounds: int
-    ) -> tuple[Any, Sequence[Measured], dict[str, Any]]:
+    def _train(self, training: Training, handed: dict[str, Any], rounds: int) -> adapters.Trained:
         import xgboost
 
         from ltr_harness.boosting.xgboost import LastBias, Watch
@@ -159,7 +151,7 @@ class XGBoostRanker(DataParallelRanker):
         key = (self.selection(), self._needs_names(handed), parameters.binning(handed))
         train, valid = adapters.shared("xgboost", training, key, lambda: self._binned(training, handed))
         watch = self.watch(Watch, training, valid)
-        objective = self._gradients(training)
+        objective = self._objective(training)
         bias = LastBias() if handed.get("lambdarank_unbiased") else None
         booster = xgboost.train(
             parameters.for_library(handed),
@@ -171,11 +163,9 @@ class XGBoostRanker(DataParallelRanker):
             verbose_eval=False,
         )
         learned = adapters.learned_bias("ti+, tj-", *bias.learned) if bias else {}
-        return booster, watch.history if watch else [], learned
+        return adapters.Trained(booster, watch.history if watch else [], learned=learned)
 
-    def _train_across(
-        self, training: Training, handed: dict[str, Any], data: Parts, stopping: SharedStopping
-    ) -> Any:
+    def _train_across(self, training: Training, handed: dict[str, Any], data: Parts) -> Any:
         import dask.array
         from xgboost import dask as across
 
@@ -195,40 +185,32 @@ class XGBoostRanker(DataParallelRanker):
             data.client,
             parameters.for_library(handed),
             matrix,
-            stopping.max_rounds,
-            obj=self._gradients(training),
-            callbacks=[AfterEachRound(partial(_is_over, stopping))],
+            data.stopping.max_rounds,
+            obj=self._objective(training),
+            callbacks=[AfterEachRound(partial(_is_over, data.stopping))],
             verbose_eval=False,
         )
         return trained["booster"]
 
-    def _cut(self, booster: Any, best_round: int | None) -> Any:
-        return booster[:best_round] if best_round else booster
-
-    def _size(self, booster: Any) -> tuple[int, int]:
-        n_splits = sum(booster.get_score(importance_type="weight").values())
-        return int(booster.num_boosted_rounds()), int(n_splits)
-
-    def _model(self, booster: Any, training: Training, outcome: dict[str, Any]) -> XGBoostModel:
+    def _model(self, trained: adapters.Trained, training: Training) -> XGBoostModel:
+        booster = trained.booster[: trained.best_round] if trained.best_round else trained.booster
         booster.feature_names = adapters.safe_feature_names(training.train.feature_names)
-        return XGBoostModel(booster=booster, **outcome)
+        return XGBoostModel(booster=booster, best_round=booster.num_boosted_rounds())
 
-    def _gradients(self, training: Training) -> Any:
+    def _objective(self, training: Training) -> Any:
         """What gives XGBoost the gradients of an objective that is not its own; None for those that are."""
         from ltr_harness.boosting.xgboost_metrics import XENDCG, XGBoostObjective
 
         if self.objective == parameters.XENDCG:
             return XENDCG(seed=training.seed)
-        objective = self.resolved_objective(training.train)
-        if objective is None:
-            return None
-        return XGBoostObjective(objective, training.threads, self.beside_missed(training))
+        return self.gradients(XGBoostObjective, training)
 
-    def library_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
+    def across_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
         weighted = facts is not None and facts.has_weights
         coded = bool(self.categorical or (facts is not None and facts.categories))
         draws, alike = self.objective == parameters.XENDCG, "every worker would draw the same random numbers"
         return [
+            *super().across_limits(facts),
             ("the objective rank_xendcg", draws, f"{alike}; LightGBM's works"),
             ("query weights", weighted, "xgboost.dask takes none; LightGBM's does"),
             ("categorical", coded, "xgboost.dask binds them to data frames; LightGBM's works"),

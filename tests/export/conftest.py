@@ -105,7 +105,7 @@ def _catboost(train: RankingDataset, params: dict[str, Any]) -> FittedModel:
     booster = catboost.CatBoost({**given, "allow_writing_files": False, **params})
     queries = np.repeat(np.arange(train.n_queries), train.groups.sizes)
     booster.fit(catboost.Pool(train.features, train.labels, group_id=queries))
-    return CatBoostModel(booster=booster, n_features=train.n_features)
+    return CatBoostModel(booster=booster)
 
 
 @pytest.fixture(scope="session")
