@@ -15,6 +15,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from ltr_harness.errors import DataError
 from ltr_harness.wording import count_of
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+"""Arrays by their elements, for the signatures of many arrays."""
+
 LONGEST_ID = 1000
 """Characters, in files bytes, of an id or an attribute: one longer text makes an array as wide in every row."""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError
+from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.rankers.ranker import FittedModel
 
 LEAF = -1
@@ -37,12 +38,12 @@ class Tree:
     """One tree, an array element for each node; the root is the first."""
 
     feature: NDArray[np.int32]  # the column that is looked at; -1 at leaves
-    threshold: NDArray[np.float64]  # what it is compared with
+    threshold: Floats  # what it is compared with
     left: NDArray[np.int32]  # left, right: the nodes below; -1 at leaves
     right: NDArray[np.int32]
-    missing_left: NDArray[np.bool_]  # whether a missing value goes left
+    missing_left: Bools  # whether a missing value goes left
     missing_type: NDArray[np.int8]  # what counts as missing: `NEVER`, `ZERO` or `NAN`
-    value: NDArray[np.float64]  # of leaves; 0 elsewhere
+    value: Floats  # of leaves; 0 elsewhere
     # of nodes that split on categories the codes that are listed there, and go to `Forest.codes_go`; a missing
     # value goes where `missing_left` says, and the threshold means nothing
     codes: Mapping[int, Sequence[int]] = field(default_factory=dict, kw_only=True)
@@ -148,7 +149,7 @@ class Forest:
             values = values.astype(np.float32).astype(np.float64)
         return replace(self, trees=(replace(first, value=values), *self.trees[1:]), base_score=0.0)
 
-    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, features: Floats) -> Floats:
         """float64 (n_rows,): the trees' values added one after the other, in float64 unless `float32_sum`."""
         rows = np.asarray(features, dtype=np.float64)
         if self.float32:
@@ -185,22 +186,22 @@ class Forest:
 
 @compiled
 def _summed(
-    features: NDArray[np.float64],
+    features: Floats,
     base: float,
     strict: bool,
     single: bool,
     codes_right: bool,
-    roots: NDArray[np.int64],
+    roots: Ints,
     feature: NDArray[np.int32],
-    threshold: NDArray[np.float64],
-    left: NDArray[np.int64],
-    right: NDArray[np.int64],
-    missing_left: NDArray[np.bool_],
+    threshold: Floats,
+    left: Ints,
+    right: Ints,
+    missing_left: Bools,
     missing_type: NDArray[np.int8],
-    value: NDArray[np.float64],
-    first_code: NDArray[np.int64],
-    codes: NDArray[np.float64],
-) -> NDArray[np.float64]:
+    value: Floats,
+    first_code: Ints,
+    codes: Floats,
+) -> Floats:
     out = np.empty(features.shape[0])
     for row in range(features.shape[0]):
         total = base
@@ -275,7 +276,7 @@ def _of_lightgbm(text: str, names: tuple[str, ...]) -> Forest:
 def _lightgbm_tree(tree: Mapping[str, str]) -> Tree:
     """Inner nodes first, then the leaves; LightGBM's number for leaf i is ~i."""
 
-    def column(name: str) -> NDArray[np.float64]:
+    def column(name: str) -> Floats:
         return np.array(tree.get(name, "").split(), dtype=np.float64)
 
     values = column("leaf_value")
@@ -294,7 +295,7 @@ def _lightgbm_tree(tree: Mapping[str, str]) -> Tree:
     threshold = column("threshold")
     n_inner, leaves = feature.size, np.full(values.size, -1)
 
-    def child(name: str) -> NDArray[np.int64]:
+    def child(name: str) -> Ints:
         at = column(name).astype(np.int64)
         return np.concatenate([np.where(at < 0, n_inner + ~at, at), leaves])
 

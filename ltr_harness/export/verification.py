@@ -12,14 +12,12 @@ from ltr_harness.errors import DataError, GateError, MissingExtraError
 from ltr_harness.export.forest import forest_of
 from ltr_harness.export.formats import ModelFormat, Scores, catalog
 from ltr_harness.files import errors_naming, unfinished
-from ltr_harness.groups import QueryGroups
+from ltr_harness.groups import Bools, Floats, QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
 from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.stats.contributions import Contributions, paired_differences
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
-
-Floats = NDArray[np.float64]
 
 _SHARE = 0.1  # of the values that are taken away on the copy with missing values
 _ROWS_AT_ONCE = 65_536
@@ -125,7 +123,7 @@ def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: M
     )
 
 
-def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: NDArray[np.bool_]) -> Agreement:
+def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: Bools) -> Agreement:
     here, there = scores
     groups, weights = binding.judgments.groups, binding.judgments.query_weights
     values = np.where(chosen, [binding.per_query(one)[0] for one in (here, there)], np.nan)

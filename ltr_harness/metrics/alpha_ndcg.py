@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
+from ltr_harness.groups import Floats, Ints
 from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, gains
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Facts, Prepared, Values
 from ltr_harness.metrics.err import expected_utility
@@ -83,14 +83,12 @@ class AlphaNDCG(BinaryMetric):
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         return "ideal alpha-DCG", self._ideal(judgments, self._relevant(judgments), cutoffs)[0][:, 0]
 
-    def _relevant(self, judgments: Judgments) -> NDArray[np.float64]:
+    def _relevant(self, judgments: Judgments) -> Floats:
         """float64 (n_subtopics, n_rows), 1 where a row is relevant for a subtopic of its query and 0 where not."""
         labels = gains.labels_by_subtopic(judgments, self.without_cutoff)
         return np.asarray(labels >= self.relevant, dtype=np.float64)
 
-    def _gained(
-        self, ranking: Ranking, relevant: NDArray[np.float64], cutoffs: Cutoffs, worth: NDArray[np.float64]
-    ) -> Values:
+    def _gained(self, ranking: Ranking, relevant: Floats, cutoffs: Cutoffs, worth: Floats) -> Values:
         """alpha-DCG: a cascade for each subtopic, whose user is satisfied by a relevant document with chance alpha."""
         each = [
             expected_utility(self, ranking, ranking.by_value(self.alpha * one), cutoffs, worth)
@@ -98,9 +96,7 @@ class AlphaNDCG(BinaryMetric):
         ]
         return np.asarray(np.sum(each, axis=0) / self.alpha)
 
-    def _ideal(
-        self, judgments: Judgments, relevant: NDArray[np.float64], cutoffs: Cutoffs
-    ) -> tuple[Values, NDArray[np.float64]]:
+    def _ideal(self, judgments: Judgments, relevant: Floats, cutoffs: Cutoffs) -> tuple[Values, Floats]:
         """alpha-DCG of the ideal list, and the discounts of the ranks that count."""
         depth = int(min(judgments.groups.sizes.max(), cutoffs[-1]))
         worth = gains.discounts(self.discount, depth, self.name)
@@ -118,12 +114,7 @@ class AlphaNDCG(BinaryMetric):
 
 @compiled
 def _greedily(
-    boundaries: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    relevant: NDArray[np.float64],
-    again: float,
-    depth: int,
-    scores: NDArray[np.float64],
+    boundaries: Ints, rows: Ints, relevant: Floats, again: float, depth: int, scores: Floats
 ) -> None:
     """Score the rows so that each query's next is the one that adds most; where several do, the first of `rows`."""
     n_subtopics = relevant.shape[1]

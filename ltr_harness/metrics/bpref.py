@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
+from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.metrics.core import Judgments, Ranking
 from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.core.ranking import Lists
@@ -53,7 +53,7 @@ class BPref(BinaryMetric):
 
         return values
 
-    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> Floats:
         # a sum over relevant documents: a tie group gives each of its relevant documents the same
         out = np.zeros(ranking.rows.size)
         is_relevant, (n_relevant,) = self.relevant_rows(judgments)
@@ -75,12 +75,7 @@ class BPref(BinaryMetric):
 
 @compiled
 def _preferences(
-    lists: Lists,
-    is_relevant: NDArray[np.bool_],
-    is_against: NDArray[np.bool_],
-    n_relevant: NDArray[np.int64],
-    n_against: NDArray[np.int64],
-    out: NDArray[np.float64],
+    lists: Lists, is_relevant: Bools, is_against: Bools, n_relevant: Ints, n_against: Ints, out: Floats
 ) -> None:
     offsets, rows, tie_end = lists
     for query in range(n_relevant.size):

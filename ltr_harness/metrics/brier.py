@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ltr_harness.groups import QueryGroups
+from ltr_harness.groups import Floats, Ints, QueryGroups
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
 
 
@@ -39,10 +38,8 @@ class Brier(ProbabilityMetric):
     bounds = (0.0, 2.0)
     source = "Brier 1950"
 
-    def loss(
-        self, log_p: NDArray[np.float64], won: NDArray[np.float64], listed: QueryGroups
-    ) -> NDArray[np.float64]:
+    def loss(self, log_p: Floats, won: Floats, listed: QueryGroups) -> Floats:
         return listed.sum((np.exp(log_p) - won) ** 2)
 
-    def lost(self, n_winners: NDArray[np.int64]) -> NDArray[np.float64]:
+    def lost(self, n_winners: Ints) -> Floats:
         return 1.0 / n_winners

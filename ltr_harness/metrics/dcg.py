@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
+from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, GainMetric, discounts, table_text
 from ltr_harness.metrics.core.metric import Cutoffs, Facts, Metric, Prepared, Values
@@ -24,10 +24,10 @@ class CumulatedMetric(Metric):
         return self.name in ("cg", "dcg") and getattr(self, "gain", None) == "linear"
 
     @abstractmethod
-    def gains(self, judgments: Judgments) -> NDArray[np.float64]:
+    def gains(self, judgments: Judgments) -> Floats:
         """float64 (n_rows,), what each row is worth."""
 
-    def factors(self, n_ranks: int) -> NDArray[np.float64]:
+    def factors(self, n_ranks: int) -> Floats:
         """float64 (n_ranks,), what ranks 1, 2, … count."""
         return np.ones(n_ranks)
 
@@ -47,9 +47,7 @@ class CumulatedMetric(Metric):
             rank_worth=self.factors(self.ranks_counted(judgments)),
         )
 
-    def gain_and_discount(
-        self, judgments: Judgments, cutoffs: Cutoffs
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    def gain_and_discount(self, judgments: Judgments, cutoffs: Cutoffs) -> tuple[Floats, Floats, Bools]:
         """The gain of each document, the discount of each rank that counts, and which queries have no gain."""
         groups, gain = judgments.groups, self.gains(judgments)
         return gain, self.factors(int(min(groups.sizes.max(), cutoffs[-1]))), groups.max(gain) <= 0.0
@@ -95,7 +93,7 @@ class DCG(GainMetric, CumulatedMetric):
         object.__setattr__(self, "discount", table_text(self.discount, "discount", NAMED_DISCOUNTS, 1))
         super().__post_init__()
 
-    def factors(self, n_ranks: int) -> NDArray[np.float64]:
+    def factors(self, n_ranks: int) -> Floats:
         return discounts(self.discount, n_ranks, self.name)
 
     def swap_change(self, judgments: Judgments) -> SwapChange:
@@ -108,12 +106,7 @@ class DCG(GainMetric, CumulatedMetric):
 
 
 def cumulated(
-    ranking: Ranking,
-    cutoffs: Cutoffs,
-    gain: NDArray[np.float64],
-    factor: NDArray[np.float64],
-    *,
-    by_grade: bool = False,
+    ranking: Ranking, cutoffs: Cutoffs, gain: Floats, factor: Floats, *, by_grade: bool = False
 ) -> Values:
     """Expected DCG at every cutoff: a tie group contributes its mean gain at each of its ranks.
 
@@ -131,13 +124,7 @@ def cumulated(
 
 
 @compiled
-def _cumulate(
-    lists: Lists,
-    cutoffs: NDArray[np.int64],
-    gain: NDArray[np.float64],
-    factor: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
+def _cumulate(lists: Lists, cutoffs: Ints, gain: Floats, factor: Floats, out: Floats) -> None:
     offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):
         at = offsets[query]

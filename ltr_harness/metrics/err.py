@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
+from ltr_harness.groups import Floats, Ints
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange, gains
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.core.ranking import Lists
@@ -105,11 +105,11 @@ class ERR(Metric):
         heading = "1 / rank" if self.discount == "reciprocal" else "discount"
         return {heading: gains.discounts(self.discount, n_ranks, self.name)}
 
-    def worth_of_ranks(self, judgments: Judgments, cutoffs: Cutoffs) -> NDArray[np.float64]:
+    def worth_of_ranks(self, judgments: Judgments, cutoffs: Cutoffs) -> Floats:
         """float64 (n_ranks,), what it is worth to be satisfied at each rank that counts."""
         return gains.discounts(self.discount, int(min(judgments.groups.sizes.max(), cutoffs[-1])), self.name)
 
-    def stop_probabilities(self, judgments: Judgments) -> NDArray[np.float64]:
+    def stop_probabilities(self, judgments: Judgments) -> Floats:
         """float64 (n_rows,), R(g): the chance that each row satisfies."""
         labels = judgments.labels
         if self.stop == "label":
@@ -145,9 +145,9 @@ def _refuse_huge_ties(ranking: Ranking, cutoffs: Cutoffs, metric: str) -> None:
 def expected_utility(
     metric: Metric,
     ranking: Ranking,
-    stops: tuple[NDArray[np.int64], NDArray[np.float64]],
+    stops: tuple[Ints, Floats],
     cutoffs: Cutoffs,
-    worth: NDArray[np.float64],
+    worth: Floats,
     continuation: float = 1.0,
 ) -> Values:
     """What a cascade gains at every cutoff: the utility of the rank at which a user who reads from the top stops.
@@ -170,12 +170,7 @@ def expected_utility(
 
 @compiled
 def _expected_utility(
-    lists: Lists,
-    cutoffs: NDArray[np.int64],
-    stops: NDArray[np.float64],
-    worth: NDArray[np.float64],
-    continuation: float,
-    out: NDArray[np.float64],
+    lists: Lists, cutoffs: Ints, stops: Floats, worth: Floats, continuation: float, out: Floats
 ) -> None:
     offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):

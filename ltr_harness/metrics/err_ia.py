@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
+from ltr_harness.groups import Floats
 from ltr_harness.metrics.core import Judgments, Ranking, gains
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.err import ERR, expected_utility
@@ -90,7 +90,7 @@ class ERRIA(ERR):
         n_subtopics = gains.subtopics_of_queries(self._stops(judgments), judgments)
         return "subtopics" + " x best possible" * self.normalized, n_subtopics[0] * self._ceiling(cutoffs)
 
-    def _stops(self, judgments: Judgments) -> NDArray[np.float64]:
+    def _stops(self, judgments: Judgments) -> Floats:
         """float64 (n_subtopics, n_rows), the chance that each row satisfies who meant each subtopic."""
         labels = gains.labels_by_subtopic(judgments, self.without_cutoff)
         metric = self
@@ -99,7 +99,7 @@ class ERRIA(ERR):
             metric = replace(self, relevant=None, max_grade=1, stop="exp")
         return np.array([metric.stop_probabilities(replace(judgments, labels=one)) for one in labels])
 
-    def _ceiling(self, cutoffs: Cutoffs) -> NDArray[np.float64]:
+    def _ceiling(self, cutoffs: Cutoffs) -> Floats:
         """float64 (n_cutoffs,), what `normalized` divides by."""
         if not self.normalized:
             return np.ones(cutoffs.size)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr_harness.groups import Floats
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.concordance import LabelOrder
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prepared, Values
@@ -64,7 +64,7 @@ class GAUC(BinaryMetric):
             rank_worth=-np.arange(1.0, judgments.groups.sizes.max() + 1),
         )
 
-    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> Floats:
         above = self._order(judgments).above(ranking)
         return above.better + above.better_tied / 2.0
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr_harness.groups import Floats
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.concordance import LabelOrder
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Metric, Prepared, Values
@@ -62,7 +62,7 @@ class KendallTauDistance(Metric):
         scale = 1.0 / np.maximum(pairs, 1) if self.normalized else np.ones(pairs.size)
         return SwapChange(form="pairs", worth=judgments.labels, scale=scale)
 
-    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> Floats:
         above = LabelOrder.of(judgments.labels, judgments.groups).above(ranking)
         return above.worse + above.worse_tied / 2.0
 

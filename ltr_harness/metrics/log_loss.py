@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ltr_harness.groups import QueryGroups
+from ltr_harness.groups import Floats, Ints, QueryGroups
 from ltr_harness.metrics.core.softmax import LEAST, ProbabilityMetric
 
 
@@ -43,10 +42,8 @@ class LogLoss(ProbabilityMetric):
     bounds = (0.0, -float(np.log(LEAST)))
     source = "McFadden 1974; Good 1952"
 
-    def loss(
-        self, log_p: NDArray[np.float64], won: NDArray[np.float64], listed: QueryGroups
-    ) -> NDArray[np.float64]:
+    def loss(self, log_p: Floats, won: Floats, listed: QueryGroups) -> Floats:
         return listed.sum(won * -np.maximum(log_p, np.log(LEAST)))
 
-    def lost(self, n_winners: NDArray[np.int64]) -> float:
+    def lost(self, n_winners: Ints) -> float:
         return -float(np.log(LEAST))

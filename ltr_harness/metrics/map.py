@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
+from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.core.ranking import Lists
@@ -71,7 +71,7 @@ class MAP(BinaryMetric):
 
         return values
 
-    def _divisor(self, n_relevant: NDArray[np.int64], cutoffs: Cutoffs) -> NDArray[np.float64]:
+    def _divisor(self, n_relevant: Ints, cutoffs: Cutoffs) -> Floats:
         """float64 (n_cutoffs, n_queries), at least 1."""
         reached = cutoffs if self.denominator == "min_rk" else np.full_like(cutoffs, NO_CUTOFF)
         divisor = np.minimum(n_relevant[np.newaxis, :], reached[:, np.newaxis])
@@ -104,13 +104,7 @@ class MAP(BinaryMetric):
 
 
 @compiled
-def _average_precision(
-    lists: Lists,
-    cutoffs: NDArray[np.int64],
-    is_relevant: NDArray[np.bool_],
-    out: NDArray[np.float64],
-    hits: NDArray[np.float64],
-) -> int:
+def _average_precision(lists: Lists, cutoffs: Ints, is_relevant: Bools, out: Floats, hits: Floats) -> int:
     """Expected sum of precisions and of hits; returns a query with a mixed tie across a cutoff, or -1."""
     offsets, rows, tie_end = lists
     straddled = -1

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr_harness.groups import Ints
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Divisor, Metric, Prepared, Values
 from ltr_harness.metrics.dcg import cumulated
@@ -94,5 +94,5 @@ def _from_below(ranking: Ranking) -> Ranking:
     first = rank == 0
     first[1:] |= np.diff(ranking.tie_end) != 0
     group_start = np.maximum.accumulate(np.where(first, np.arange(sizes.size), 0)) - starts
-    mirrored: NDArray[np.int64] = starts + sizes - 1 - rank
+    mirrored: Ints = starts + sizes - 1 - rank
     return replace(ranking, rows=ranking.rows[mirrored], tie_end=(sizes - group_start)[mirrored])

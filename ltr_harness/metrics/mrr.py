@@ -4,9 +4,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
+from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Facts, Prepared, Values
 from ltr_harness.metrics.core.ranking import Lists
@@ -17,7 +17,7 @@ class FirstHitMetric(BinaryMetric):
     """Base of MRR and success: what the rank of the first relevant document is worth, 0 beyond the cutoff."""
 
     @abstractmethod
-    def worth(self, n_ranks: int) -> NDArray[np.float64]:
+    def worth(self, n_ranks: int) -> Floats:
         """float64 (n_ranks,), of a first hit at each rank."""
         raise NotImplementedError
 
@@ -76,7 +76,7 @@ class MRR(FirstHitMetric):
     name = "mrr"
     source = "Voorhees 1999"
 
-    def worth(self, n_ranks: int) -> NDArray[np.float64]:
+    def worth(self, n_ranks: int) -> Floats:
         return np.asarray(1.0 / np.arange(1, n_ranks + 1))
 
     def rank_facts(self, n_ranks: int) -> Facts:
@@ -84,13 +84,7 @@ class MRR(FirstHitMetric):
 
 
 @compiled
-def _first_hit(
-    lists: Lists,
-    cutoffs: NDArray[np.int64],
-    is_relevant: NDArray[np.bool_],
-    worth: NDArray[np.float64],
-    out: NDArray[np.float64],
-) -> None:
+def _first_hit(lists: Lists, cutoffs: Ints, is_relevant: Bools, worth: Floats, out: Floats) -> None:
     offsets, rows, tie_end = lists
     for query in range(offsets.size - 1):
         at = offsets[query]

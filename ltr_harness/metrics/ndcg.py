@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Grades, QueryGroups
+from ltr_harness.groups import Floats, Grades, Ints, QueryGroups
 from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.dcg import DCG, cumulated
@@ -109,11 +109,7 @@ def _positive(ideal: Values) -> Values:
 
 
 def _by_counting(
-    groups: QueryGroups,
-    grades: Grades,
-    cutoffs: Cutoffs,
-    gain: NDArray[np.float64],
-    factor: NDArray[np.float64],
+    groups: QueryGroups, grades: Grades, cutoffs: Cutoffs, gain: Floats, factor: Floats
 ) -> Values:
     """The ideal DCG from how often each grade occurs in a query: what `cumulated` gives for the rows by gain."""
     own = gain[grades.example]
@@ -126,13 +122,13 @@ def _by_counting(
 
 @compiled
 def _count(
-    boundaries: NDArray[np.int64],
+    boundaries: Ints,
     grade: NDArray[np.uint8],
     place: NDArray[np.uint8],
-    gain: NDArray[np.float64],
-    cutoffs: NDArray[np.int64],
-    factor: NDArray[np.float64],
-    out: NDArray[np.float64],
+    gain: Floats,
+    cutoffs: Ints,
+    factor: Floats,
+    out: Floats,
 ) -> None:
     counts = np.zeros(gain.size, dtype=np.int64)
     for query in range(boundaries.size - 1):

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr_harness.groups import Ints
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.dcg import cumulated
 
-Counts = NDArray[np.int64]
+Counts = Ints
 """int64, (n_queries,) or (n_cutoffs, n_queries)."""
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
+from ltr_harness.groups import Floats, Ints
 from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.gains import GainMetric
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Prepared, Values
@@ -68,9 +68,7 @@ class Q(GainMetric):
 
         return values
 
-    def _judged(
-        self, judgments: Judgments
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    def _judged(self, judgments: Judgments) -> tuple[Floats, Ints, Ints]:
         """The gain of each row, the relevant rows of each query, and its rows in ideal order."""
         gain = self.gains(judgments)
         n_relevant = judgments.groups.sum(gain > 0.0, dtype=np.int64)
@@ -95,7 +93,7 @@ class Q(GainMetric):
 
 
 @compiled
-def _ideal_ratios(boundaries: NDArray[np.int64], ideal: NDArray[np.float64], b: float) -> NDArray[np.float64]:
+def _ideal_ratios(boundaries: Ints, ideal: Floats, b: float) -> Floats:
     """1 / (b cg*(r) + r) for each rank of each query."""
     out = np.empty(ideal.size)
     for query in range(boundaries.size - 1):
@@ -108,13 +106,7 @@ def _ideal_ratios(boundaries: NDArray[np.int64], ideal: NDArray[np.float64], b: 
 
 @compiled
 def _blended_ratios(
-    lists: Lists,
-    cutoffs: NDArray[np.int64],
-    gain: NDArray[np.float64],
-    boundaries: NDArray[np.int64],
-    ideal_rows: NDArray[np.int64],
-    b: float,
-    out: NDArray[np.float64],
+    lists: Lists, cutoffs: Ints, gain: Floats, boundaries: Ints, ideal_rows: Ints, b: float, out: Floats
 ) -> None:
     """Expected sum of blended ratios: each of the group's documents is equally likely at each of its ranks."""
     offsets, rows, tie_end = lists

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
+from ltr_harness.groups import Floats
 from ltr_harness.metrics.core import Judgments
 from ltr_harness.metrics.core.gains import check_max_grade, freeze_max_grade
 from ltr_harness.metrics.core.metric import BinaryMetric, Facts
@@ -79,11 +79,11 @@ class RBP(CumulatedMetric, BinaryMetric):
     def rank_facts(self, n_ranks: int) -> Facts:
         return {"looks": self.factors(n_ranks)}
 
-    def factors(self, n_ranks: int) -> NDArray[np.float64]:
+    def factors(self, n_ranks: int) -> Floats:
         assert self.p is not None
         return np.asarray((1.0 - self.p) * np.power(float(self.p), np.arange(n_ranks)))
 
-    def gains(self, judgments: Judgments) -> NDArray[np.float64]:
+    def gains(self, judgments: Judgments) -> Floats:
         if not self.graded:
             return self.relevant_rows(judgments)[0].astype(np.float64)
         assert self.max_grade is not None  # `resolved` has fixed it

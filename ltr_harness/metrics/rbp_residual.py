@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr_harness.groups import Floats
 from ltr_harness.metrics.core import Judgments, Ranking
 from ltr_harness.metrics.core.metric import Cutoffs, Prepared, Values
 from ltr_harness.metrics.dcg import cumulated
@@ -51,7 +51,7 @@ class RBPResidual(RBP):
         return values
 
 
-def judged_rows(judgments: Judgments) -> NDArray[np.float64]:
+def judged_rows(judgments: Judgments) -> Floats:
     """float64 (n_rows,), 1 where the row is judged."""
     if judgments.judged is None:
         return np.ones(judgments.groups.n_rows)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
+from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.core.ranking import Lists
@@ -57,7 +57,7 @@ class RPrec(BinaryMetric):
             depth=n_relevant,
         )
 
-    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> Floats:
         is_relevant, (n_relevant,) = self.relevant_rows(judgments)
         ranks = np.arange(1, ranking.rows.size + 1)
         hits = cumulated(ranking, ranks, is_relevant.astype(np.float64), np.ones(ranks.size))[:, 0]
@@ -68,12 +68,7 @@ class RPrec(BinaryMetric):
 
 
 @compiled
-def _r_precision(
-    lists: Lists,
-    is_relevant: NDArray[np.bool_],
-    n_relevant: NDArray[np.int64],
-    out: NDArray[np.float64],
-) -> None:
+def _r_precision(lists: Lists, is_relevant: Bools, n_relevant: Ints, out: Floats) -> None:
     offsets, rows, tie_end = lists
     for query in range(n_relevant.size):
         at = offsets[query]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr_harness.groups import Floats
 from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.concordance import LabelOrder
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
@@ -72,7 +72,7 @@ class Spearman(Metric):
     def row_facts(self, judgments: Judgments) -> Facts:
         return {"rank by label - mean": self._label_ranks(judgments)[0]}
 
-    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> Floats:
         centred, _ = self._label_ranks(judgments)
         n = ranking.rows.size
         down = (n + 1) / 2.0 - np.arange(1.0, n + 1)
@@ -82,7 +82,7 @@ class Spearman(Metric):
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:
         return "spread of both ranks", self._label_ranks(judgments)[1]
 
-    def _label_ranks(self, judgments: Judgments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _label_ranks(self, judgments: Judgments) -> tuple[Floats, Floats]:
         """Each row's mean rank by label less the query's mean rank, and what each query's sum is divided by."""
         groups = judgments.groups
         n_better, n_worse = (LabelOrder.of(sign * judgments.labels, groups).n_better for sign in (1.0, -1.0))

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr_harness.groups import Floats
 from ltr_harness.metrics.mrr import FirstHitMetric
 
 
@@ -36,5 +36,5 @@ class Success(FirstHitMetric):
     name = "success"
     source = "trec_eval (success)"
 
-    def worth(self, n_ranks: int) -> NDArray[np.float64]:
+    def worth(self, n_ranks: int) -> Floats:
         return np.ones(n_ranks)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr_harness.groups import Floats
 from ltr_harness.metrics.core import Judgments, Ranking
 from ltr_harness.metrics.core.concordance import LabelOrder
 from ltr_harness.metrics.core.metric import Cutoffs, Metric, Prepared, Values
@@ -56,7 +56,7 @@ class TauAP(Metric):
     any_label = True
     source = "Yilmaz et al. 2008; Urbano & Marrero 2017"
 
-    def contributions(self, judgments: Judgments, ranking: Ranking) -> NDArray[np.float64]:
+    def contributions(self, judgments: Judgments, ranking: Ranking) -> Floats:
         # 2 * mean of shares - 1 is the mean of 2 * share - 1: a document gives 1 if all is right, -1 if nothing is
         order = LabelOrder.of(judgments.labels, judgments.groups)
         above = order.above(ranking)

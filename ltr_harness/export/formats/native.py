@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.errors import UsageError
 from ltr_harness.export import formats
 from ltr_harness.export.forest import LEAF, Forest, Split, Tree, refused
 from ltr_harness.export.formats import EngineFormat, Missing, Scores
 from ltr_harness.files import write_whole
+from ltr_harness.groups import Floats
 from ltr_harness.rankers.ranker import FittedModel
 
 _LARGEST = 100 * 2**20
@@ -101,7 +101,7 @@ class ElasticsearchNative(EngineFormat):
         least = sum(float(tree.value[tree.feature == LEAF].min()) for tree in trees)
         shift = max(0.0, -least) if self._version >= (8, 19) else 0.0
 
-        def scores(features: NDArray[np.float64]) -> NDArray[np.float64]:
+        def scores(features: Floats) -> Floats:
             with np.errstate(over="ignore"):
                 rows = features.astype(np.float32).astype(np.float64)
                 rows[np.isinf(rows)] = np.nan

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ltr_harness.export.forest import LEAF, Forest
 from ltr_harness.export.formats import ModelFormat, Scores, package
 from ltr_harness.files import write_whole
+from ltr_harness.groups import Floats
 from ltr_harness.rankers.ranker import FittedModel
 
 _INPUT, _OUTPUT = "features", "score"
@@ -57,7 +58,7 @@ class Onnx(ModelFormat):
         options.intra_op_num_threads = 1
         session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
-        def scores(features: NDArray[np.float64]) -> NDArray[np.float64]:
+        def scores(features: Floats) -> Floats:
             with np.errstate(over="ignore"):
                 rows = features.astype(np.float32)
             [found] = session.run([_OUTPUT], {_INPUT: rows})

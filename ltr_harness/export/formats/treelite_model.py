@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.export.forest import LEAF, Forest, Tree
 from ltr_harness.export.formats import ModelFormat, Scores, package
+from ltr_harness.groups import Floats
 from ltr_harness.rankers.ranker import FittedModel
 
 
@@ -52,7 +52,7 @@ class Treelite(ModelFormat):
         treelite = package("treelite")
         model = treelite.Model.deserialize(path)
 
-        def scores(features: NDArray[np.float64]) -> NDArray[np.float64]:
+        def scores(features: Floats) -> Floats:
             with np.errstate(over="ignore"):
                 rows = features.astype(model.input_type)
             return np.asarray(treelite.gtil.predict(model, rows, nthread=1), dtype=np.float64).reshape(-1)

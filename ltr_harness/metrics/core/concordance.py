@@ -4,10 +4,9 @@ from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import QueryGroups
+from ltr_harness.groups import Floats, Ints, QueryGroups
 from ltr_harness.metrics.core.ranking import Ranking
 
 
@@ -15,13 +14,13 @@ from ltr_harness.metrics.core.ranking import Ranking
 class LabelOrder:
     """What the labels alone say about the order of each query's documents."""
 
-    grade: NDArray[np.int64]  # (n_rows,), the label's place among the query's distinct labels, 0 the lowest
-    n_grades: NDArray[np.int64]  # (n_queries,), distinct labels of each query
-    n_better: NDArray[np.int64]  # (n_rows,), rows of the same query with a greater label
-    pairs: NDArray[np.int64]  # (n_queries,), pairs of documents with different labels
+    grade: Ints  # (n_rows,), the label's place among the query's distinct labels, 0 the lowest
+    n_grades: Ints  # (n_queries,), distinct labels of each query
+    n_better: Ints  # (n_rows,), rows of the same query with a greater label
+    pairs: Ints  # (n_queries,), pairs of documents with different labels
 
     @classmethod
-    def of(cls, labels: NDArray[np.float64], groups: QueryGroups) -> "LabelOrder":
+    def of(cls, labels: Floats, groups: QueryGroups) -> "LabelOrder":
         """What these labels say; `labels` (n_rows,)."""
         grade = np.empty(groups.n_rows, dtype=np.int64)
         n_grades = np.empty(groups.n_queries, dtype=np.int64)
@@ -50,7 +49,7 @@ class LabelOrder:
             start = end
         return RowsAbove(first, *counts)
 
-    def concordant(self, ranking: Ranking) -> NDArray[np.float64]:
+    def concordant(self, ranking: Ranking) -> Floats:
         """float64 (3, n_queries), expected over ties: concordant pairs; the sum over ranks r > 1 of the share of
         documents above r that are better; the sum over documents of the share of better documents that are above it."""
         out = np.empty((3, self.n_grades.size))
@@ -64,14 +63,14 @@ class LabelOrder:
 class RowsAbove:
     """What stands above each rank of one query, each array (n_ranks,)."""
 
-    start: NDArray[np.int64]  # ranks above the document's tie group
-    better: NDArray[np.float64]  # documents above the tie group with a greater label
-    worse: NDArray[np.float64]  # those with a smaller one
+    start: Ints  # ranks above the document's tie group
+    better: Floats  # documents above the tie group with a greater label
+    worse: Floats  # those with a smaller one
     # documents of the tie group with a greater label; half of them stand above, on average
-    better_tied: NDArray[np.float64]
-    worse_tied: NDArray[np.float64]  # those with a smaller one
+    better_tied: Floats
+    worse_tied: Floats  # those with a smaller one
 
-    def of_group(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_group(self, values: Floats) -> Floats:
         """float64 (n_ranks,), the mean of the rank's tie group; `values` (n_ranks,)."""
         _, group, sizes = np.unique(self.start, return_inverse=True, return_counts=True)
         return np.asarray((np.bincount(group, weights=values) / sizes)[group])
@@ -79,12 +78,7 @@ class RowsAbove:
 
 @compiled
 def _label_order(
-    labels: NDArray[np.float64],
-    boundaries: NDArray[np.int64],
-    ascending: NDArray[np.int64],
-    grade: NDArray[np.int64],
-    n_grades: NDArray[np.int64],
-    n_better: NDArray[np.int64],
+    labels: Floats, boundaries: Ints, ascending: Ints, grade: Ints, n_grades: Ints, n_better: Ints
 ) -> None:
     for query in range(n_grades.size):
         start = boundaries[query]
@@ -104,7 +98,7 @@ def _label_order(
 
 
 @compiled
-def _count(tree: NDArray[np.int64], node: int) -> int:
+def _count(tree: Ints, node: int) -> int:
     total = 0
     while node > 0:
         total += tree[node]
@@ -114,13 +108,7 @@ def _count(tree: NDArray[np.int64], node: int) -> int:
 
 @compiled
 def _concordant(
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    tie_end: NDArray[np.int64],
-    grade: NDArray[np.int64],
-    n_grades: NDArray[np.int64],
-    n_better: NDArray[np.int64],
-    out: NDArray[np.float64],
+    offsets: Ints, rows: Ints, tie_end: Ints, grade: Ints, n_grades: Ints, n_better: Ints, out: Floats
 ) -> None:
     """Walk down the ranking with a Fenwick tree of the grades seen so far: O(n log grades)."""
     tree = np.zeros(n_grades.max() + 1, dtype=np.int64)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
+from ltr_harness.groups import Bools, Floats, Ints, Judgments
 from ltr_harness.metrics.core.metric import Facts, Metric
 from ltr_harness.wording import count_of, plain_number
 
@@ -52,13 +51,13 @@ def table_text(value: TableLike, parameter: str, named: Sequence[str], first: in
     return "_".join(plain_number(number) for number in numbers)
 
 
-def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64]:
+def gains_of(judgments: Judgments, gain: str, metric: str) -> Floats:
     """float64 (n_rows,): ``exp`` 2^g - 1 of whole grades, ``exp_real`` of any, ``linear`` g, a table of 0, 1, 2, …"""
     labels = judgments.labels
     if gain == "linear":
         return labels
     if gain in EXPONENTIAL_GAINS and judgments.grades is not None:
-        by_grade: NDArray[np.float64] = np.exp2(np.arange(judgments.grades.example.size)) - 1.0
+        by_grade: Floats = np.exp2(np.arange(judgments.grades.example.size)) - 1.0
         return by_grade[judgments.grades.of_row]
     whole = labels == np.floor(labels)
     if not whole.all() and gain != "exp_real":
@@ -77,7 +76,7 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> NDArray[np.float64
     return np.asarray(table[labels.astype(np.int64)])
 
 
-def discounts(discount: str, n_ranks: int, metric: str) -> NDArray[np.float64]:
+def discounts(discount: str, n_ranks: int, metric: str) -> Floats:
     """float64 (n_ranks,), the discount of ranks 1, 2, … as a factor.
 
     ``log2`` is 1 / log2(1 + rank); ``letor`` leaves ranks 1 and 2 whole and then divides by log2(rank);
@@ -102,7 +101,7 @@ def discounts(discount: str, n_ranks: int, metric: str) -> NDArray[np.float64]:
     return table[:n_ranks]
 
 
-def _refuse(judgments: Judgments, bad: NDArray[np.bool_], metric: str, why: str, cure: str) -> None:
+def _refuse(judgments: Judgments, bad: Bools, metric: str, why: str, cure: str) -> None:
     row = int(np.flatnonzero(bad)[0])
     groups = judgments.groups
     raise MetricError(
@@ -123,7 +122,7 @@ class GainMetric(Metric):
         object.__setattr__(self, "gain", table_text(self.gain, "gain", NAMED_GAINS, 0))
         super().__post_init__()
 
-    def gains(self, judgments: Judgments) -> NDArray[np.float64]:
+    def gains(self, judgments: Judgments) -> Floats:
         """(n_rows,)."""
         return gains_of(judgments, self.gain, self.name)
 
@@ -162,7 +161,7 @@ def refuse_above(
     cure: str = "set max_grade to the scale's highest grade",
 ) -> None:
     """Refuse labels above the scale's highest grade, naming the query."""
-    too_large: NDArray[np.bool_] = judgments.labels > max_grade
+    too_large: Bools = judgments.labels > max_grade
     if too_large.any():
         row = int(np.flatnonzero(too_large)[0])
         groups = judgments.groups
@@ -181,7 +180,7 @@ def refuse_label_order(metric: str, ties: str) -> None:
         )
 
 
-def labels_by_subtopic(judgments: Judgments, metric: str) -> NDArray[np.float64]:
+def labels_by_subtopic(judgments: Judgments, metric: str) -> Floats:
     """float64 (n_subtopics, n_rows): every row's grade by the first, the second, … subtopic of its query."""
     if judgments.subtopics is None:
         raise MetricError(
@@ -192,7 +191,7 @@ def labels_by_subtopic(judgments: Judgments, metric: str) -> NDArray[np.float64]
     return judgments.subtopics.labels(judgments.groups.n_rows)
 
 
-def subtopics_of_queries(labels: NDArray[np.float64], judgments: Judgments) -> NDArray[np.int64]:
+def subtopics_of_queries(labels: Floats, judgments: Judgments) -> Ints:
     """Subtopics of each query that have a relevant document, int64 (n_queries,), from labels (n_subtopics, n_rows)."""
     relevant = np.maximum.reduceat(labels > 0, judgments.groups.boundaries[:-1], axis=1)
     return np.asarray(relevant.sum(axis=0, dtype=np.int64))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
+from ltr_harness.groups import Floats, Judgments
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ties
@@ -47,21 +47,19 @@ _COLUMNS = (": random order", ": ceiling", ": all retrieved")
 class Headroom:
     """Where a metric begins and where it ends for lists of these candidates, (n_queries,) each; NaN where undefined."""
 
-    random: NDArray[np.float64]  # mean over all orders of a query's candidates, exact
-    ceiling: NDArray[np.float64]  # value of the best order of its candidates
+    random: Floats  # mean over all orders of a query's candidates, exact
+    ceiling: Floats  # value of the best order of its candidates
     # value of the best order, had every judged document been a candidate; NaN throughout where nobody said which
     # documents were
-    complete: NDArray[np.float64]
+    complete: Floats
 
     @property
-    def room(self) -> NDArray[np.float64]:
+    def room(self) -> Floats:
         """(n_queries,), >= 0: ceiling - random; 0 exactly where no order changes the value."""
         room = self.ceiling - self.random
         return np.where(room <= _ROUNDING, 0.0 * room, room)
 
-    def limits(
-        self, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None
-    ) -> Limits | None:
+    def limits(self, values: Floats, weights: Floats | None = None) -> Limits | None:
         """The means over queries for which a ranking has a value (n_queries,), by their weights; None without any."""
         defined = ~np.isnan(values) & ~np.isnan(self.room)
         if weights is not None:
@@ -73,7 +71,7 @@ class Headroom:
         random, ceiling, complete = means
         return Limits(random, ceiling, complete - ceiling)
 
-    def columns(self, metric: str) -> dict[str, NDArray[np.float64]]:
+    def columns(self, metric: str) -> dict[str, Floats]:
         """The values as columns of a table of queries, by name."""
         return {metric + end: column for end, column in zip(_COLUMNS, vars(self).values(), strict=True)}
 
@@ -125,8 +123,8 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
 
 
 def _computed(metric: Metric, judgments: Judgments) -> Headroom:
-    def values(ties: Ties, of: Judgments, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        row: NDArray[np.float64] = BoundOnce([replace(metric, ties=ties)], of).per_query(scores)[0]
+    def values(ties: Ties, of: Judgments, scores: Floats) -> Floats:
+        row: Floats = BoundOnce([replace(metric, ties=ties)], of).per_query(scores)[0]
         return row
 
     random = values("expected", judgments, np.zeros(judgments.groups.n_rows))

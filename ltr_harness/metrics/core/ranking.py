@@ -5,14 +5,13 @@ from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
+from ltr_harness.groups import Bools, Floats, Ints, Judgments
 
 Ties = Literal["expected", "stable", "worst", "best", "id"]
-Lists = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+Lists = tuple[Ints, Ints, Ints]
 """Offsets, rows and ends of ties of a `Ranking`, as compiled loops take them."""
 
 
@@ -20,22 +19,22 @@ Lists = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 class Ranking:
     """The best `depth` rows of each query; for ties ``expected``, also those that tie with the last of them."""
 
-    offsets: NDArray[np.int64]  # (n_queries + 1,), where each query's list starts in `rows`
-    rows: NDArray[np.int64]  # (n_listed,), row numbers in rank order
+    offsets: Ints  # (n_queries + 1,), where each query's list starts in `rows`
+    rows: Ints  # (n_listed,), row numbers in rank order
     # (n_listed,), 0-based rank within the query at which the tie group of the row ends (exclusive); for any tie
     # rule but ``expected`` every row is a group of its own. Not to be written to: rankings without ties share it
-    tie_end: NDArray[np.int64]
-    ranked: NDArray[np.float64]  # (n_candidates,), the scores of the rows that could be listed
+    tie_end: Ints
+    ranked: Floats  # (n_candidates,), the scores of the rows that could be listed
     judgments: Judgments  # what the rows are worth
     # (n_candidates,), the rows that could be listed; None where all could
-    candidates: NDArray[np.int64] | None = None
+    candidates: Ints | None = None
 
     @property
     def lists(self) -> Lists:
         return self.offsets, self.rows, self.tie_end
 
     @cached_property
-    def scores(self) -> NDArray[np.float64]:
+    def scores(self) -> Floats:
         """float64 (n_rows,), as ranked; -inf for missed documents."""
         if self.candidates is None:
             return self.ranked
@@ -49,7 +48,7 @@ class Ranking:
         rows = self.rows + np.repeat(first, np.diff(self.offsets))
         return replace(self, rows=rows, judgments=judgments.pool, candidates=judgments.in_pool)
 
-    def by_grade(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def by_grade(self, values: Floats) -> tuple[Ints, Floats]:
         """`values[rows]` as an index and a table, for values (n_rows,) that depend on the label alone.
 
         A table of a few grades stays in the processor's nearest cache, which values by row do not.
@@ -59,7 +58,7 @@ class Ranking:
             return self.rows, values
         return self._listed_grades, values[grades.example]
 
-    def by_value(self, values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def by_value(self, values: Floats) -> tuple[Ints, Floats]:
         """`by_grade` for any values (n_rows,): ties in the order of their values, so no sum depends on row order."""
         ends = self.tie_end + np.repeat(self.offsets[:-1], np.diff(self.offsets))
         if np.array_equal(ends, np.arange(1, ends.size + 1)):
@@ -67,7 +66,7 @@ class Ranking:
         return self.rows[np.lexsort((values[self.rows], ends))], values
 
     @cached_property
-    def _listed_grades(self) -> NDArray[np.int64]:
+    def _listed_grades(self) -> Ints:
         grades = self.judgments.grades
         assert grades is not None
         return grades.of_row[self.rows].astype(np.int64)
@@ -94,7 +93,7 @@ class RowRanker:
         self._tie_order = np.empty(judgments.groups.n_rows, dtype=np.int64)
         self._ordered = np.zeros(sizes.size, dtype=bool)
 
-    def rank(self, scores: NDArray[np.float64]) -> Ranking:
+    def rank(self, scores: Floats) -> Ranking:
         """Rank by score, descending; `scores` (n_rows,)."""
         offsets, boundaries = self._offsets, self._judgments.groups.boundaries
         longest, order = self._longest, self._tie_order
@@ -119,7 +118,7 @@ class RowRanker:
             tie_end = self._no_ties
         return Ranking(longer, listed, tie_end, scores, self._judgments)
 
-    def _order_ties(self, tied: NDArray[np.bool_]) -> None:
+    def _order_ties(self, tied: Bools) -> None:
         """Have an order for the rows of these queries; most have no ties, and sorting all takes longer than ranking."""
         new = np.flatnonzero(tied & ~self._ordered)
         if not new.size:
@@ -132,7 +131,7 @@ class RowRanker:
         self._ordered[new] = True
 
 
-def _key(judgments: Judgments, ties: Ties, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+def _key(judgments: Judgments, ties: Ties, rows: Ints) -> Floats:
     """A key per row, ascending within a tie. ``expected`` needs one too: sums must not depend on row order."""
     if ties != "id":
         labels = judgments.labels[rows]
@@ -181,9 +180,7 @@ _NO_TIE = -1
 _CROWD = -2
 
 
-def _workspace(
-    depth: int, longest: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _workspace(depth: int, longest: int) -> tuple[Floats, Floats, Ints, Ints, Ints]:
     """Memory for `select`: as arrays of its own, its loops take 4 percent longer."""
     # enough lanes for few candidates, a multiple of the width; 0 where a bound does not pay
     lanes = -(-depth * 4 // (3 * _WIDTH)) * _WIDTH if depth <= _DEEPEST_BOUND else 0
@@ -199,17 +196,17 @@ def _workspace(
 
 @compiled
 def select(
-    scores: NDArray[np.float64],  # (n_rows,)
-    boundaries: NDArray[np.int64],  # (n_queries + 1,)
-    offsets: NDArray[np.int64],  # (n_queries + 1,)
-    rows: NDArray[np.int64],  # (n_listed,)
-    last: NDArray[np.float64],  # (n_queries,)
-    beyond: NDArray[np.int64],  # (n_queries,)
-    maxima: NDArray[np.float64],  # float64 (lanes,)
-    reaching: NDArray[np.float64],  # float64 (longest + _WIDTH,), scores of the candidates
-    reaching_rows: NDArray[np.int64],  # int64 (longest + _WIDTH,)
-    placed_rows: NDArray[np.int64],  # int64 (crowd,)
-    place: NDArray[np.int64],  # int64 (crowd,)
+    scores: Floats,  # (n_rows,)
+    boundaries: Ints,  # (n_queries + 1,)
+    offsets: Ints,  # (n_queries + 1,)
+    rows: Ints,  # (n_listed,)
+    last: Floats,  # (n_queries,)
+    beyond: Ints,  # (n_queries,)
+    maxima: Floats,  # float64 (lanes,)
+    reaching: Floats,  # float64 (longest + _WIDTH,), scores of the candidates
+    reaching_rows: Ints,  # int64 (longest + _WIDTH,)
+    placed_rows: Ints,  # int64 (crowd,)
+    place: Ints,  # int64 (crowd,)
 ) -> int:
     """Each query's best rows into `rows`; whether there are `TIES` among candidates, or `CROWDS` left to `sort_crowds`.
 
@@ -297,13 +294,13 @@ def select(
 
 @compiled
 def sort_crowds(
-    scores: NDArray[np.float64],  # (n_rows,)
-    boundaries: NDArray[np.int64],  # (n_queries + 1,)
-    offsets: NDArray[np.int64],  # (n_queries + 1,)
+    scores: Floats,  # (n_rows,)
+    boundaries: Ints,  # (n_queries + 1,)
+    offsets: Ints,  # (n_queries + 1,)
     longest: int,
-    rows: NDArray[np.int64],  # (n_listed,)
-    last: NDArray[np.float64],  # (n_queries,)
-    beyond: NDArray[np.int64],  # (n_queries,)
+    rows: Ints,  # (n_listed,)
+    last: Floats,  # (n_queries,)
+    beyond: Ints,  # (n_queries,)
 ) -> int:
     """What `select` leaves because too many rows reach the bound: they are sorted; whether any has `TIES`."""
     reaching = np.empty(longest + 1, dtype=np.float64)
@@ -348,17 +345,17 @@ def sort_crowds(
 
 @compiled
 def list_ties(
-    scores: NDArray[np.float64],  # (n_rows,)
-    boundaries: NDArray[np.int64],  # (n_queries + 1,)
-    offsets: NDArray[np.int64],  # (n_queries + 1,)
-    rows: NDArray[np.int64],  # (n_listed,)
-    last: NDArray[np.float64],  # (n_queries,)
-    beyond: NDArray[np.int64],  # (n_queries,)
-    tie_order: NDArray[np.int64],  # (n_rows,)
-    longer: NDArray[np.int64],  # (n_queries + 1,)
+    scores: Floats,  # (n_rows,)
+    boundaries: Ints,  # (n_queries + 1,)
+    offsets: Ints,  # (n_queries + 1,)
+    rows: Ints,  # (n_listed,)
+    last: Floats,  # (n_queries,)
+    beyond: Ints,  # (n_queries,)
+    tie_order: Ints,  # (n_rows,)
+    longer: Ints,  # (n_queries + 1,)
     longest: int,
-    listed: NDArray[np.int64],  # (n_listed_with_ties,)
-    tie_end: NDArray[np.int64],  # (n_listed_with_ties,)
+    listed: Ints,  # (n_listed_with_ties,)
+    tie_end: Ints,  # (n_listed_with_ties,)
 ) -> None:
     """Copy the lists without ties, and list the others anew: a stable sort of rows already in tie order."""
     above = np.empty(longest + 1, dtype=np.float64)
@@ -402,13 +399,7 @@ def list_ties(
 
 
 @compiled
-def _sort(
-    scores: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    spare: NDArray[np.float64],
-    spare_rows: NDArray[np.int64],
-    place: NDArray[np.int64],
-) -> None:
+def _sort(scores: Floats, rows: Ints, spare: Floats, spare_rows: Ints, place: Ints) -> None:
     """Sort by score, descending and stable: runs placed by counting, then merged."""
     n = scores.size
     for low in range(0, n, _RUN):

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.groups import Floats, Ints, Judgments, QueryGroups
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Prepared, Values
 from ltr_harness.metrics.core.ranking import Ranking
 
@@ -56,7 +55,7 @@ class ProbabilityMetric(BinaryMetric):
         known: float = getattr(self, "_fitted", 1.0)
         return known if self.temperature is None else self.temperature
 
-    def shares(self, judgments: Judgments) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def shares(self, judgments: Judgments) -> tuple[Floats, Ints]:
         """Each row's share of its query's win, (n_rows,), and how many winners each query has, (n_queries,)."""
         is_winner, n_winners = self.relevant_rows(judgments)
         return is_winner / np.repeat(np.maximum(n_winners, 1), judgments.groups.sizes), n_winners
@@ -76,17 +75,15 @@ class ProbabilityMetric(BinaryMetric):
 
         return values
 
-    def loss(
-        self, log_p: NDArray[np.float64], won: NDArray[np.float64], listed: QueryGroups
-    ) -> NDArray[np.float64]:
+    def loss(self, log_p: Floats, won: Floats, listed: QueryGroups) -> Floats:
         """(n_queries,) loss of the listed rows, from log probabilities and shares of the win (n_listed,)."""
         raise NotImplementedError
 
-    def lost(self, n_winners: NDArray[np.int64]) -> NDArray[np.float64] | float:
+    def lost(self, n_winners: Ints) -> Floats | float:
         """(n_queries,) loss of a win by a document without a rank, as a share of one."""
         raise NotImplementedError
 
-    def best_temperature(self, judgments: Judgments, scores: NDArray[np.float64]) -> float:
+    def best_temperature(self, judgments: Judgments, scores: Floats) -> float:
         """The T with the least log loss, convex in 1/T, of scores (n_rows,); 1 where none differ beside a winner."""
         groups = judgments.groups
         share, n_winners = self.shares(judgments)
@@ -111,7 +108,7 @@ class ProbabilityMetric(BinaryMetric):
         return scale / math.sqrt(low_end * high_end)
 
 
-def log_softmax(scores: NDArray[np.float64], groups: QueryGroups, t: float) -> NDArray[np.float64]:
+def log_softmax(scores: Floats, groups: QueryGroups, t: float) -> Floats:
     """(n_rows,) log of each row's probability in its query, for scores (n_rows,) of any size."""
     top = np.repeat(groups.max(scores), groups.sizes)
     with np.errstate(over="ignore", invalid="ignore"):
