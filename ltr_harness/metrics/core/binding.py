@@ -76,13 +76,13 @@ class Binding:
             family = self.metrics[members[0]]
             cutoffs = np.array([self.metrics[i].cutoff for i in members])
             distinct, position = np.unique(cutoffs, return_inverse=True)
-            self._families.append(
-                (
-                    (family.ties, family.score_precision, family.whole_order),
-                    family.prepare(judgments.pool, distinct),
-                    *_as_slices(np.array(members), position),
-                )
-            )
+            # where its values go and which go there: slices where cutoffs ascend side by side, as mostly
+            places: tuple[Any, Any] = np.array(members), position
+            beside = range(members[0], members[0] + len(members))
+            if members == list(beside) and np.array_equal(cutoffs, distinct):
+                places = slice(beside.start, beside.stop), slice(None)
+            order = (family.ties, family.score_precision, family.whole_order)
+            self._families.append((order, family.prepare(judgments.pool, distinct), *places))
 
     def per_query(self, scores: ArrayLike, retrieved: ArrayLike | None = None) -> NDArray[np.float64]:
         """float64 (n_metrics, n_queries), NaN where a metric is undefined for a query.
@@ -322,17 +322,6 @@ def without_unlisted(ranking: Ranking) -> Ranking:
     )
 
 
-def _as_slices(
-    members: NDArray[np.int64], position: NDArray[np.int64]
-) -> tuple[NDArray[np.int64] | slice, NDArray[np.int64] | slice]:
-    """Where a family's values go and which go there; as slices where cutoffs ascend side by side, as mostly."""
-    first = int(members[0])
-    in_place = np.array_equal(members, np.arange(first, first + members.size))
-    if in_place and np.array_equal(position, np.arange(members.size)):
-        return slice(first, first + members.size), slice(None)
-    return members, position
-
-
 @compiled
 def means_of(
     values: NDArray[np.float64],  # (n_metrics, n_queries)
@@ -460,22 +449,17 @@ def tie_audits(
 
 def share_tied(metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None) -> float:
     """Share of the positions within the cutoff whose document has an equal, from scores and flags (n_rows,)."""
-    parts = [
-        _n_tied(metric, part, checked_scores(own, part.groups, listed))
-        for _, part, own, listed in slices_of(judgments, scores, retrieved)
-    ]
-    tied, listed = np.sum(parts, axis=0)
-    return float(tied / listed) if listed else 0.0
-
-
-def _n_tied(metric: Metric, judgments: Judgments, scores: NDArray[np.float64]) -> tuple[int, int]:
-    """Positions of tied documents, and all positions."""
-    ranking = RowRanker(judgments, "expected", metric.k).rank(as_seen(scores, metric.score_precision))
-    rank = np.arange(ranking.rows.size) - np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
-    listed = ranking.scores[ranking.rows] > -np.inf  # what was not retrieved holds no position
-    if metric.k is not None:
-        listed &= rank < metric.k
-    # a document is alone if its group ends right after it and the document above, if any, belongs to another group
-    new_group = np.concatenate(([True], (ranking.tie_end[1:] != ranking.tie_end[:-1]) | (rank[1:] == 0)))
-    alone = new_group & (ranking.tie_end == rank + 1)
-    return int((listed & ~alone).sum()), int(listed.sum())
+    n_tied = n_listed = 0
+    for _, part, own, retrieved_rows in slices_of(judgments, scores, retrieved):
+        seen = as_seen(checked_scores(own, part.groups, retrieved_rows), metric.score_precision)
+        ranking = RowRanker(part, "expected", metric.k).rank(seen)
+        rank = np.arange(ranking.rows.size) - np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
+        listed = ranking.scores[ranking.rows] > -np.inf  # what was not retrieved holds no position
+        if metric.k is not None:
+            listed &= rank < metric.k
+        # a document is alone if its group ends right after it, and any document above belongs to another group
+        new_group = np.concatenate(([True], (ranking.tie_end[1:] != ranking.tie_end[:-1]) | (rank[1:] == 0)))
+        alone = new_group & (ranking.tie_end == rank + 1)
+        n_tied += int((listed & ~alone).sum())
+        n_listed += int(listed.sum())
+    return n_tied / n_listed if n_listed else 0.0

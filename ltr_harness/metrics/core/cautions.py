@@ -73,24 +73,18 @@ def steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caut
     if grades.size <= MANY_GRADES and ratio <= STEEP_GAIN:
         return
     first: Any = steep[0]
-    gain = gains_of(judgments, first.gain, first.name)
+    gain, groups = gains_of(judgments, first.gain, first.name), judgments.groups
+    query_of_row = np.repeat(np.arange(groups.n_queries), groups.sizes)
+    best = gain[np.lexsort((-gain, query_of_row))]
+    worth = best / np.log2(np.arange(gain.size) - groups.boundaries[query_of_row] + 2.0)
+    share = float(worth[best == gain.max()].sum() / worth.sum())  # of ideal DCG over whole lists
     yield _about(
         "steep gain",
         steep,
         f"with exponential gain the largest gain is {ratio:,.0f} times the median positive one, and documents of the "
-        f"top grade, {plain_number(grades[-1])}, make up {_top_share(judgments, gain):.0%} of all ideal DCG; little "
+        f"top grade, {plain_number(grades[-1])}, make up {share:.0%} of all ideal DCG; little "
         "else counts. Consider gain=linear, a gain table, or fewer grades",
     )
-
-
-def _top_share(judgments: Judgments, gain: np.ndarray) -> float:
-    """Share of the total ideal DCG, over whole lists, that documents of the highest grade contribute."""
-    groups = judgments.groups
-    query_of_row = np.repeat(np.arange(groups.n_queries), groups.sizes)
-    order = np.lexsort((-gain, query_of_row))
-    rank = np.arange(gain.size) - groups.boundaries[query_of_row]
-    worth = gain[order] / np.log2(rank + 2.0)
-    return float(worth[gain[order] == gain.max()].sum() / worth.sum())
 
 
 def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:

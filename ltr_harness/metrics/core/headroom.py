@@ -115,27 +115,25 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
     if not _is_best_by_label(metric):
         return None
     known = _known.setdefault(judgments, {})
-    if metric not in known:
-        known[metric] = None
-        with suppress(MetricError):
-            known[metric] = _computed(metric, judgments)
-    return known[metric]
+    if metric in known:
+        return known[metric]
 
-
-def _computed(metric: Metric, judgments: Judgments) -> Headroom:
     def values(ties: Ties, of: Judgments, scores: Floats) -> Floats:
         row: Floats = BoundOnce([replace(metric, ties=ties)], of).per_query(scores)[0]
         return row
 
-    random = values("expected", judgments, np.zeros(judgments.groups.n_rows))
-    ceiling = values("stable", judgments, judgments.labels)
-    complete = np.full_like(ceiling, np.nan)
-    if judgments.missed is not None:
-        pool = judgments.pool
-        longer = values("stable", pool, pool.labels) if judgments.missed.queries.size else ceiling
-        if not (longer < ceiling - _ROUNDING).any():  # by some metrics a longer list can be worse
-            complete = longer
-    return Headroom(random, ceiling, complete)
+    known[metric] = None
+    with suppress(MetricError):
+        random = values("expected", judgments, np.zeros(judgments.groups.n_rows))
+        ceiling = values("stable", judgments, judgments.labels)
+        complete = np.full_like(ceiling, np.nan)
+        if judgments.missed is not None:
+            pool = judgments.pool
+            longer = values("stable", pool, pool.labels) if judgments.missed.queries.size else ceiling
+            if not (longer < ceiling - _ROUNDING).any():  # by some metrics a longer list can be worse
+                complete = longer
+        known[metric] = Headroom(random, ceiling, complete)
+    return known[metric]
 
 
 def _is_best_by_label(metric: Metric) -> bool:

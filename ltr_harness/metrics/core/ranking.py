@@ -124,24 +124,20 @@ class RowRanker:
         if not new.size:
             return
         groups, rows = self._judgments.groups.take(new)
-        self._tie_order[rows] = rows
+        order = rows
         if self._ties != "stable":
-            key = _key(self._judgments, self._ties, rows)
-            self._tie_order[rows] = rows[RowRanker(Judgments(key, groups), "stable", None).rank(-key).rows]
+            # by a key, ascending within a tie; ``expected`` needs one too: sums must not depend on row order
+            key = self._judgments.labels[rows]
+            if self._ties == "best":
+                key = -key
+            elif self._ties == "id":
+                ids = self._judgments.documents_of(rows)
+                assert ids is not None  # or there would be no ranker
+                texts = ids.astype(str) if ids.dtype.kind not in "US" else ids
+                key[np.argsort(texts, kind="stable")] = -np.arange(texts.size)
+            order = rows[RowRanker(Judgments(key, groups), "stable", None).rank(-key).rows]
+        self._tie_order[rows] = order
         self._ordered[new] = True
-
-
-def _key(judgments: Judgments, ties: Ties, rows: Ints) -> Floats:
-    """A key per row, ascending within a tie. ``expected`` needs one too: sums must not depend on row order."""
-    if ties != "id":
-        labels = judgments.labels[rows]
-        return -labels if ties == "best" else labels
-    ids = judgments.documents_of(rows)
-    assert ids is not None  # or there would be no ranker
-    texts = ids.astype(str) if ids.dtype.kind not in "US" else ids
-    key = np.empty(texts.size, dtype=np.float64)
-    key[np.argsort(texts, kind="stable")] = -np.arange(texts.size, dtype=np.float64)
-    return key
 
 
 # How a query's best K rows are found, without a branch that the processor could mispredict:
@@ -158,26 +154,13 @@ def _key(judgments: Judgments, ties: Ties, rows: Ints) -> Floats:
 
 # A block of lanes is this wide whatever the depth: a fixed width becomes two vector instructions.
 _WIDTH = 16
-
-
 # Finding the bound takes the square of the number of lanes: deeper lists are sorted whole.
 _DEEPEST_BOUND = 256
-
-
 # Up to this many rows counting beats any other way to sort; longer lists are merged from such runs.
 _RUN = 128
 
-
-TIES = 1
-
-
-CROWDS = 2
-
-
-_NO_TIE = -1
-
-
-_CROWD = -2
+TIES, CROWDS = 1, 2
+_NO_TIE, _CROWD = -1, -2
 
 
 def _workspace(depth: int, longest: int) -> tuple[Floats, Floats, Ints, Ints, Ints]:
