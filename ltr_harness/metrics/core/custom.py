@@ -47,6 +47,20 @@ class FunctionMetric(Metric):
                 f"{self.name}: ties={self.ties}; a function sees scores as they are and orders them itself"
             )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        source = self.origin or type(self).function
+        return _function_again, (source, self.name, self.higher_is_better, self.empty)
+
+    @property
+    def spelling(self) -> str:
+        if self.origin is None:
+            return str(self)
+        said = [] if self.empty == "skip" else [f"empty={self.empty}"]
+        said.append(f"higher_is_better={'true' if self.higher_is_better else 'false'}")
+        if self.name != getattr(type(self).function, "__name__", None):
+            said.append(f"name={self.name}")
+        return f"{self.origin}({','.join(said)})"
+
     def prepare(self, judgments: Judgments, cutoffs: Cutoffs) -> Prepared:
         groups = judgments.groups
         spans = list(zip(groups.boundaries[:-1].tolist(), groups.boundaries[1:].tolist(), strict=True))
@@ -119,11 +133,6 @@ def _function_class(
         "higher_is_better": higher_is_better,
         "origin": origin,
         "digest": own_file_digest(origin) if origin else _code_digest(function),
-        "__reduce__": lambda self: (
-            _function_again,
-            (origin or function, name, higher_is_better, self.empty),
-        ),
-        "spelling": property(lambda self: _spelling(self, function)),
     }
     return dataclass(frozen=True, kw_only=True)(type(name, (FunctionMetric,), fields))
 
@@ -144,16 +153,6 @@ def _class_again(origin: str, values: dict[str, Any]) -> Metric:
 def _reduced(metric: Metric) -> tuple[Any, ...]:
     values = {field.name: getattr(metric, field.name) for field in dataclasses.fields(metric)}
     return _class_again, (metric.origin, values)
-
-
-def _spelling(metric: FunctionMetric, function: PerQuery) -> str:
-    if metric.origin is None:
-        return str(metric)
-    said = [] if metric.empty == "skip" else [f"empty={metric.empty}"]
-    said.append(f"higher_is_better={'true' if metric.higher_is_better else 'false'}")
-    if metric.name != getattr(function, "__name__", None):
-        said.append(f"name={metric.name}")
-    return f"{metric.origin}({','.join(said)})"
 
 
 def adopt(kind: type[Metric], origin: str | None, digest: str) -> type[Metric]:
