@@ -147,6 +147,5 @@ def _cumulate(lists: Lists, cutoffs: Ints, gain: Floats, factor: Floats, out: Fl
                 if i == cutoffs[cutoff]:
                     out[cutoff, query] = total
                     cutoff += 1
-        while cutoff < cutoffs.size:
-            out[cutoff, query] = total
-            cutoff += 1
+        for beyond in range(cutoff, cutoffs.size):
+            out[beyond, query] = total

@@ -125,23 +125,6 @@ class ERR(Metric):
         return np.asarray(np.exp2(labels - self.max_grade) - np.exp2(-float(self.max_grade)))
 
 
-def _refuse_huge_ties(ranking: Ranking, cutoffs: Cutoffs, metric: str) -> None:
-    """Refuse ties whose expectation over whole lists would take too long."""
-    if cutoffs[-1] != NO_CUTOFF:
-        return
-    first = np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
-    rank = np.arange(ranking.rows.size) - first
-    largest = int(np.max(ranking.tie_end - rank, initial=0))
-    if largest > _LARGEST_TIE_WITHOUT_CUTOFF:
-        at = int(np.argmax(ranking.tie_end - rank))
-        groups = ranking.judgments.groups
-        raise MetricError(
-            f"{metric}: {largest} documents of query "
-            f"{groups.name(groups.query_of(int(ranking.rows[at])))!r} tie; the "
-            "expectation over their orders without a cutoff is quadratic in them; give a cutoff, such as @100"
-        )
-
-
 def expected_utility(
     metric: Metric,
     ranking: Ranking,
@@ -161,7 +144,16 @@ def expected_utility(
         worth: float64 (n_ranks,), of stopping at each rank that counts.
         continuation: chance that an unsatisfied user reads on.
     """
-    _refuse_huge_ties(ranking, cutoffs, metric.without_cutoff)
+    if cutoffs[-1] == NO_CUTOFF:
+        rank = np.arange(ranking.rows.size) - np.repeat(ranking.offsets[:-1], np.diff(ranking.offsets))
+        tied_from_here = ranking.tie_end - rank
+        largest = int(np.max(tied_from_here, initial=0))
+        if largest > _LARGEST_TIE_WITHOUT_CUTOFF:
+            groups, row = ranking.judgments.groups, int(ranking.rows[np.argmax(tied_from_here)])
+            raise MetricError(
+                f"{metric.without_cutoff}: {largest} documents of query {groups.name(groups.query_of(row))!r} tie; the "
+                "expectation over their orders without a cutoff is quadratic in them; give a cutoff, such as @100"
+            )
     out = np.empty((cutoffs.size, ranking.offsets.size - 1))
     lists = (ranking.offsets, stops[0], ranking.tie_end)
     _expected_utility(lists, cutoffs, stops[1], worth, float(continuation), out)
@@ -209,6 +201,5 @@ def _expected_utility(
                         out[cutoff, query] = total
                         cutoff += 1
                 reading *= unsatisfied[reach]
-        while cutoff < cutoffs.size:
-            out[cutoff, query] = total
-            cutoff += 1
+        for beyond in range(cutoff, cutoffs.size):
+            out[beyond, query] = total

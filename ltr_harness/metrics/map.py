@@ -148,8 +148,7 @@ def _average_precision(lists: Lists, cutoffs: Ints, is_relevant: Bools, out: Flo
                     if i < end and 0 < relevant < size:
                         straddled = query
             before += relevant
-        while cutoff < cutoffs.size:
-            out[cutoff, query] = total
-            hits[cutoff, query] = expected_hits
-            cutoff += 1
+        for beyond in range(cutoff, cutoffs.size):
+            out[beyond, query] = total
+            hits[beyond, query] = expected_hits
     return straddled

@@ -112,6 +112,5 @@ def _first_hit(lists: Lists, cutoffs: Ints, is_relevant: Bools, worth: Floats, o
                 if i == cutoffs[cutoff]:
                     out[cutoff, query] = total
                     cutoff += 1
-        while cutoff < cutoffs.size:
-            out[cutoff, query] = total
-            cutoff += 1
+        for beyond in range(cutoff, cutoffs.size):
+            out[beyond, query] = total

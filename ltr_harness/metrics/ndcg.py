@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Floats, Grades, Ints, QueryGroups
+from ltr_harness.groups import Floats, Ints
 from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.dcg import DCG, cumulated
@@ -67,7 +67,15 @@ class NDCG(DCG):
         if judgments.grades is None:
             pool_ideal = _positive(cumulated(by_gain.rank(gain), cutoffs, gain, factor))
         else:
-            pool_ideal = _positive(_by_counting(judgments.groups, judgments.grades, cutoffs, gain, factor))
+            # what `cumulated` gives for the rows by gain, from how often each grade occurs in a query
+            grades = judgments.grades
+            by_grade = gain[grades.example]
+            order = np.argsort(-by_grade, kind="stable")
+            place = np.argsort(order).astype(np.uint8)  # of each grade among the gains, the largest first
+            best = np.empty((cutoffs.size, judgments.groups.n_queries))
+            boundaries = judgments.groups.boundaries
+            _count(boundaries, grades.of_row, place, by_grade[order], cutoffs, factor, best)
+            pool_ideal = _positive(best)
 
         def values(ranking: Ranking) -> Values:
             if self.ideal == "pool":
@@ -108,18 +116,6 @@ def _positive(ideal: Values) -> Values:
     return np.where(ideal > 0.0, ideal, 1.0)
 
 
-def _by_counting(
-    groups: QueryGroups, grades: Grades, cutoffs: Cutoffs, gain: Floats, factor: Floats
-) -> Values:
-    """The ideal DCG from how often each grade occurs in a query: what `cumulated` gives for the rows by gain."""
-    own = gain[grades.example]
-    order = np.argsort(-own, kind="stable")
-    place = np.argsort(order).astype(np.uint8)  # of each grade among the gains, the largest first
-    out = np.empty((cutoffs.size, groups.n_queries))
-    _count(groups.boundaries, grades.of_row, place, own[order], cutoffs, factor, out)
-    return out
-
-
 @compiled
 def _count(
     boundaries: Ints,
@@ -148,6 +144,5 @@ def _count(
             if i == cutoffs[cutoff]:
                 out[cutoff, query] = total
                 cutoff += 1
-        while cutoff < cutoffs.size:
-            out[cutoff, query] = total
-            cutoff += 1
+        for beyond in range(cutoff, cutoffs.size):
+            out[beyond, query] = total

@@ -143,6 +143,5 @@ def _blended_ratios(
                     cutoff += 1
             gained += group_gain
             count += relevant
-        while cutoff < cutoffs.size:
-            out[cutoff, query] = total
-            cutoff += 1
+        for beyond in range(cutoff, cutoffs.size):
+            out[beyond, query] = total
