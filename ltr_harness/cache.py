@@ -8,6 +8,7 @@ one only if its content still has the fingerprint.
 import errno
 import hashlib
 import inspect
+import itertools
 import json
 import logging
 import os
@@ -23,7 +24,6 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness import readers
 from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
 from ltr_harness.errors import DataError
 from ltr_harness.files import (
@@ -42,6 +42,7 @@ from ltr_harness.readers.reader import Reader
 from ltr_harness.wording import count_of
 
 _FORMAT = 2
+_PACKAGE = Path(__file__).parent
 
 log = logging.getLogger(__name__)
 
@@ -415,26 +416,21 @@ def _key(facts: Any) -> str:
 @cache
 def _code_digest() -> str:
     """The readers' own source: entries made by another version of it are other entries."""
-    folder = Path(readers.__file__).parent
-    beside = (folder.parent / "relevance", folder.parent / "logs")  # what makes labels of events
-    return sources_digest(
-        *(file for part in (folder, *beside) for file in sorted(part.rglob("*.py"))),
-        folder.parent / "groups.py",
-        folder.parent / "splits.py",
-    )
+    # beside the readers, what makes labels of events
+    parts = (sorted((_PACKAGE / part).rglob("*.py")) for part in ("readers", "relevance", "logs"))
+    return sources_digest(*itertools.chain(*parts), _PACKAGE / "groups.py", _PACKAGE / "splits.py")
 
 
 @cache
 def _code_of(kind: type[Reader]) -> str | None:
     """The source of a reader, one from outside included; None where there is no file of it."""
     digest = hashlib.sha256(_code_digest().encode("ascii"))
-    own = Path(readers.__file__).parent
     for base in kind.__mro__:
         if not issubclass(base, Reader):
             continue
         try:
             file = Path(inspect.getsourcefile(base) or "")
-            if own not in file.parents:
+            if _PACKAGE / "readers" not in file.parents:
                 # what others import goes by the package's version
                 by_version = f"{file_digest(file)} {installed_version(base.__module__)}"
                 digest.update((code_digest(file) if is_own_module(base.__module__) else by_version).encode())
