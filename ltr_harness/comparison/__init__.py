@@ -8,7 +8,7 @@ import numpy as np
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.cautions import unit_codes, warnings
-from ltr_harness.comparison.comparable import aligned, require_bounds, require_comparable, require_finite
+from ltr_harness.comparison.comparable import aligned, differences, require_bounds, require_finite
 from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.over_time import in_periods, signs_notes
 from ltr_harness.comparison.pairs import Contrast, Entrant, Paired, Summary, contrast, summarise
@@ -96,7 +96,7 @@ def compare(
         names = list(dict.fromkeys(resolve_metric(metric, entrants) for metric in metrics))
         primary = names[0]
     else:
-        require_comparable(entrants)
+        NotComparableError.refuse(differences(entrants))
         names = list(entrants[0].values)
         primary = gathered.primaries[0] if gathered.primaries else names[0]
     comparison = compare_entrants(
@@ -131,7 +131,7 @@ def compare_entrants(
     baseline = names[0] if baseline is None else baseline
     if baseline not in names:
         raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
-    require_comparable(entrants, metrics)
+    NotComparableError.refuse(differences(entrants, metrics))
     require_finite(entrants, metrics)
     if method.test == "bounded":
         require_bounds(entrants, metrics)
@@ -141,8 +141,9 @@ def compare_entrants(
     told = [entrant for entrant in ordered if "n_relevant" in entrant.query_attributes]
     grouped = [part for part in ([primary], [metric for metric in metrics if metric != primary]) if part]
     directions = {metric: reference.higher_is_better[metric] for metric in metrics}
-    missing = {metric: [np.isnan(entrant.per_query(metric)) for entrant in ordered] for metric in metrics}
-    undefined = {metric: np.any(of_models, axis=0) for metric, of_models in missing.items()}
+    undefined = {
+        metric: np.any([np.isnan(one.per_query(metric)) for one in ordered], axis=0) for metric in metrics
+    }
     others = [entrant for entrant in ordered if entrant is not reference]
     families = [[Contrast(one, reference, metric) for metric in part for one in others] for part in grouped]
     without = told[0].query_attributes["n_relevant"] == 0 if told else undefined[primary]

@@ -1,6 +1,6 @@
 """May these results be set side by side, and if not, why not? Whatever differs is reported, all of it at once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,14 +23,11 @@ FOREIGN = "foreign:"
 """Before another tool's name for a metric whose definition is not known: no text of our grammar begins so."""
 
 
-def differences(entrants: Sequence[Entrant], metrics: Iterable[str] | None = None) -> list[Problem]:
+def differences(entrants: Sequence[Entrant], metrics: Sequence[str] | None = None) -> list[Problem]:
     """Every reason why these results must not be compared; empty where they may be."""
     problems = []
-    asked = [] if metrics is None else list(metrics)
     for entrant in entrants:
-        for metric in asked:
-            if metric in entrant.values:
-                continue
+        for metric in [metric for metric in metrics or () if metric not in entrant.values]:
             near, cure = _nearest(metric, list(entrant.values)), ""
             if near is None:
                 found = f"has no {metric}; it has {', '.join(entrant.values) or 'no metric'}"
@@ -48,13 +45,8 @@ def differences(entrants: Sequence[Entrant], metrics: Iterable[str] | None = Non
             if own != higher:
                 found = f"{metric}: {words[own]} is better here, {words[higher]} in {first.name}"
                 problems.append(Problem(entrant.name, found, "one definition"))
-        problems += _query_differences(first, entrant) or _label_differences(first, entrant)
+        problems += _query_differences(first, entrant)
     return problems
-
-
-def require_comparable(entrants: Sequence[Entrant], metrics: Iterable[str] | None = None) -> None:
-    """Raises NotComparableError with the whole list of `differences`, if there is one."""
-    NotComparableError.refuse(differences(entrants, metrics))
 
 
 def require_finite(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
@@ -175,26 +167,22 @@ def _why_never(one: str, other: str) -> tuple[str, str]:
 
 
 def _query_differences(first: Entrant, other: Entrant) -> list[Problem]:
+    """Other queries, else the same ids, but other folds, labels, rows or weights behind them."""
     ours, theirs = set(first.query_ids.tolist()), set(other.query_ids.tolist())
-    if ours == theirs:
-        return []
-    only = sorted(theirs - ours) or sorted(ours - theirs)
-    found = (
-        f"{count_of(len(theirs), 'query')} against {len(ours):,} of {first.name}: "
-        f"{len(ours - theirs):,} missing here, {len(theirs - ours):,} only here (such as "
-        f"{', '.join(map(repr, only[:3]))})"
-    )
-    shared = len(ours & theirs)
-    cure = (
-        f"common_queries=True, or --common-queries, compares the {shared:,} that both have"
-        if shared
-        else "they share no query: are the ids of one data set? The same models on several data sets: `compare sets`"
-    )
-    return [Problem(other.name, found, "the same queries", cure)]
-
-
-def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
-    """The same ids, but other folds, labels, rows or weights behind them."""
+    if ours != theirs:
+        only = sorted(theirs - ours) or sorted(ours - theirs)
+        found = (
+            f"{count_of(len(theirs), 'query')} against {len(ours):,} of {first.name}: "
+            f"{len(ours - theirs):,} missing here, {len(theirs - ours):,} only here (such as "
+            f"{', '.join(map(repr, only[:3]))})"
+        )
+        shared = len(ours & theirs)
+        cure = (
+            f"common_queries=True, or --common-queries, compares the {shared:,} that both have"
+            if shared
+            else "they share no query: are the ids of one data set? The same models on several data sets: `compare sets`"
+        )
+        return [Problem(other.name, found, "the same queries", cure)]
     mine_folds, other_folds = first.judgments_fingerprint.keys(), other.judgments_fingerprint.keys()
     folds = sorted(mine_folds & other_folds)
     if folds and mine_folds != other_folds:  # fold 1 of three is not fold 1 of five
@@ -220,15 +208,15 @@ def _label_differences(first: Entrant, other: Entrant) -> list[Problem]:
     problems = []
     mine, yours = aligned([first, other])
     for fact in LABEL_FACTS:
-        ours, theirs = mine.query_attributes.get(fact), yours.query_attributes.get(fact)
-        if ours is None or theirs is None or (fact == "rows" and declared):
+        before, here = mine.query_attributes.get(fact), yours.query_attributes.get(fact)
+        if before is None or here is None or (fact == "rows" and declared):
             continue
-        unequal = np.flatnonzero(ours != theirs)
+        unequal = np.flatnonzero(before != here)
         if unequal.size:
             at = unequal[0]
             found = (
                 f"{fact} differs from {first.name} in {count_of(unequal.size, 'query')}, such as "
-                f"{str(mine.query_ids[at])!r}: {theirs[at]} against {ours[at]}"
+                f"{str(mine.query_ids[at])!r}: {here[at]} against {before[at]}"
             )
             cure = _OTHER_CANDIDATES if fact == "rows" else ""
             problems.append(Problem(other.name, found, "one set of judgments", cure))

@@ -315,18 +315,11 @@ class Comparison:
     @property
     def table(self) -> "pd.DataFrame":
         """One row per model at the primary metric, best mean first."""
-        import pandas as pd
-
-        rows = []
-        for model in self.ranking:
-            summary, pair = self.summary(model), self._pairs.get((model, self.primary))
-            row: dict[str, Any] = {"model": model, self.primary: summary.mean}
-            row |= {name: getattr(summary, name) for name in ("ci_low", "ci_high", "sd", "n")}
-            shown = ("difference", "ci_low", "ci_high", "p", "p_corrected", *_COUNTS)
-            row |= {_RENAMED.get(name, name): getattr(pair, name, None) for name in shown}
-            row["verdict"] = pair.verdict if pair else "baseline"
-            rows.append(row)
-        return _typed(pd.DataFrame(rows))
+        frame = self.frame()
+        frame = frame[frame["primary"]].set_index("model").loc[[*self.ranking]].reset_index()
+        differences = ("difference", "difference_ci_low", "difference_ci_high", "p", "p_corrected", *_COUNTS)
+        shown = frame[["model", "mean", "ci_low", "ci_high", "sd", "n", *differences, "verdict"]]
+        return shown.rename(columns={"mean": self.primary})
 
     def frame(self) -> "pd.DataFrame":
         """Everything, tidy: one row per metric and model, columns as in `Summary` and `Paired`."""
@@ -343,7 +336,9 @@ class Comparison:
             row["baseline"] = self.baseline
             row["verdict"] = pair.verdict if pair else "baseline"
             rows.append(row)
-        return _typed(pd.DataFrame(rows))
+        kinds = dict.fromkeys((*_COUNTS, "n_paired"), "Int64")  # integers also where the baseline has none
+        kinds |= {_RENAMED.get(one.name, one.name): "float64" for one in fields(Paired) if one.type == "float"}
+        return pd.DataFrame(rows).astype(kinds)
 
     def __repr__(self) -> str:
         return "\n".join([self.verdict, *(f"note: {note}" for note in self.notes)])
@@ -467,12 +462,3 @@ def _listed(models: Sequence[str]) -> str:
     if len(models) > 3:
         return f"{', '.join(models[:3])} and {len(models) - 3} more"
     return ", ".join(models[:-1]) + (" and " if len(models) > 1 else "") + models[-1]
-
-
-def _typed(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Counts stay integers and everything else a float, also where the baseline has none."""
-    kinds = dict.fromkeys((*_COUNTS, "n_paired"), "Int64")
-    for field in fields(Paired):
-        if field.type == "float":
-            kinds[_RENAMED.get(field.name, field.name)] = "float64"
-    return frame.astype({name: kind for name, kind in kinds.items() if name in frame})

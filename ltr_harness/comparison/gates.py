@@ -15,7 +15,6 @@ from ltr_harness.comparison.cautions import caution_of
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.inputs import resolve_metric
-from ltr_harness.comparison.pairs import Paired
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.wording import p_equals
@@ -95,8 +94,8 @@ class Gate:
             against += f" {'-' if math.copysign(1, self.margin) < 0 else '+'} {abs(self.margin):g}"
         if own.n == 0 or (other is not None and other.n == 0):
             return f"{model}: {metric} is undefined for every query, so {against} cannot be checked"
+        met = _SIGNS[self.sign]
         if self.limit is not None:
-            met = _SIGNS[self.sign]
             far = own.ci_high if self.sign.startswith("<") else own.ci_low
             failed = met(own.mean, self.limit) and (not self.significant or met(far, self.limit))
             interval = f" (interval {own.ci_low:.4f} to {own.ci_high:.4f})" * self.significant
@@ -104,34 +103,27 @@ class Gate:
         pair = comparison.paired(model, metric)
         if pair.n == 0:
             return f"{model}: no query has a value of {metric} for both, so {against} cannot be checked"
-        if self.margin is not None:
-            return self._beyond_margin(pair, comparison, against)
+        if self.margin is not None:  # a difference that may lie beyond it, or must, where that has to be significant
+            near, far = (pair.ci_low, pair.ci_high)[:: 1 if self.sign.startswith("<") else -1]
+            if not (met(far, self.margin) if self.significant else math.isnan(near) or met(near, self.margin)):
+                return ""
+            how = "is shown" if met(far, self.margin) else "cannot be excluded"
+            several = "simultaneous " * (comparison.method.simultaneous and len(comparison.models) > 2)
+            percent = comparison.method.percent
+            interval = f"{percent} % {several}interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
+            if math.isnan(near):
+                interval = f"no interval, n = {pair.n}"
+            return (
+                f"{model}: {metric} {against} {how}: {pair.model_mean:.4f} against {pair.other_mean:.4f}, "
+                f"difference {pair.difference:+.4f} ({interval})"
+            )
         # on the queries both have: what the difference in the table is, too
-        failed = _SIGNS[self.sign](pair.difference, 0.0)
-        failed = failed and (not self.significant or pair.verdict in ("better", "worse"))
+        failed = met(pair.difference, 0.0) and (not self.significant or pair.verdict in ("better", "worse"))
         p = p_equals(pair.p_corrected)
         head = f"{model}: {metric} {pair.model_mean:.4f} {against} {pair.other_mean:.4f}"
         within = pair.verdict == "equivalent"
         but = "; equivalent within the margin, but this gate looks at the means alone" * within
         return f"{head} (difference {pair.difference:+.4f}, {p}{but})" if failed else ""
-
-    def _beyond_margin(self, pair: Paired, comparison: Comparison, against: str) -> str:
-        """The line of a difference that may lie beyond the margin, or must, where that has to be significant."""
-        assert self.margin is not None
-        near, far = (pair.ci_low, pair.ci_high)[:: 1 if self.sign.startswith("<") else -1]
-        met = _SIGNS[self.sign]
-        if not (met(far, self.margin) if self.significant else math.isnan(near) or met(near, self.margin)):
-            return ""
-        how = "is shown" if met(far, self.margin) else "cannot be excluded"
-        several = "simultaneous " * (comparison.method.simultaneous and len(comparison.models) > 2)
-        percent = comparison.method.percent
-        interval = f"{percent} % {several}interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
-        if math.isnan(near):
-            interval = f"no interval, n = {pair.n}"
-        return (
-            f"{pair.model}: {pair.metric} {against} {how}: {pair.model_mean:.4f} against {pair.other_mean:.4f}, "
-            f"difference {pair.difference:+.4f} ({interval})"
-        )
 
 
 def parse_gate(text: str) -> Gate:
