@@ -336,8 +336,9 @@ class Comparison:
             row["baseline"] = self.baseline
             row["verdict"] = pair.verdict if pair else "baseline"
             rows.append(row)
-        kinds = dict.fromkeys((*_COUNTS, "n_paired"), "Int64")  # integers also where the baseline has none
-        kinds |= {_RENAMED.get(one.name, one.name): "float64" for one in fields(Paired) if one.type == "float"}
+        # counts stay integers and everything else a float, also where the baseline has none
+        kinds = dict.fromkeys((*_COUNTS, "n_paired"), "Int64")
+        kinds |= {_RENAMED.get(one.name, one.name): "float64" for one in fields(Paired) if one.type is float}
         return pd.DataFrame(rows).astype(kinds)
 
     def __repr__(self) -> str:

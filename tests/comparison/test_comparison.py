@@ -426,6 +426,13 @@ class TestTables:
             "err@10": False,
         }
 
+    def test_numbers_that_one_model_lacks_are_floats(self) -> None:
+        alone = compare({"A": pd.DataFrame({"query_id": ["1", "2"], "mrr": [0.5, 1.0]})})
+        for found in (alone.table, alone.frame()):
+            numbers = ["difference", "difference_ci_low", "difference_ci_high", "p", "p_corrected"]
+            assert set(found[numbers].dtypes.astype(str)) == {"float64"}
+            assert set(found[["wins", "ties", "losses"]].dtypes.astype(str)) == {"Int64"}
+
     @pytest.mark.long
     def test_primary_table(self) -> None:
         result = compare(models())
