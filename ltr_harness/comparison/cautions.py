@@ -14,28 +14,13 @@ from ltr_harness.comparison.pairs import WEIGHT, Entrant, Paired
 from ltr_harness.errors import NotComparableError, UsageError
 from ltr_harness.groups import as_column
 from ltr_harness.metrics.core.headroom import Headroom
-from ltr_harness.runs.record import Record, TuningFacts
+from ltr_harness.runs.record import Record
 from ltr_harness.stats.contributions import Codes, Contributions
 from ltr_harness.stats.families import rare_kind, rare_training
 from ltr_harness.stats.method import FLIPS
 from ltr_harness.wording import count_of
 
 FEW = 10  # degrees of freedom below which a comparison says that few units decide it, unless there are few anyway
-
-
-def cautions(comparison: Comparison, pairs: Sequence[Paired]) -> list[str]:
-    """One line for the models of a family whose verdicts a rare kind of query, or of training, could change."""
-    notes = []
-    lines: dict[str, list[str]] = {}
-    for pair in pairs:
-        if pair.verdict not in ("not distinguishable", "baseline"):
-            line = caution_of(comparison, pair, len(pairs))
-            lines.setdefault(line, []).append(pair.model)
-    for line, models in lines.items():
-        if line:
-            names = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
-            notes.append(f"{names}: {line}")
-    return notes
 
 
 def caution_of(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:
@@ -131,7 +116,15 @@ def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
     tuned = {name: facts for name, facts in tuned.items() if facts}
     if not tuned:
         return []
-    said = [f"{name} by {_spent(facts)}" for name, facts in tuned.items()]
+    said = []
+    for name, facts in tuned.items():  # such as ``40 trials in each of 5 folds (212 s)``: what was used
+        searches = list({one.study: one for one in facts}.values())
+        counts = [one.n_trials for one in searches]
+        trials = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
+        folds = f" in each of {count_of(len(searches), 'fold')}" if len(searches) > 1 else ""
+        limit = "" if searches[0].minutes is None else f" of at most {searches[0].minutes:g} min"
+        seconds = sum(one.seconds for one in searches)
+        said.append(f"{name} by {trials} trials{folds} ({seconds:.0f} s{limit})")
     rest = [name for name in records if name not in tuned]
     notes = [
         f"tuned on validation data, before the test queries were scored: {'; '.join(said)}"
@@ -141,16 +134,6 @@ def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
         may = "a difference may come from the search, not from the models"
         notes.append(f"the tuned models had different budgets: {may}")
     return notes
-
-
-def _spent(facts: Sequence[TuningFacts]) -> str:
-    """Such as ``40 trials in each of 5 folds (212 s)``: what was used, and the budget where time set it."""
-    searches = list({one.study: one for one in facts}.values())
-    counts = [one.n_trials for one in searches]
-    trials = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
-    folds = f" in each of {count_of(len(searches), 'fold')}" if len(searches) > 1 else ""
-    limit = "" if searches[0].minutes is None else f" of at most {searches[0].minutes:g} min"
-    return f"{trials} trials{folds} ({sum(one.seconds for one in searches):.0f} s{limit})"
 
 
 def _weighted_means(comparison: Comparison) -> list[str]:
@@ -213,4 +196,12 @@ def warnings(comparison: Comparison) -> list[str]:
             f"n = {n}: the smallest p-value {what} can give is {2.0 ** (1 - n):g}; "
             "no difference could have been significant"
         )
-    return notes + cautions(comparison, pairs)
+    absent: dict[str, list[str]] = {}  # what a rare kind of query, or of training, could change
+    for pair in pairs:
+        if pair.verdict not in ("not distinguishable", "baseline"):
+            absent.setdefault(caution_of(comparison, pair, len(pairs)), []).append(pair.model)
+    for line, models in absent.items():
+        if line:
+            names = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
+            notes.append(f"{names}: {line}")
+    return notes

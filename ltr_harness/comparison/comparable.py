@@ -176,12 +176,10 @@ def _query_differences(first: Entrant, other: Entrant) -> list[Problem]:
             f"{len(ours - theirs):,} missing here, {len(theirs - ours):,} only here (such as "
             f"{', '.join(map(repr, only[:3]))})"
         )
-        shared = len(ours & theirs)
-        cure = (
-            f"common_queries=True, or --common-queries, compares the {shared:,} that both have"
-            if shared
-            else "they share no query: are the ids of one data set? The same models on several data sets: `compare sets`"
-        )
+        cure = f"common_queries=True, or --common-queries, compares the {len(ours & theirs):,} that both have"
+        if not ours & theirs:
+            cure = "they share no query: are the ids of one data set? "
+            cure += "The same models on several data sets: `compare sets`"
         return [Problem(other.name, found, "the same queries", cure)]
     mine_folds, other_folds = first.judgments_fingerprint.keys(), other.judgments_fingerprint.keys()
     folds = sorted(mine_folds & other_folds)

@@ -65,7 +65,13 @@ def each_once(entrant: Entrant) -> tuple[Entrant, int]:
     order = np.argsort(first)
     place = np.argsort(order)[at.reshape(-1)]
     kept = entrant.take(first[order])
-    values = {metric: _means(rows, place, ids.size) for metric, rows in entrant.values.items()}
+    values = {metric: np.empty((len(rows), ids.size)) for metric, rows in entrant.values.items()}
+    for metric, means in values.items():
+        for row, own in enumerate(entrant.values[metric]):
+            known = ~np.isnan(own)
+            sums = np.bincount(place[known], own[known], ids.size)
+            with np.errstate(invalid="ignore"):
+                means[row] = sums / np.bincount(place[known], minlength=ids.size)
     return replace(kept, values=values), repeated
 
 
@@ -108,17 +114,6 @@ def distinct_replicates(entrant: Entrant) -> tuple[Entrant, list[str]]:
     return distinct, notes
 
 
-def _means(rows: NDArray[np.float64], place: NDArray[np.int64], n: int) -> NDArray[np.float64]:
-    """(replicates, n): means over the columns of each place, of what is defined there."""
-    sums, counts = np.zeros((len(rows), n)), np.zeros((len(rows), n))
-    defined = ~np.isnan(rows)
-    for row in range(len(rows)):
-        sums[row] = np.bincount(place[defined[row]], rows[row, defined[row]], minlength=n)
-        counts[row] = np.bincount(place[defined[row]], minlength=n)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(sums / counts)
-
-
 def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], list[str]]:
     """The models behind the runs in order of appearance, the runs' distinct primary metrics, and notes."""
     by_model: dict[tuple[str, str], list[Run]] = defaultdict(list)
@@ -146,7 +141,7 @@ def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], l
             sets[record.experiment][record.fold] = TestSet(
                 digest, facts_by_id(text_ids(frame["query_id"].to_numpy()), facts), repeated
             )
-    tests = {experiment: {fold: own[fold] for fold in sorted(own)} for experiment, own in sets.items()}
+    tests = {experiment: dict(sorted(own.items())) for experiment, own in sets.items()}
     called = {experiment: names_of_queries(own) for experiment, own in tests.items()}
     notes, prefix = [], False
     for experiment, by_fold in tests.items():

@@ -103,11 +103,13 @@ class Gate:
         pair = comparison.paired(model, metric)
         if pair.n == 0:
             return f"{model}: no query has a value of {metric} for both, so {against} cannot be checked"
-        if self.margin is not None:  # a difference that may lie beyond it, or must, where that has to be significant
+        if self.margin is not None:
+            # a difference that may lie beyond it, or must, where that has to be significant
             near, far = (pair.ci_low, pair.ci_high)[:: 1 if self.sign.startswith("<") else -1]
-            if not (met(far, self.margin) if self.significant else math.isnan(near) or met(near, self.margin)):
+            shown = met(far, self.margin)
+            if not (shown if self.significant else math.isnan(near) or met(near, self.margin)):
                 return ""
-            how = "is shown" if met(far, self.margin) else "cannot be excluded"
+            how = "is shown" if shown else "cannot be excluded"
             several = "simultaneous " * (comparison.method.simultaneous and len(comparison.models) > 2)
             percent = comparison.method.percent
             interval = f"{percent} % {several}interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"

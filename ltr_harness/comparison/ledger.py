@@ -58,13 +58,27 @@ class Look:
 
 
 def counted(comparison: Comparison, runs: Sequence[Any]) -> Comparison:
-    """The comparison of stored runs, written down beside their experiments, with `note_of` it."""
+    """The comparison of stored runs, written down beside their experiments.
+
+    From the tenth on with a note: what the best of so many equal models gains by chance.
+    """
     paths = [run.path for run in runs if hasattr(run, "path")]
     look = Look.of([run.record for run in runs if run.record.status == "complete"], comparison.primary)
     if not paths or look is None:
         return comparison
-    note = note_of(comparison, count_look(paths[0].resolve().parent.parent, look))
-    return comparison if note is None else replace(comparison, notes=(*comparison.notes, note))
+    looks = count_look(paths[0].resolve().parent.parent, look)
+    if looks.comparisons < NOTED_FROM:
+        return comparison
+    rivals = [model for model in comparison.models if model != comparison.baseline]
+    d = np.column_stack([comparison.query_differences(model) for model in rivals])
+    gain = expected_gain(float(np.median(Contributions.of(d, comparison.units).error)), looks.models)
+    note = f"these {count_of(comparison.n_queries, 'query')} have decided {count_of(looks.comparisons, 'comparison')}"
+    if math.isfinite(gain):
+        note += (
+            f"; the best of {looks.models:,} equal models would look better by about {gain:.2g} at "
+            f"{comparison.primary}: confirm on queries that decided nothing yet"
+        )
+    return replace(comparison, notes=(*comparison.notes, note))
 
 
 def count_look(folder: Path, look: Look) -> Looks:
@@ -91,22 +105,6 @@ def looks_at(folder: Path) -> dict[tuple[str, str], Looks]:
     for one in _read(folder):
         found.setdefault((one.test, one.metric), set()).add(one.models)
     return {key: Looks(len(sets), len(set().union(*sets))) for key, sets in found.items()}
-
-
-def note_of(comparison: Comparison, looks: Looks) -> str | None:
-    """From the tenth comparison on: what the best of so many equal models gains by chance."""
-    if looks.comparisons < NOTED_FROM:
-        return None
-    rivals = [model for model in comparison.models if model != comparison.baseline]
-    d = np.column_stack([comparison.query_differences(model) for model in rivals])
-    gain = expected_gain(float(np.median(Contributions.of(d, comparison.units).error)), looks.models)
-    said = f"these {count_of(comparison.n_queries, 'query')} have decided {count_of(looks.comparisons, 'comparison')}"
-    if not math.isfinite(gain):
-        return said
-    return (
-        f"{said}; the best of {looks.models:,} equal models would look better by about {gain:.2g} at "
-        f"{comparison.primary}: confirm on queries that decided nothing yet"
-    )
 
 
 def expected_gain(error: float, n_models: int) -> float:

@@ -1,7 +1,7 @@
 """Evaluation of tables larger than the memory: batch by batch, of all queries or of a sample by hash."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ltr_harness import arrow
 from ltr_harness.comparison.paired_moments import PairedMoments
 from ltr_harness.cores import available_cores
-from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.errors import DataError, UsageError
 from ltr_harness.logs.columns import Ids, hashes_of, numbers_of
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import Metric
@@ -156,15 +156,13 @@ def evaluate_stream(
         drawn = None if sample is None else stream.drawn(sample, strata)
         return stream.evaluated(asked, named, listed, drawn)
     except DataError as error:
-        raise DataError(_in_file(log.name, error.problems)) from None
-
-
-def _in_file(name: str, problems: Iterable[Problem]) -> list[Problem]:
-    """The problems, at a place that begins with the file."""
-    return [
-        one if one.place.startswith(name) else replace(one, place=": ".join(filter(None, (name, one.place))))
-        for one in problems
-    ]
+        file = log.name
+        raise DataError(  # at places that begin with the file
+            one
+            if one.place.startswith(file)
+            else replace(one, place=": ".join(filter(None, (file, one.place))))
+            for one in error.problems
+        ) from None
 
 
 class _Stream:
@@ -183,8 +181,8 @@ class _Stream:
         seen, known = _Seen(self._log, self._query), Ids()
         hashes, codes = [], []
 
-        def read(part: tuple[pa.Table, bool]) -> Any:
-            table, ids, sizes = self._grouped(*part)
+        def read(part: pa.Table, in_order: bool) -> Any:
+            table, ids, sizes = self._grouped(part, in_order)
             return table, hashes_of(ids), sizes
 
         for table, own, sizes in self._each(read, [] if strata is None else [strata]):
@@ -210,8 +208,8 @@ class _Stream:
     ) -> StreamEvaluation:
         """All queries, or those drawn."""
 
-        def evaluate(part: tuple[pa.Table, bool]) -> Any:
-            table, ids, sizes = self._grouped(*part)
+        def evaluate(part: pa.Table, in_order: bool) -> Any:
+            table, ids, sizes = self._grouped(part, in_order)
             hashes = hashes_of(ids)
             if drawn is not None:
                 at = np.searchsorted(drawn.hashes[:-1], hashes)
@@ -248,27 +246,24 @@ class _Stream:
             return table, *arrow.runs_of(table[self._query], self._query)
         return arrow.by_query(table, self._query, in_order=False)
 
-    def _tables(self, columns: Sequence[str]) -> Iterator[tuple[pa.Table, bool]]:
-        """Whole queries, and whether their rows have to stand together: not where one table has all rows."""
+    def _each(self, function: Callable[[pa.Table, bool], T], columns: Sequence[str]) -> Iterator[T]:
+        """The function of tables of whole queries, in order, on all cores; a few tables are in memory at a time.
+
+        It is also given whether rows of a query have to stand together: not where one table has all rows.
+        """
         tables = self._log.batches(list(dict.fromkeys([self._query, *columns])), self._query, rows=_ROWS)
         ahead = deque(islice(tables, 2))
-        n_rows, in_order = 0, len(ahead) > 1
-        while ahead:
-            n_rows += len(ahead[0])
-            if self._progress is not None:
-                self._progress(n_rows)
-            yield ahead.popleft(), in_order
-            ahead.extend(islice(tables, 1))
-
-    def _each(self, function: Callable[[tuple[pa.Table, bool]], T], columns: Sequence[str]) -> Iterator[T]:
-        """The function of each table, in order, on all cores; a few tables are in memory at a time."""
-        cores = available_cores()
+        n_rows, in_order, cores = 0, len(ahead) > 1, available_cores()
         with ThreadPoolExecutor(cores) as pool:
             waiting: deque[Future[T]] = deque()
-            for part in self._tables(columns):
-                waiting.append(pool.submit(function, part))
+            while ahead:
+                n_rows += len(ahead[0])
+                if self._progress is not None:
+                    self._progress(n_rows)
+                waiting.append(pool.submit(function, ahead.popleft(), in_order))
                 if len(waiting) > cores:
                     yield waiting.popleft().result()
+                ahead.extend(islice(tables, 1))
             while waiting:
                 yield waiting.popleft().result()
 
@@ -293,10 +288,8 @@ class _Seen:
         self._sorted.sort()
         self._new = []
         again = self._sorted[1:][self._sorted[1:] == self._sorted[:-1]]
-        if again.size:
-            self._refuse(again)
-
-    def _refuse(self, again: NDArray[np.uint64]) -> None:
+        if not again.size:
+            return
         ends: dict[Any, int] = {}
         at, name, file = 0, self._query, self._log.name
         for table in self._log.batches([name], None):
