@@ -93,13 +93,14 @@ def interleaved(log: Any, confidence: float = 0.95) -> Preference:
 
 
 def _counted(votes: Floats, users: Codes | None, teams: tuple[str, str], confidence: float) -> Preference:
+    """By the sign test; by users with the test of `compare`, which says how far from 1/2 a share is found, too."""
     won, ties, lost = (int(n) for n in win_tie_loss(votes))
     n = won + lost
     if not n:
         return Preference(teams, (0, 0), ties, float("nan"), 0.0, 1.0, 1.0, confidence)
     share, decided = won / n, votes != 0
     sample = Contributions.of(votes[decided, None] / 2, None if users is None else users[decided])
-    effect = max(1.0, 4 * float((sample.sums**2).sum()) / n)
+    units, effect = int(sample.units[0]), max(1.0, 4 * float((sample.sums**2).sum()) / n)
     # of a share near one half, the variance of a vote is 1/4
     z = float(ndtri(1 - _LEVEL / 2) + ndtri(_POWER))
     reach, note = z * (effect / (4 * n)) ** 0.5, ""
@@ -108,26 +109,20 @@ def _counted(votes: Floats, users: Codes | None, teams: tuple[str, str], confide
         low = float(betaincinv(won, lost + 1, tail)) if won else 0.0
         high = float(betaincinv(won + 1, lost, 1 - tail)) if lost else 1.0
         p = float(sign_test_p(votes))
+    elif units < 2:
+        p, low, high, reach = 1.0, 0.0, 1.0, 0.5
     else:
         method = Method(confidence=confidence, unit=USER)
-        p, low, high, reach = _by_users(sample, method)
+        found = outcomes(sample, method)
+        p, reach = float(found.p[0]), float(found.detectable[0])
+        low, high = 0.5 + float(found.low[0]), 0.5 + float(found.high[0])
+        if not sample.error[0]:  # all users vote alike: of those who do not, so many may be absent
+            alike, absent = 0.5 + float(sample.mean[0]), rare_share(units, method.alpha)
+            low, high = min(low, alike - absent * alike), max(high, alike + absent * (1 - alike))
+        low, high = max(low, 0.0), min(high, 1.0)
         if p < method.alpha:
-            note = rare_kind(int(sample.units[0]), abs(share - 0.5), 1.0, method)
+            note = rare_kind(units, abs(share - 0.5), 1.0, method)
     needed = math.ceil(effect * (z / 2 / (_WORTH_KNOWING - 0.5)) ** 2)
-    knows = None if users is None else int(sample.units[0])
-    detectable = min(1.0, 0.5 + reach)
+    knows, detectable = None if users is None else units, min(1.0, 0.5 + reach)
     counts = (teams, (lost, won), ties)
     return Preference(*counts, share, low, high, p, confidence, knows, effect, detectable, needed, note)
-
-
-def _by_users(sample: Contributions, method: Method) -> tuple[float, float, float, float]:
-    """p, the ends of the share's interval, and how far from 1/2 a share is found with 80 % probability."""
-    units = int(sample.units[0])
-    if units < 2:
-        return 1.0, 0.0, 1.0, 0.5
-    found = outcomes(sample, method)
-    low, high = 0.5 + float(found.low[0]), 0.5 + float(found.high[0])
-    if not sample.error[0]:  # all users vote alike: of those who do not, so many may be absent
-        share, absent = 0.5 + float(sample.mean[0]), rare_share(units, method.alpha)
-        low, high = min(low, share - absent * share), max(high, share + absent * (1 - share))
-    return float(found.p[0]), max(low, 0.0), min(high, 1.0), float(found.detectable[0])

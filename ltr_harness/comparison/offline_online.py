@@ -144,7 +144,22 @@ def agreement(
     where = here(experiments) if isinstance(experiments, str | Path) else None
     log = open_log(where or experiments, None if where else "experiments", _TEXTS)
     names, online, measured = _past(log, where.parent if where else Path(), metrics, measure)
-    above = {} if tested_if is None else _above(tested_if, names, measured)
+    above: dict[str, Floats] = {}  # the metric by which experiments were chosen, and what each had to exceed
+    if tested_if is not None:
+        place, parts = f"--tested-if {tested_if!r}", _RULE.fullmatch(tested_if)
+        if parts is None:
+            raise UsageError(f"{place}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
+        metric, number = parts["metric"], float(parts["number"])
+        if metric not in measured:
+            raise UsageError(f"{place}: no metric {metric!r}; {did_you_mean(metric, measured)}")
+        values, errors = measured[metric]
+        if values.size < _FEWEST_WINNERS:
+            raise DataError.at(place, count_of(values.size, "experiment"), f"at least {_FEWEST_WINNERS}")
+        above[metric] = number * errors if parts["se"] else np.full(values.size, number)
+        if failing := [name for name, failed in zip(names, values <= above[metric], strict=True) if failed]:
+            n, listed = count_of(len(failing), "experiment"), shortened(failing, 5)
+            line = f"{n} would not have been tested: {listed}"
+            raise DataError.at(place, line, "a rule that all of them meet")
     found = {
         name: TrueEffects.of(x, se, online[0], online[1], above.get(name))
         for name, (x, se) in measured.items()
@@ -321,25 +336,6 @@ def _refuse_values(place: str, names: Sequence[str], columns: Mapping[str, Float
     DataError.refuse(Problem(f"{place}: {where}", found, expected) for where, found, expected in problems)
 
 
-def _above(tested_if: str, names: Sequence[str], measured: Mapping[str, Floats]) -> dict[str, Floats]:
-    """The metric by which experiments were chosen for a test, and (n,) differences that each had to exceed."""
-    place, parts = f"--tested-if {tested_if!r}", _RULE.fullmatch(tested_if)
-    if parts is None:
-        raise UsageError(f"{place}; expected such as 'ndcg@10 > 0.002' or 'ndcg@10 > 2 se'")
-    metric, number = parts["metric"], float(parts["number"])
-    if metric not in measured:
-        raise UsageError(f"{place}: no metric {metric!r}; {did_you_mean(metric, measured)}")
-    values, errors = measured[metric]
-    if values.size < _FEWEST_WINNERS:
-        raise DataError.at(place, count_of(values.size, "experiment"), f"at least {_FEWEST_WINNERS}")
-    above = number * errors if parts["se"] else np.full(values.size, number)
-    if failing := [name for name, failed in zip(names, values <= above, strict=True) if failed]:
-        n, listed = count_of(len(failing), "experiment"), shortened(failing, 5)
-        found = f"{n} would not have been tested: {listed}"
-        raise DataError.at(place, found, "a rule that all of them meet")
-    return {metric: above}
-
-
 def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Difference and standard error of each metric, above 0 where the candidate is better."""
     from ltr_harness.comparison import compare
@@ -374,13 +370,6 @@ class _Monitored(BaseModel):
     differences: list[_Difference] = Field([], validation_alias=AliasPath("arms", "differences"))
     negative: str | list[str] = Field([], validation_alias=AliasPath("config", "relevance", "negative"))
 
-    def sign(self, measure: str) -> int:
-        """-1 where less of a measure is better; of columns nobody says what is good, and more is."""
-        try:
-            return 1 if parse_metric(measure).higher_is_better else -1
-        except MetricError:
-            return -1 if measure in [f"queries with {event}" for event in as_list(self.negative)] else 1
-
 
 def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple[float, float]:
     """Difference and standard error of a measure of an arm, above 0 where the arm is better."""
@@ -400,4 +389,8 @@ def _of_monitor(name: str, folder: Path, arm: str, measure: str | None) -> tuple
         many = f"has {count_of(len(found), 'difference')} of {wanted!r} for arm {arm or 'any'}"
         cure = f"its measures are {measures}, its arms {arms}; column {ARM!r} names one"
         raise DataError.at(place, many, "one", cure)
-    return monitored.sign(wanted) * found[0].value, found[0].error or float("nan")
+    try:
+        more_is_better = parse_metric(wanted).higher_is_better
+    except MetricError:  # of columns nobody says what is good, and more is
+        more_is_better = wanted not in [f"queries with {event}" for event in as_list(monitored.negative)]
+    return (1 if more_is_better else -1) * found[0].value, found[0].error or float("nan")

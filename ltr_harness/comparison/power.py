@@ -4,7 +4,7 @@ It is (t(1 - alpha / 2) + z(power)) standard errors, by Cornish & Fisher where d
 share p of all draws differs, a mean of D adds D**2 (1 / p - 1) to the variance.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -83,14 +83,14 @@ class Spread:
 
     def extremes(self, confidence: float = 0.9) -> "tuple[Spread, Spread]":
         """The least and the most spread that the draws at hand allow for: chi-squared, by their kurtosis."""
-        freedom = 2 * (self.n or np.inf) / max(self.kurtosis - 1, 1e-9)
-        low, high = (freedom / float(chdtri(freedom, (1 + side * confidence) / 2)) for side in (-1, 1))
-        return self._times(low), self._times(high)
-
-    def _times(self, factor: float) -> "Spread":
-        ties = 1 / self.differing - 1
-        variance = factor * max(self.variance - self.mean**2 * ties, 0.0)
-        return replace(self, variance=variance, mean=0.0, differing=1 / (1 + factor * ties))
+        freedom, ties = 2 * (self.n or np.inf) / max(self.kurtosis - 1, 1e-9), 1 / self.differing - 1
+        variance = max(self.variance - self.mean**2 * ties, 0.0)
+        factors = (freedom / float(chdtri(freedom, (1 + side * confidence) / 2)) for side in (-1, 1))
+        low, high = (
+            replace(self, variance=factor * variance, mean=0.0, differing=1 / (1 + factor * ties))
+            for factor in factors
+        )
+        return low, high
 
     def mirrored(self) -> "Spread":
         """Of the differences with the other sign."""
@@ -311,31 +311,15 @@ class PowerPlan:
 def planned(
     comparison: Comparison, difference: float, powers: Sequence[float], models: int | None = None
 ) -> PowerPlan:
-    """What a comparison's differences say, for its own test."""
+    """What a comparison's differences say, for its own test.
+
+    Notes are what the plan does not know, and what else is needed where the draws at hand hardly tell the spread.
+    """
     by_model, method = spreads(comparison), comparison.method
     family = models or len(comparison.models) - 1
     level = method.level(family)
     plans = tuple(plan(model, spread, difference, level, powers) for model, spread in by_model.items())
-    return PowerPlan(
-        difference=difference,
-        about=f"{comparison.primary} against {comparison.baseline}, {method.test_text}, {level_text(method, family)}",
-        level=level,
-        plans=plans,
-        unit=method.unit,
-        notes=tuple(_notes(comparison, by_model, plans, difference, level)),
-    )
-
-
-def _notes(
-    comparison: Comparison,
-    by_model: Mapping[str, Spread],
-    plans: Sequence[ModelPlan],
-    difference: float,
-    level: float,
-) -> list[str]:
-    """What the plan does not know, and what else is needed where the draws at hand hardly tell the spread."""
-    notes = []
-    drawn = comparison.method.unit or "queries"
+    notes, drawn = [], method.unit or "queries"
     seeded = {one.name for one in comparison.entrants if one.seeded}
     alone = [
         model
@@ -362,7 +346,14 @@ def _notes(
                 f"{one.model}: {round(spread.differing * (spread.n or 0)):,} of {spread.n:,} {drawn} differ, a rough "
                 f"estimate of the spread: {need.power:.0%} may take {least:,} to {most}"
             )
-    return notes
+    return PowerPlan(
+        difference=difference,
+        about=f"{comparison.primary} against {comparison.baseline}, {method.test_text}, {level_text(method, family)}",
+        level=level,
+        plans=plans,
+        unit=method.unit,
+        notes=tuple(notes),
+    )
 
 
 def from_spread(
