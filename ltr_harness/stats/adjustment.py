@@ -1,7 +1,7 @@
 """Adjustment for the mix: values less what the baseline's queries tell of them, and a difference by its causes."""
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.drift import bin_edges
 from ltr_harness.stats.several_samples import variance_between
-from ltr_harness.stats.two_samples import Codes, Estimate, Influence, Sample, between, missing
+from ltr_harness.stats.two_samples import Codes, Estimate, Influence, Sample, between
 
 _SMALLEST = 1e-8  # relative size of a direction in which covariates do not differ
 
@@ -141,7 +141,7 @@ def decompose(
     if apart is not None:
         common[: apart.size] &= ~apart[: common.size]
     if not common.any():
-        nothing = missing(n)
+        nothing = Estimate(float("nan"), n=n)
         return Decomposition(
             total=estimate(total, all_influence),
             within=nothing,
@@ -157,11 +157,21 @@ def decompose(
     counted, at = np.where(common, counts, 0.0), np.where(common, means, 0.0)
     known = counted.sum(axis=1)
     shares = counted / known[:, np.newaxis]
-    moved = shares[0] - shares[1]
-    matched = _Matched(common, counted, at, shares, moved)
-    sides = (matched.side(side, codes[side], samples[side].values) for side in (0, 1))
-    of_common, of_mix, mix_weights, rest_weights = map(list, zip(*sides, strict=True))
-    mix = float((moved * at.mean(axis=0)).sum())
+    moved, middle = shares[0] - shares[1], at.mean(axis=0)
+    # each query's influence on the common cells' mean and on the mix, and its weights in the mix and the rest
+    of_common, of_mix, mix_weights, rest_weights = [], [], [], []
+    for side, sign in enumerate((1.0, -1.0)):
+        cells, values = codes[side], samples[side].values
+        here: NDArray[np.bool_] = common[cells]
+        scale = values.size / known[side]  # queries of common cells stand for all of them
+        by_share = middle - float((shares[side] * middle).sum())
+        by_mean = sign * moved / 2 / np.where(shares[side] > 0, shares[side], 1.0)
+        of_common.append(scale * here * (values - (shares[side] * at[side]).sum()))
+        of_mix.append(scale * here * (by_share[cells] + by_mean[cells] * (values - at[side][cells])))
+        mix_weights.append(here * moved[cells] / 2 / np.maximum(counted[side], 1.0)[cells])
+        rest = np.where(here, -(values.size - known[side]) / known[side], 1.0)
+        rest_weights.append(sign * (rest / values.size))
+    mix = float((moved * middle).sum())
     centre = (shares * at).sum(axis=1)
     between_common = float(centre[0] - centre[1])
     unmatched = total - between_common
@@ -177,32 +187,6 @@ def decompose(
         counts=counts,
         means=means,
     )
-
-
-class _Matched(NamedTuple):
-    """The cells that both sides have: counts, means and shares (2, cells), 0 in others; moved: how shares differ."""
-
-    cells: NDArray[np.bool_]
-    counts: Floats
-    means: Floats
-    shares: Floats
-    moved: Floats
-
-    def side(self, side: int, codes: Codes, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Each query's influence on the common cells' mean and on the mix, and its weights in the mix and the rest."""
-        sign = 1.0 if side == 0 else -1.0
-        here: NDArray[np.bool_] = self.cells[codes]
-        shares, means, middle = self.shares[side], self.means[side], self.means.mean(axis=0)
-        known = self.counts[side].sum()
-        scale = values.size / known  # queries of common cells stand for all of them
-        by_share = middle - float((shares * middle).sum())
-        by_mean = sign * self.moved / 2 / np.where(shares > 0, shares, 1.0)
-        return (
-            scale * here * (values - (shares * means).sum()),
-            scale * here * (by_share[codes] + by_mean[codes] * (values - means[codes])),
-            here * self.moved[codes] / 2 / np.maximum(self.counts[side], 1.0)[codes],
-            sign * (np.where(here, -(values.size - known) / known, 1.0) / values.size),
-        )
 
 
 def _chance(value: float, weights: list[Floats], samples: tuple[Sample, Sample]) -> float:

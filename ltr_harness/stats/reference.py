@@ -104,15 +104,6 @@ def half_of_flipped_sums(grid: Floats) -> Floats:
     return all_flipped_sums(grid[:-1]) + (grid[-1] if len(grid) else 0.0)
 
 
-def resample_counts(n: int, draws: int, seed: int) -> Iterator[Floats]:
-    """How often each of n queries occurs in each resample: float64 (block, n)."""
-    generator = np.random.PCG64(seed)
-    for block in _blocks(_BLOCK_VALUES // n, draws):
-        cells = uniform_below(generator, n, block, n)
-        cells += np.arange(block)[:, None] * n
-        yield np.bincount(cells.ravel(), minlength=block * n).reshape(block, n).astype(np.float64)
-
-
 def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -> NDArray[np.int64]:
     """(rows, columns) random integers in 0..n-1; each row takes a whole number of the stream's words."""
     words = -(-columns // 2)
@@ -317,9 +308,13 @@ class Resamples:
         sample = self._sample
         off, defined = sample.off, sample.counts
         stacked = np.concatenate([off, off**2, defined], axis=1)
-        m = off.shape[1]
-        for counts in resample_counts(len(off), draws, seed):
-            totals = counts @ stacked
+        units, m = off.shape
+        generator = np.random.PCG64(seed)
+        for block in _blocks(_BLOCK_VALUES // units, draws):
+            cells = uniform_below(generator, units, block, units)
+            cells += np.arange(block)[:, None] * units
+            times = np.bincount(cells.ravel(), minlength=block * units)  # a unit occurs in a resample
+            totals = times.reshape(block, units).astype(np.float64) @ stacked
             total, square, n = totals[:, :m], totals[:, m : 2 * m], totals[:, 2 * m :]
             with np.errstate(invalid="ignore", divide="ignore"):
                 mean = total / n

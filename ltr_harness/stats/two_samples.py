@@ -109,7 +109,7 @@ def difference(
     in `other`.
     """
     if one.values.size == 0 or other.values.size == 0:
-        return missing(one.values.size + other.values.size)
+        return Estimate(float("nan"), n=one.values.size + other.values.size)
     if one.strata is None or other.strata is None:
         (mean, a), (reference, b) = one.plain, other.plain
     else:
@@ -139,11 +139,6 @@ def between(
     # the covariance may not eat the whole variance: two noisy halves are never a certainty
     variance = max(variance - 2 * one.covariance(other), 1e-3 * variance)
     return estimate_of(value, variance, freedom, alternative, confidence, n)
-
-
-def missing(n: int = 0) -> Estimate:
-    """What is said where nothing can be."""
-    return Estimate(float("nan"), n=n)
 
 
 def one_sided(t: Floats, freedom: Floats, alternative: Alternative) -> Floats:
