@@ -42,10 +42,8 @@ class TestSet:
 
 def facts_by_id(ids: NDArray[np.str_], columns: Mapping[str, NDArray[Any]]) -> dict[str, tuple[Any, ...]]:
     """What is known of each of (n_queries,) queries, as text."""
-    if not columns:
-        return dict.fromkeys(ids.tolist(), ())
-    rows = zip(*(map(str, columns[name].tolist()) for name in sorted(columns)), strict=True)
-    return dict(zip(ids.tolist(), rows, strict=True))
+    texts = [map(str, columns[name].tolist()) for name in sorted(columns)]
+    return {query: tuple(facts) for query, *facts in zip(ids.tolist(), *texts, strict=True)}
 
 
 def names_of_queries(tests: Mapping[str, TestSet]) -> dict[str, str]:
@@ -124,13 +122,12 @@ def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], l
         (experiment, model): model if models.count(model) == 1 else f"{experiment}/{model}"
         for experiment, model in by_model
     }
-    folds: dict[str, list[str]] = defaultdict(list)
+    folds: dict[str, set[str]] = defaultdict(set)
     seeds: dict[str, set[int]] = defaultdict(set)
     sets: dict[str, dict[str, TestSet]] = defaultdict(dict)  # as the first finished run of each fold has them
     for run in runs:
         record = run.record
-        if record.fold not in folds[record.experiment]:
-            folds[record.experiment].append(record.fold)
+        folds[record.experiment].add(record.fold)
         if not record.deterministic:
             seeds[record.experiment].add(record.seed)
         if record.status == "complete" and record.fold not in sets[record.experiment]:

@@ -16,8 +16,6 @@ from ltr_harness.wording import html_table, plain_number, text_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr_harness.readers.trec import TrecRun
-
 
 class EvaluatedRuns(dict[str, Evaluation]):
     """The result of `evaluate_runs`: each run's `Evaluation` by its name; `compare` takes it as it is.
@@ -110,13 +108,27 @@ def evaluate_runs(
         bm25: rows of (query, document, score): 2 queries, 4 rows
     """
     from ltr_harness.dataset import fingerprint_judgments
-    from ltr_harness.readers.forms import qrels_of, recognised
-    from ltr_harness.readers.trec import join
+    from ltr_harness.readers.forms import is_one, qrels_of, recognised, run_of
+    from ltr_harness.readers.trec import TrecRun, join
 
     given = as_list(metrics)
     asked = [parse_metric(metric) for metric in given]
     judged = qrels_of(qrels)
-    rankings = _named_runs(runs)
+    named = isinstance(runs, Mapping) and not is_one(runs)
+    if named:
+        labels, several = [str(name) for name in runs], list(runs.values())
+    else:
+        several = list(runs) if isinstance(runs, list | tuple) and not is_one(runs) else [runs]
+        labels = [f"run {at}" for at in range(1, len(several) + 1)] if len(several) > 1 else ["run"]
+    if not several:
+        raise UsageError("no run to evaluate; expected at least one")
+    read = all_of([partial(run_of, *pair) for pair in zip(several, labels, strict=True)])
+    # by the names they were given, else their own, else their files'
+    stems = [bare_name(run.path.name).rpartition(".")[0] or run.path.name for run in read]
+    own = [run.tag or stem for run, stem in zip(read, stems, strict=True)]
+    candidates = [labels] if named else [own, stems, labels]
+    names = next(chosen for chosen in candidates if len(set(chosen)) == len(read))
+    rankings: dict[str, TrecRun] = dict(zip(names, read, strict=True))
     grade = max_grade if max_grade is not None else max(float(judged.grades.max()), 1.0)
     scaled, notes = [metric.on_scale(grade) for metric in asked], list(judged.notes)
     if max_grade is None and scaled != asked:
@@ -137,23 +149,3 @@ def evaluate_runs(
         )
     notes += next(iter(evaluations.values())).notes
     return EvaluatedRuns(evaluations, recognised(judged, rankings), notes)
-
-
-def _named_runs(runs: Any) -> "dict[str, TrecRun]":
-    """The rankings by the names they were given, else their own, else their files'."""
-    from ltr_harness.readers.forms import is_one, run_of
-
-    given = isinstance(runs, Mapping) and not is_one(runs)
-    if given:
-        labels, several = [str(name) for name in runs], list(runs.values())
-    else:
-        several = list(runs) if isinstance(runs, list | tuple) and not is_one(runs) else [runs]
-        labels = [f"run {at}" for at in range(1, len(several) + 1)] if len(several) > 1 else ["run"]
-    if not several:
-        raise UsageError("no run to evaluate; expected at least one")
-    read = all_of([partial(run_of, *pair) for pair in zip(several, labels, strict=True)])
-    stems = [bare_name(run.path.name).rpartition(".")[0] or run.path.name for run in read]
-    own = [run.tag or stem for run, stem in zip(read, stems, strict=True)]
-    candidates = [labels] if given else [own, stems, labels]
-    names = next(chosen for chosen in candidates if len(set(chosen)) == len(read))
-    return dict(zip(names, read, strict=True))

@@ -17,7 +17,7 @@ from ltr_harness.evaluation import Evaluation
 from ltr_harness.logs.columns import collected
 from ltr_harness.metrics.core.grammar import MetricName, parse_metric
 from ltr_harness.places import here
-from ltr_harness.runs import Run
+from ltr_harness.runs import Run, find_runs
 from ltr_harness.wording import count_of, plural
 
 _ACCEPTED = (
@@ -169,19 +169,15 @@ def _is_evaluation(value: Any) -> bool:
 def _from_path(path: Path, notes: list[str]) -> list[tuple[Any, str]]:
     """Runs of a run folder or of all in a folder; a saved comparison; a table of per-query values; MTEB's results."""
     if path.is_dir():
-        from ltr_harness.runs import find_runs
-
-        runs = find_runs(path)
-        if not runs and saved_at(path) is not None:
+        if runs := find_runs(path):
+            return [(run, run.record.model) for run in runs]
+        if saved_at(path) is not None:
             return [(read_saved(path / FILE), label_of(path))]
-        if not runs and (files := results_in(path)):
+        if files := results_in(path):
             entrant, note = from_results(files)
             notes.append(note)
             return [(entrant, entrant.name)]
-        if not runs:
-            expected = "a run folder (with record.json), or a folder of them"
-            raise DataError.at(path, "contains no run", expected)
-        return [(run, run.record.model) for run in runs]
+        raise DataError.at(path, "contains no run", "a run folder (with record.json), or a folder of them")
     if not path.is_file():
         raise DataError.at(path, "no such file or folder", "a run folder or a table")
     file = saved_at(path)

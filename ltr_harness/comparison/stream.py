@@ -1,4 +1,4 @@
-"""Evaluation of tables larger than the memory: batch by batch, of all queries or of a sample by hash."""
+"""Evaluation of tables larger than the memory: batch by batch, of all queries or of a stratified sample by hash."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from ltr_harness import arrow
 from ltr_harness.comparison.paired_moments import PairedMoments
@@ -20,13 +21,69 @@ from ltr_harness.errors import DataError, UsageError
 from ltr_harness.logs.columns import Ids, hashes_of, numbers_of
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import Metric
-from ltr_harness.stats.sampling import Drawn
+from ltr_harness.stats.contributions import Floats
 from ltr_harness.wording import count_of
 
 T = TypeVar("T")
 KEPT_VALUES, KEPT_QUERIES = 1 << 24, 500_000
 """Values of one ranking, or queries of several, up to which they are kept; of more, moments."""
 _ROWS = 250_000
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Queries of a sample and the strata that they are from, in ascending order of their hashes.
+
+    A larger sample of the same queries contains the smaller. Of each stratum it has two queries or all, the others in
+    proportion to the strata's sizes (Webster's method, so that no stratum loses a query when the sample grows).
+    """
+
+    hashes: NDArray[np.uint64]  # (n_drawn,)
+    strata: NDArray[np.int64]  # int64 (n_drawn,), the number of each query's stratum
+    drawn: NDArray[np.int64]  # int64 (n_strata,), queries of the sample in each stratum
+    sizes: NDArray[np.int64]  # int64 (n_strata,), all queries in each stratum
+
+    @classmethod
+    def of(cls, hashes: NDArray[np.uint64], strata: NDArray[np.int64], n: int) -> "Drawn":
+        """The sample of `n` queries from all (n_queries,), of which each stratum 0, 1, 2 … has at least one."""
+        sizes = np.bincount(strata)
+        order = np.lexsort((hashes, strata))
+        rank = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        turn = (rank + 0.5) / sizes[strata[order]]
+        chosen = order[np.lexsort((hashes[order], turn, rank >= 2))[:n]]
+        chosen = chosen[np.argsort(hashes[chosen])]
+        own = strata[chosen]
+        return cls(hashes[chosen], own, np.bincount(own, minlength=sizes.size), sizes)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the queries of some strata stand for more of all queries than those of others."""
+        return self.sizes.size > 1 and bool((self.drawn < self.sizes).any())
+
+    def estimate(
+        self, values: Floats, confidence: float = 0.95, counts: Floats | float = 1.0
+    ) -> tuple[float, float, float]:
+        """The mean over all queries where a metric is defined, and its interval: 0 wide where all were drawn.
+
+        With weights w = size / drawn of a stratum and counts c, mean = sum(w c y) / sum(w c); the variance is the
+        ratio's, linearised: the sum over strata of size^2 (1 - drawn / size) s^2 / drawn of e = c (y - mean), over
+        sum(w c)^2; t with one degree of freedom for each query but one per stratum.
+        `values` and `counts` are in the order of `hashes`.
+        """
+        counts = np.where(np.isnan(values), 0.0, counts)
+        values = np.nan_to_num(values)
+        weights = self.sizes / np.maximum(self.drawn, 1)
+        total = (weights[self.strata] * counts).sum()
+        if not total:
+            return np.nan, np.nan, np.nan
+        mean = float((weights[self.strata] * counts * values).sum() / total)
+        off = counts * (values - mean)
+        off -= (np.bincount(self.strata, off) / np.maximum(self.drawn, 1))[self.strata]
+        squares = np.bincount(self.strata, off**2) / np.maximum(self.drawn - 1, 1)
+        lacking = (self.sizes - self.drawn) * weights
+        freedom = max(int((self.drawn - 1).clip(0).sum()), 1)
+        half = stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt((lacking * squares).sum()) / total
+        return mean, float(mean - half), float(mean + half)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,11 +22,9 @@ def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:
     if len(one) * len(other) < 2 or not defined.any():
         return float("nan")
     means, others = one[:, defined].mean(axis=1), other[:, defined].mean(axis=1)
-
-    def sign(difference: Floats) -> Floats:
-        return np.where(np.abs(difference) <= tolerance, 0.0, np.sign(difference))
-
-    return float(np.mean(sign(means[:, None] - others) == sign(means.mean() - others.mean())))
+    each = np.sign(paired_differences(means[:, None], others, tolerance))
+    whole = np.sign(paired_differences(means.mean(), others.mean(), tolerance))
+    return float(np.mean(each == whole))
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from ltr_harness.comparison.stream import Drawn
 from ltr_harness.stats.adjustment import KeyEffects, Regression, decompose
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions, WeightedSum, moments, win_tie_loss
 from ltr_harness.stats.drift import bin_edges, distances, worth
 from ltr_harness.stats.families import outcomes, rare_kind, rare_share, rare_training
 from ltr_harness.stats.method import Method, refusal, successors
-from ltr_harness.stats.sampling import Drawn
 from ltr_harness.stats.seeds import method_difference, seed_agreement
 from ltr_harness.stats.several_samples import bonferroni, same_shares_p, sample_ratio_p, variance_between
 from ltr_harness.stats.two_samples import Sample, always_valid_p, difference, mean_estimate
