@@ -44,9 +44,13 @@ class Bound:
     @classmethod
     def of_file(cls, size: int, room: tuple[float, str] | None = None, *, meant: bool = False) -> Self:
         """The bound of what is made of a file. Raises UsageError: `VARIABLE` is no size."""
-        given = _given()
-        if given is not None:
-            return cls(given, VARIABLE)
+        if given := os.environ.get(VARIABLE, "").strip().lower():
+            if given == "off":
+                return cls(float("inf"), VARIABLE)
+            match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", given)
+            if match is None or match[2] not in _UNITS:
+                raise UsageError.at(VARIABLE, f"found {given!r}", "a size, such as 20GB, or off")
+            return cls(float(match[1]) * _UNITS[match[2]], VARIABLE)
         available = memory() if room is None else room[0]
         most = float("inf") if available is None else available
         bound = cls(most, "the memory of this machine" if room is None else room[1])
@@ -91,18 +95,6 @@ def in_words(size: float) -> str:
         if size >= factor:
             return f"{size / factor:,.1f} {unit}"
     return f"{size:.0f} B"
-
-
-def _given() -> float | None:
-    text = os.environ.get(VARIABLE, "").strip().lower()
-    if not text:
-        return None
-    if text == "off":
-        return float("inf")
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?i?)b?", text)
-    if match is None or match[2] not in _UNITS:
-        raise UsageError.at(VARIABLE, f"found {text!r}", "a size, such as 20GB, or off")
-    return float(match[1]) * _UNITS[match[2]]
 
 
 _IN_MEMORY = 64 << 20
