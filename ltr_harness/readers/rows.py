@@ -80,10 +80,8 @@ def assembled(
         return rows.place(row if order is None else int(order[row]))
 
     values = {name: ordered(each) for name, each in rows.values.items()}
-    retrieved, positions, pairs = values.get("retrieved"), values.get("positions"), None
-    half_lives = values.get("half_lives")
-    if rows.subtopics is not None:
-        pairs = Subtopics.of_matrix(rows.subtopics, groups.n_rows)
+    retrieved, positions, half_lives = map(values.get, ("retrieved", "positions", "half_lives"))
+    pairs = None if rows.subtopics is None else Subtopics.of_matrix(rows.subtopics, groups.n_rows)
     if retrieved is not None:
         if not retrieved.any():
             found = "all documents were missed: `retrieved` is 0 in all rows"
@@ -383,11 +381,10 @@ def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
 
 
 def _misfits(split: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:
-    names, place = train.feature_names, _place(split, dataset)
-    if dataset.feature_names == names:
-        return _other_kinds(place, dataset, train)
-    unknown = [name for name in dataset.feature_names if name not in set(names)]
-    absent = [name for name in names if name not in set(dataset.feature_names)]
+    """Columns that a split has more or less than train; where there are none, features of another kind."""
+    place, names, known = _place(split, dataset), set(train.feature_names), set(dataset.feature_names)
+    unknown = [name for name in dataset.feature_names if name not in names]
+    absent = [name for name in train.feature_names if name not in known]
     problems = []
     if unknown:
         cure = "name the columns to use with `features:`"
@@ -398,18 +395,13 @@ def _misfits(split: str, dataset: RankingDataset, train: RankingDataset) -> list
             )
             if "0" in unknown:
                 cure = "set `first_index: 0` if features count from 0 in all files"
-        size = f"{count_of(dataset.n_features, 'feature')} against {len(names)}"
+        size = f"{count_of(dataset.n_features, 'feature')} against {train.n_features}"
         found = f"has {_named(unknown)} that the train split does not have ({size})"
         problems.append(Problem(place, found, "the features of the train split", cure))
     if absent and not dataset.sparse:
         problems.append(Problem(place, f"lacks {_named(absent)}", "every feature of the train split"))
-    return problems or _other_kinds(place, dataset, train)
-
-
-def _other_kinds(place: str, dataset: RankingDataset, train: RankingDataset) -> list[Problem]:
-    """Features that are categories here and numbers there."""
     here, there, kinds = dataset.categories, train.categories, ("a number", "a category")
-    return [
+    return problems or [
         Problem(
             place,
             f"feature {name!r} is {kinds[name in here]} and in the train split {kinds[name in there]}",
