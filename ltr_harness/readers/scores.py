@@ -41,15 +41,9 @@ class ScoreTable:
     _label: str | None
 
     def __init__(self, table: OpenedTable, by: str, judgments: Judgments, said: Mapping[str, str]) -> None:
+        """Read what the columns' names say. Raises DataError: they could name rows, and it is not clear which."""
         self._table = table
         self._judgments, self._groups = judgments, judgments.groups
-        self._find_names(said)
-        numbers = [by, *(["row"] if self._has_row else []), *([self._label] if self._label else [])]
-        self._columns = table.read(numbers, [name for name in (self._query, self._document) if name])
-
-    def _find_names(self, said: Mapping[str, str]) -> None:
-        """What the columns' names say. Raises DataError: they could name rows, and it is not clear which."""
-        table = self._table
         columns = [name for name in table.columns if name not in ("score", "row")]
         label = next((name for name in (said.get("label"), "label") if name in columns), None)
         document_said = said.get("document_id")
@@ -59,10 +53,10 @@ class ScoreTable:
         document = column_for("document_id", rest, document_said)
         self._query, self._label = query, label
         self._has_row = query is not None and "row" in table.columns
-        if query is not None and document is not None and self._judgments.document_ids is not None:
+        if query is not None and document is not None and judgments.document_ids is not None:
             self._document = document
         elif self._has_row or (query is not None and label is not None):
-            return  # the labels themselves say whose scores these are
+            pass  # the labels themselves say whose scores these are
         elif query is not None and document is not None:
             raise DataError.at(
                 table.path,
@@ -72,6 +66,8 @@ class ScoreTable:
             )
         else:
             self._refuse_unused([name for name in rest if column_for("position", [name]) is None])
+        numbers = [by, *(["row"] if self._has_row else []), *([label] if label else [])]
+        self._columns = table.read(numbers, [name for name in (query, self._document) if name])
 
     def _refuse_unused(self, columns: Sequence[str]) -> None:
         """Refuse to match rows by their order where a column could name them."""
@@ -103,45 +99,52 @@ class ScoreTable:
             wrong, found = ~are_ranks(scores), f"the {by} is missing or no rank"
             expected = f"{A_RANK}, 1 for the best"
             scores = -scores
-        if bad := bad_rows(wrong, self._table.place, lambda row: found, expected):
-            raise DataError(bad)
+        DataError.refuse(bad_rows(wrong, self._table.place, lambda row: found, expected))
         return scores
 
     def matched(
         self, n_scores: int, order: NDArray[np.int64], other_queries: bool
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The data's row that each used row of the table belongs to, and the rows used; `order` is (n_rows,)."""
-        at, used = order, np.arange(n_scores)
+        """The data's row that each used row of the table belongs to, and the rows used; `order` is (n_rows,).
+
+        Raises DataError: rows that are not in the data's order, as far as their queries and labels say.
+        """
+        at, used, groups, columns = order, np.arange(n_scores), self._groups, self._columns
         if self._query is not None and (self._document is not None or self._has_row):
-            at, used = self._rows_named(other_queries)
+            at, used = self._rows_named(self._query, other_queries)
         else:
             _as_many(self._table.path, n_scores, self._judgments)
-            self._refuse_other_queries(order)
-        if self._label is not None:
-            self._refuse_other_labels(self._columns.numbers(self._label), at, used)
+            if self._query is not None:
+                wanted = np.repeat(np.arange(groups.n_queries), groups.sizes)[order]
+                other = np.flatnonzero(self._codes(self._query, groups.ids) != wanted)
+                if other.size:
+                    row = int(other[0])
+                    raise DataError.at(
+                        self._table.place(row),
+                        f"query {str(columns.cell(self._query, row))!r} where the data has "
+                        f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})",
+                        "the rows of the data in their order, or a second column that names the row: row, "
+                        "from 0 within the query, or document_id, where the data has one too",
+                    )
+        if self._label is not None:  # it says which data the table was made for
+            labels, expected = columns.numbers(self._label)[used], self._judgments.labels[at]
+            other = np.flatnonzero(labels != expected)
+            if other.size:
+                first = other[0]
+                raise DataError.at(
+                    self._table.place(int(used[first])),
+                    f"label {labels[first]:g} where the data has {expected[first]:g} "
+                    f"({count_of(other.size, 'such row')})",
+                    "scores of the same rows: is this another split, or another order?",
+                )
         return at, used
 
-    def _refuse_other_queries(self, order: NDArray[np.int64]) -> None:
-        """Refuse rows that are not in the data's order, as far as their queries say."""
-        if self._query is None:
-            return
-        groups = self._groups
-        wanted = np.repeat(np.arange(groups.n_queries), groups.sizes)[order]
-        other = np.flatnonzero(self._codes(self._query, groups.ids) != wanted)
-        if other.size:
-            row = int(other[0])
-            raise DataError.at(
-                self._table.place(row),
-                f"query {str(self._columns.cell(self._query, row))!r} where the data has "
-                f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})",
-                "the rows of the data in their order, or a second column that names the row: row, "
-                "from 0 within the query, or document_id, where the data has one too",
-            )
-
-    def _rows_named(self, other_queries: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _rows_named(
+        self, query_column: str, other_queries: bool
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The data's row that each row of the table names, every one exactly once; and the table's rows used."""
         groups, columns = self._groups, self._columns
-        query = self._codes(str(self._query), groups.ids)
+        query = self._codes(query_column, groups.ids)
         data_query = np.repeat(np.arange(groups.n_queries), groups.sizes)
         second, data_named, part = self._within_query(query)
         span = max(int(data_named.max()) + 1, 1)
@@ -156,7 +159,7 @@ class ScoreTable:
             part = columns.cell(second, row)
             part = f"{part:g}" if isinstance(part, float) else part
             what = "row" if second == "row" else "document"
-            return f"query {str(columns.cell(str(self._query), row))!r}, {what} {part}"
+            return f"query {str(columns.cell(query_column, row))!r}, {what} {part}"
 
         def refused(rows: NDArray[np.int64], found: str, expected: str) -> list[Problem]:
             bad = np.zeros(query.size, dtype=bool)
@@ -207,19 +210,6 @@ class ScoreTable:
         inside = (query >= 0) & (named >= 0) & (named == np.floor(named))
         inside &= named < groups.sizes[np.maximum(query, 0)]
         return "row", np.arange(groups.n_rows) - starts, np.where(inside, named, -1).astype(np.int64)
-
-    def _refuse_other_labels(
-        self, labels: NDArray[np.float64], at: NDArray[np.int64], used: NDArray[np.int64]
-    ) -> None:
-        """A table that carries labels (n_table_rows,) says which data it was made for."""
-        other = np.flatnonzero(labels[used] != self._judgments.labels[at])
-        if other.size:
-            row, wanted = int(used[other[0]]), self._judgments.labels[at[other[0]]]
-            raise DataError.at(
-                self._table.place(row),
-                f"label {labels[row]:g} where the data has {wanted:g} ({count_of(other.size, 'such row')})",
-                "scores of the same rows: is this another split, or another order?",
-            )
 
     def _codes(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
         """Where each cell of a column stands among the values, -1 where it does not."""
