@@ -188,7 +188,13 @@ class _Match:
         (own, theirs), names = _coded(groups.ids, truth.queries)
         (named, asked), distinct = _coded(documents, truth.documents)
         strays = np.setdiff1d(theirs[truth.judged], own)
-        ids, new = _with_ids(groups.ids, names, strays if added else strays[:0])
+        ids, new = groups.ids, strays if added else strays[:0]
+        if new.size:
+            others = query_ids(names[new])
+            if ids.dtype.kind not in "iu" or others.dtype.kind == "U":  # integers where both are
+                ids, others = as_text(ids), names[new]
+            order = np.argsort(others)
+            ids, new = np.concatenate((ids, others[order])), new[order]
         number_of = np.full(names.size, -1)
         number_of[own], number_of[new] = np.arange(own.size), own.size + np.arange(new.size)
         number = number_of[theirs]
@@ -323,19 +329,6 @@ def as_text(ids: NDArray[Any]) -> NDArray[np.str_]:
     if ids.dtype.kind in "iuU":
         return ids.astype(np.str_)
     return np.array([str(value) for value in ids.tolist()], dtype=np.str_)
-
-
-def _with_ids(
-    ids: NDArray[Any], names: NDArray[np.str_], added: NDArray[np.int64]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The ids of all queries, integers where those of the rows are, and the codes of the added ones in their order."""
-    if not added.size:
-        return ids, added
-    own, others = ids, query_ids(names[added])
-    if ids.dtype.kind not in "iu" or others.dtype.kind == "U":
-        own, others = as_text(ids), names[added]
-    order = np.argsort(others)
-    return np.concatenate((own, others[order])), added[order]
 
 
 def _said(reader: Reader | None, columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
