@@ -392,9 +392,10 @@ def read_file(path: Path, role: Role, *, several: bool = False) -> Listing | Qre
         return of_table(opened[0], role, opened[1])
     start = _start(path)
     if start.startswith(_LZ4):
-        return _read_lz4(path, role)
+        return replace(listing_of(_read_lz4(path), str(path), role), form="lz4 file of ranx")
     if _JSON.match(start):
-        return _read_json(path, role)
+        listing = listing_of(_read_json(path), str(path), role)
+        return replace(listing, form=f"JSON, {listing.form}")
     cells = _first_line(start).split()
     if len(cells) != 3:
         return trec.read_qrels(path, several=several) if role == "qrels" else trec.read_run(path)
@@ -413,11 +414,15 @@ def opened_table(path: Path, names: Sequence[str] = ()) -> tuple[OpenedTable, st
         return Parquet().opened(path), "Parquet or Arrow table"
     if start.startswith(_LZ4) or _JSON.match(start):
         return None
-    separator = _separator(_first_line(start), names)
-    if separator is None and not bare_name(path.name).lower().endswith(".csv"):
-        return None
-    name = {"\t": "tab", ";": "semicolon"}.get(separator or ",", "comma")
-    return Delimited(path, separator or ","), f"{name}-separated table"
+    header, documents = _first_line(start), [name for name in DOCUMENT if name not in QUERY]
+    for separator, word in (("\t", "tab"), (",", "comma"), (";", "semicolon")):
+        cells = [cell.strip().strip('"') for cell in header.split(separator)]
+        told = column_among(QUERY, cells) and column_among(documents, cells)
+        if len(cells) > 2 and (told or (names and {*names} <= {*cells})):
+            return Delimited(path, separator), f"{word}-separated table"
+    if bare_name(path.name).lower().endswith(".csv"):
+        return Delimited(path, ","), "comma-separated table"
+    return None
 
 
 def _first_line(start: bytes) -> str:
@@ -441,32 +446,19 @@ def _start(path: Path) -> bytes:
     return start.removeprefix(b"\xef\xbb\xbf")
 
 
-def _separator(line: str, names: Sequence[str] = ()) -> str | None:
-    """What stands between the cells of a header with these names, or a query and a document; None in other lines."""
-    for separator in ("\t", ",", ";"):
-        cells = [cell.strip().strip('"') for cell in line.split(separator)]
-        others = [name for name in DOCUMENT if name not in QUERY]
-        told = column_among(QUERY, cells) and column_among(others, cells)
-        if len(cells) > 2 and (told or (names and {*names} <= {*cells})):
-            return separator
-    return None
-
-
-def _read_json(path: Path, role: Role) -> Listing:
+def _read_json(path: Path) -> Any:
     """One document, or one to a line."""
     text = text_bytes(path).tobytes()
     Bound.of_file(path.stat().st_size).refuse(str(path), "its values take", _JSON_GROWS * len(text))
     try:
         try:
-            value = json.loads(text, object_pairs_hook=_once)
+            return json.loads(text, object_pairs_hook=_once)
         except json.JSONDecodeError as problem:
             if problem.msg != "Extra data":
                 raise
-            value = [json.loads(line, object_pairs_hook=_once) for line in text.splitlines() if line.strip()]
+            return [json.loads(line, object_pairs_hook=_once) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError) as problem:
         raise DataError.at(path, f"cannot be read as JSON: {problem}") from None
-    listing = listing_of(value, str(path), role)
-    return replace(listing, form=f"JSON, {listing.form}")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -479,7 +471,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
-def _read_lz4(path: Path, role: Role) -> Listing:
+def _read_lz4(path: Path) -> Mapping[Any, Any]:
     try:
         import cbor2
     except ImportError:
@@ -495,7 +487,7 @@ def _read_lz4(path: Path, role: Role) -> Listing:
         raise DataError.at(path, f"cannot be read as an lz4 file of ranx: {problem}") from None
     if not isinstance(value, Mapping):
         raise DataError.at(path, f"holds a {type(value).__name__}", "{query: {document: score}}")
-    return replace(listing_of(value, str(path), role), form="lz4 file of ranx")
+    return value
 
 
 def qrels_of(value: Any, source: str = "qrels", *, several: bool = False) -> Qrels:
