@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -230,14 +232,26 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
     firsts = np.searchsorted(files, np.arange(len(paths)))
     file_starts = np.array([*(chunks[first].first_row for first in firsts), n_rows])
 
+    def path_of(row: int) -> Path:
+        return paths[int(np.searchsorted(file_starts, row, side="right")) - 1]
+
     def place(row: int) -> str:
-        return f"{paths[int(np.searchsorted(file_starts, row, side='right')) - 1]}:{lines[row]}"
+        return f"{path_of(row)}:{lines[row]}"
 
     documents, words, said = _documents(parsed, n_rows)
     block_starts, block_ids = _blocks(parsed)
     values: dict[str, NDArray[Any]] = {"labels": labels}
-    if _weighted(parsed, weights):
+    if n_weights := _total(parsed, "weights"):
+        if n_weights < n_rows:
+            found = f"only {n_weights:,} of {count_of(n_rows, 'row')} have a weight"
+            first_without = int(np.argmax(np.isnan(weights)))
+            raise DataError.at(path_of(first_without), found, "label:weight in every row or in none")
         values["weights"] = weights
+    if options.grades is not None:
+        distinct, which = np.unique(labels, return_inverse=True)
+        values["labels"] = options.graded(distinct.tolist())[which]
+        unknown, found_at = np.isnan(values["labels"]), lambda row: f"the label is {labels[row]:g}"
+        DataError.refuse(bad_rows(unknown, place, found_at, options.mapped_labels))
     if documents is not None:
         values["document_ids"] = documents
     rows = Rows(
@@ -251,7 +265,7 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
         notes=(*_repeats(parsed), *said),
         file_starts=file_starts,
     )
-    rows = _graded(rows, options).labelled(options, _total(parsed, "beyond"))
+    rows = rows.labelled(options, _total(parsed, "beyond"))
     if words is None:
         return rows
     return _with_words(rows, words) if with_qid else rows.with_values((*rows.notes, IGNORED))
@@ -318,58 +332,25 @@ def _filled(
     return arrays, on_all_cores(parse, chunks), first
 
 
-def _graded(rows: Rows, options: ValueOptions) -> Rows:
-    """The rows with what their labels stand for. Raises DataError: every label that `grades` do not have."""
-    if options.grades is None:
-        return rows
-    given = rows.values["labels"]
-    distinct, which = np.unique(given, return_inverse=True)
-    labels = options.graded(distinct.tolist())[which]
-    found = lambda row: f"the label is {given[row]:g}"  # noqa: E731
-    if unknown := bad_rows(np.isnan(labels), rows.place, found, options.mapped_labels):
-        raise DataError(unknown)
-    return rows.with_values(rows.notes, labels=labels)
-
-
-def _weighted(parsed: Sequence[_Parsed], weights: NDArray[np.float64]) -> bool:
-    """Whether rows have weights. Raises DataError: some have, some have not."""
-    n_weights = _total(parsed, "weights")
-    if n_weights in (0, len(weights)):
-        return n_weights > 0
-    without = int(np.flatnonzero(np.isnan(weights))[0])
-    path = next(part.chunk.path for part in parsed if without < part.chunk.rows.stop)
-    found = f"only {n_weights:,} of {count_of(len(weights), 'row')} have a weight"
-    raise DataError.at(path, found, "label:weight in every row or in none")
-
-
 def _blocks(parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
     """The runs of equal query ids, those that a cut went through joined again."""
-    starts: list[NDArray[np.int64]] = []
-    ids: list[NDArray[np.str_]] = []
+    starts, ids = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.str_)]
     last: tuple[int, str] | None = None
     for part in parsed:
-        if not len(part.block_ids):
-            continue
-        continues = int(last == (part.chunk.file, str(part.block_ids[0])))
-        starts.append(part.block_starts[continues:] + part.chunk.first_row)
-        ids.append(part.block_ids[continues:])
-        last = part.chunk.file, str(part.block_ids[-1])
-    if not ids:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.str_)
+        if len(part.block_ids):
+            continues = int(last == (part.chunk.file, str(part.block_ids[0])))
+            starts.append(part.block_starts[continues:] + part.chunk.first_row)
+            ids.append(part.block_ids[continues:])
+            last = part.chunk.file, str(part.block_ids[-1])
     return np.concatenate(starts), np.concatenate(ids)
 
 
-def _repeats(parsed: Sequence[_Parsed]) -> list[str]:
-    notes = []
-    for path in dict.fromkeys(part.chunk.path for part in parsed):
-        parts = [part for part in parsed if part.chunk.path == path]
-        if n_repeats := _total(parts, "repeats"):
-            first = next(part.counts.first_repeat for part in parts if part.counts.repeats)
-            notes.append(
-                f"{count_of(n_repeats, 'row')} of {path.name} give a feature more than once (first in line "
-                f"{first}); the last value counts"
-            )
-    return notes
+def _repeats(parsed: Sequence[_Parsed]) -> Iterator[str]:
+    for path, parts in groupby(parsed, key=lambda part: part.chunk.path):
+        if repeating := [part.counts for part in parts if part.counts.repeats]:
+            rows = count_of(sum(counts.repeats for counts in repeating), "row")
+            where = f"(first in line {repeating[0].first_repeat})"
+            yield f"{rows} of {path.name} give a feature more than once {where}; the last value counts"
 
 
 def _matrix(n_rows: int, n_features: int, chunks: Sequence[Chunk], *, meant: bool) -> NDArray[np.float32]:
@@ -400,36 +381,9 @@ def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, option
     beyond = kernels.BEYOND.index(options.beyond_float32)
     counts, hard = kernels.parse(chunk.data, with_qid, first_index, *written, beyond)
     last = first_index + into.features.shape[1] - 1
-    problems = [
-        (int(line), problem_in(chunk, int(line), int(code), int(at), last))
-        for line, code, at in bad[: min(counts.problems, SHOWN)]
-    ]
-    late, settled = _settle_hard(chunk, hard, into, options, last)
-    problems = sorted(problems + late, key=lambda item: item[0])
-    into.lines[:] += chunk.first_line
-    complete = counts.problems == 0 and chunk.n_rows in (counts.documents, counts.words)
-    parsed = _Parsed(
-        chunk,
-        block_rows[: counts.blocks].copy(),
-        _texts(chunk, block_spans[: counts.blocks]),
-        _texts(chunk, document_spans) if complete else None,
-        [problem for _, problem in problems],
-        counts._replace(
-            problems=counts.problems + len(late),
-            first_repeat=chunk.first_line + counts.first_repeat,
-            beyond=counts.beyond + settled,
-        ),
-    )
-    release(chunk.data)
-    return parsed
-
-
-def _settle_hard(
-    chunk: Chunk, hard: NDArray[np.int64], into: _Arrays, options: ValueOptions, last: int
-) -> tuple[list[tuple[int, Problem]], int]:
-    """The problems and clipped values of the few numbers whose rounding the kernel could not decide: Python does."""
-    problems, n_beyond = [], 0
-    for row, column, start, end, line in hard.tolist():
+    found = bad[: min(counts.problems, SHOWN)].tolist()
+    n_settled = n_late = 0
+    for row, column, start, end, line in hard.tolist():  # few numbers, whose rounding Python decides
         value = float(chunk.data[start:end].tobytes())
         code = -1
         if column in (kernels.LABEL, kernels.WEIGHT):
@@ -440,13 +394,30 @@ def _settle_hard(
             with np.errstate(over="ignore", under="ignore"):
                 single = np.array([value], dtype=np.float32)
             if within_float32(single, options.beyond_float32):
-                n_beyond += 1
+                n_settled += 1
                 code = kernels.VALUE_INFINITE if options.beyond_float32 == "error" else -1
             if column >= 0:  # else a later value of the row counts, which makes this one no more right
                 into.features[row, column] = single[0]
         if code >= 0:
-            problems.append((line, problem_in(chunk, line, code, start, last)))
-    return problems, n_beyond
+            n_late += 1
+            found.append([line, code, start])
+    found.sort(key=itemgetter(0))
+    into.lines[:] += chunk.first_line
+    complete = counts.problems == 0 and chunk.n_rows in (counts.documents, counts.words)
+    parsed = _Parsed(
+        chunk,
+        block_rows[: counts.blocks].copy(),
+        _texts(chunk, block_spans[: counts.blocks]),
+        _texts(chunk, document_spans) if complete else None,
+        [problem_in(chunk, line, code, at, last) for line, code, at in found],
+        counts._replace(
+            problems=counts.problems + n_late,
+            first_repeat=chunk.first_line + counts.first_repeat,
+            beyond=counts.beyond + n_settled,
+        ),
+    )
+    release(chunk.data)
+    return parsed
 
 
 def _texts(chunk: Chunk, spans: NDArray[np.int64]) -> NDArray[np.str_]:
