@@ -126,7 +126,17 @@ def read_qrels(
     """Judgments from a file with these fields; with `several` of a document, whatever its second column says."""
     lines = Lines(Path(path), fields, more=False)
     queries, documents = lines.names("query"), lines.texts("document")
-    grades = _levels(lines) if "level" in fields else _grades(lines)
+    if "level" in fields:  # as NTCIREVAL writes them
+        levels = lines.names("level")
+        found = [re.fullmatch(r"L([0-9]{1,9})", level) for level in levels.values.tolist()]
+        grades = np.array([np.nan if each is None else float(each[1]) for each in found])[levels.codes]
+        field, expected = "level", "a level of relevance, such as L0, L1, L2"
+        bad = np.isnan(grades)
+    else:
+        field, expected = "grade", "an integer, such as 0, 1, 2, or -1 for what nobody judged"
+        grades = lines.numbers("grade", expected)
+        bad = (np.abs(grades) >= LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades)))
+    lines.report(bad, lambda row: f"the {field} is {lines.text(row, field)}", expected)
     subtopics = lines.names("iteration") if "iteration" in fields and not several else None
     if subtopics is not None and subtopics.values.size == 1:
         subtopics = None
@@ -136,28 +146,6 @@ def read_qrels(
     place = lambda row: f"{lines.path}:{lines.line(row)}"  # noqa: E731
     each = Qrels(lines.path, queries, documents, grades.astype(np.int64), form=form, place=place)
     return each if subtopics is None else of_subtopics(each, subtopics, "the second column")
-
-
-def _grades(lines: Lines) -> NDArray[np.float64]:
-    """Whole numbers; what is none is reported."""
-    expected = "an integer, such as 0, 1, 2, or -1 for what nobody judged"
-    grades = lines.numbers("grade", expected)
-    lines.report(
-        (np.abs(grades) >= LARGEST_GRADE) | (~np.isnan(grades) & (grades != np.floor(grades))),
-        lambda row: f"the grade is {lines.text(row, 'grade')}",
-        expected,
-    )
-    return grades
-
-
-def _levels(lines: Lines) -> NDArray[np.float64]:
-    """Levels as NTCIREVAL writes them, L0, L1, L2; what is none is reported."""
-    levels = lines.names("level")
-    forms = [re.fullmatch(r"L([0-9]{1,9})", level) for level in levels.values.tolist()]
-    grades = np.array([np.nan if form is None else float(form[1]) for form in forms])[levels.codes]
-    found = lambda row: f"the level is {lines.text(row, 'level')}"  # noqa: E731
-    lines.report(np.isnan(grades), found, "a level of relevance, such as L0, L1, L2")
-    return grades
 
 
 def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
@@ -216,7 +204,22 @@ def read_run(path: str | Path) -> TrecRun:
     notes, several = [], f"{count_of(tags.values.size, 'run tag')} ({shortened(tags.values, 3)})"
     if tags.values.size > 1:
         notes.append(f"{path}: {several}; the last line's is used")
-    notes += _rank_notes(lines, queries, scores)
+    # whether the ranks, which nothing is computed from, tell another story than the scores
+    ranks, n_queries = lines.numbers_if_all_are("rank"), queries.values.size
+    if ranks is None:
+        notes.append(
+            f"{lines.path}: the ranks are not all numbers; only scores decide, so this changes nothing"
+        )
+    else:
+        n = kernels.contrary_queries(queries.of_block, queries.starts, scores, ranks, n_queries)
+        if n < 0:  # the rows of a query do not stand together
+            order = np.lexsort((-scores, queries.codes))
+            codes = queries.codes[order]
+            contrary = (np.diff(codes) == 0) & (np.diff(scores[order]) < 0) & (np.diff(ranks[order]) < 0)
+            n = np.unique(codes[1:][contrary]).size
+        if n:
+            said = f"ranks contradict the scores in {n:,} of {count_of(n_queries, 'query')}"
+            notes.append(f"{lines.path}: {said}; the scores decide, higher first")
     tag = str(tags.values[tags.of_block[-1]])
     return TrecRun(lines.path, queries, documents, scores, tag, form="TREC run", notes=tuple(notes))
 
@@ -266,25 +269,6 @@ def _refuse_twice(
     lines.report(before >= 0, found, each)
 
 
-def _rank_notes(lines: Lines, queries: Names, scores: NDArray[np.float64]) -> list[str]:
-    """Whether the ranks, which nothing is computed from, tell another story than the scores."""
-    ranks = lines.numbers_if_all_are("rank")
-    if ranks is None:
-        return [f"{lines.path}: the ranks are not all numbers; only scores decide, so this changes nothing"]
-    n = kernels.contrary_queries(queries.of_block, queries.starts, scores, ranks, queries.values.size)
-    if n < 0:  # the rows of a query do not stand together
-        order = np.lexsort((-scores, queries.codes))
-        codes = queries.codes[order]
-        contrary = (np.diff(codes) == 0) & (np.diff(scores[order]) < 0) & (np.diff(ranks[order]) < 0)
-        n = np.unique(codes[1:][contrary]).size
-    if not n:
-        return []
-    return [
-        f"{lines.path}: ranks contradict the scores in {n:,} of {count_of(queries.values.size, 'query')}; the "
-        "scores decide, higher first"
-    ]
-
-
 @dataclass(frozen=True, eq=False)
 class Joined:
     """A run beside the judgments of its queries: what `evaluate_bound` takes."""
@@ -313,7 +297,18 @@ def join(
             f"{shortened(qrels.queries.values, 3)}",
             "a run over the queries of the qrels",
         )
-    notes = (*run.notes, *_query_notes(qrels, run, in_qrels, kept, complete))
+    notes, unknown, lacking = [*run.notes], run.queries.values[in_qrels < 0], qrels.queries.values[~kept]
+    if unknown.size:
+        notes.append(
+            f"{run.path}: {unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels and "
+            f"are left out: {shortened(unknown, 3)}"
+        )
+    if lacking.size:
+        fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
+        notes.append(
+            f"{run.path}: {lacking.size:,} of the {count_of(kept.size, 'query')} of the qrels are not in the run "
+            f"and {fate}: {shortened(lacking, 3)}"
+        )
     if complete:
         kept[:] = True
     arrangement = _Arrangement(qrels, run, in_qrels, kept, judged_only, depth)
@@ -334,7 +329,7 @@ def join(
         subtopics=None if qrels.subtopics is None else qrels.subtopics.take(line[:n].astype(np.int64)),
         names=partial(_documents, arrangement, run.documents, qrels.documents),
     )
-    return Joined(judgments, scores[:n], retrieved[:n], notes)
+    return Joined(judgments, scores[:n], retrieved[:n], tuple(notes))
 
 
 class _Arrangement:
@@ -404,23 +399,3 @@ def _ranks(run: TrecRun) -> NDArray[np.int64]:
     ranks = np.empty(order.size, dtype=np.int64)
     ranks[order] = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1
     return ranks
-
-
-def _query_notes(
-    qrels: Qrels, run: TrecRun, in_qrels: NDArray[np.int32], kept: NDArray[np.bool_], complete: bool
-) -> list[str]:
-    notes = []
-    unknown = run.queries.values[in_qrels < 0]
-    if unknown.size:
-        notes.append(
-            f"{run.path}: {unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels and "
-            f"are left out: {shortened(unknown, 3)}"
-        )
-    lacking = qrels.queries.values[~kept]
-    if lacking.size:
-        fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
-        notes.append(
-            f"{run.path}: {lacking.size:,} of the {count_of(kept.size, 'query')} of the qrels are not in the run "
-            f"and {fate}: {shortened(lacking, 3)}"
-        )
-    return notes

@@ -233,7 +233,16 @@ class Lines:
     def _read(self) -> int:
         """Parse all lines into the columns; the number of wrong lines."""
         data, n_fields = self._data, len(self._form)
-        kinds, arrays = self._layout()
+        # what `parse` does with each field, and the arrays that it fills
+        columns = [self._columns.get(field) for field in self._form]
+        numbers = [column for column in columns if isinstance(column, Numbers)]
+        texts = [column for column in columns if isinstance(column, Packed)] or [Packed(0, 0)]
+        kind_of = {Packed: kernels.TEXT, Coded: kernels.CODED, Numbers: kernels.NUMBER}
+        kinds = np.array([kind_of.get(type(column), kernels.SKIPPED) for column in columns], dtype=np.int64)
+        if numbers[1:]:
+            kinds[columns.index(numbers[1])] = kernels.OTHER_NUMBER
+        main, other = [column.values for column in (*numbers, Numbers(0), Numbers(0))][:2]
+        arrays = main, other, texts[0].packed, texts[0].offsets
         previous = np.full((n_fields, 2), -1, dtype=np.int64)
         changes, hard = np.empty((2, _ROOM + n_fields, 4), dtype=np.int64)
         at = line = released = 0
@@ -261,18 +270,6 @@ class Lines:
                 release(data[released:at])
                 released = at
         return 0
-
-    def _layout(self) -> tuple[NDArray[np.int64], Any]:
-        """What `parse` does with each field, and the arrays that it fills."""
-        columns = [self._columns.get(field) for field in self._form]
-        numbers = [column for column in columns if isinstance(column, Numbers)]
-        texts = [column for column in columns if isinstance(column, Packed)] or [Packed(0, 0)]
-        kind_of = {Packed: kernels.TEXT, Coded: kernels.CODED, Numbers: kernels.NUMBER}
-        kinds = [kind_of.get(type(column), kernels.SKIPPED) for column in columns]
-        if numbers[1:]:
-            kinds[columns.index(numbers[1])] = kernels.OTHER_NUMBER
-        main, other = [column.values for column in (*numbers, Numbers(0), Numbers(0))][:2]
-        return np.array(kinds, dtype=np.int64), (main, other, texts[0].packed, texts[0].offsets)
 
     def _n_wrong(self, at: int, line: int) -> int:
         """Count the rows, and the wrong ones among them, from the first wrong one on."""
