@@ -267,15 +267,6 @@ def _nulls() -> frozenset[str]:
     return frozenset(ConvertOptions().null_values)
 
 
-def first_line(path: Path) -> str:
-    """The first line that is not blank, to tell formats apart."""
-    data: NDArray[np.uint8] = text_bytes(path)
-    for line in bytes(data[: 1 << 20]).splitlines():
-        if line.strip():
-            return line.decode("utf-8", "backslashreplace")
-    return ""
-
-
 class Csv(TableReader):
     r"""Text tables with named columns, plain or compressed (gzip, zstd, bzip2, xz).
 

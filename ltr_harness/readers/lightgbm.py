@@ -42,7 +42,16 @@ class LightGbm(Reader, IndexOptions):
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:
         paths = located(files, root, alone=False)
-        rows = self._rows(paths)
+        separators = {path: _separator(path) for path in paths}
+        if len(set(separators.values())) > 1:
+            raise DataError(
+                [Problem(str(path), f"holds {_FORMATS[sep]} rows") for path, sep in separators.items()]
+                + [Problem("", "the files of a split differ in format", "one format")]
+            )
+        if separator := separators[paths[0]]:
+            rows = self._table_rows(paths, separator)
+        else:
+            rows = read_svmlight(paths, self, with_qid=False)
         companions = _Companions(paths, np.diff(rows.file_starts))
         sizes = companions.sizes
         rows = rows.with_values(
@@ -50,26 +59,6 @@ class LightGbm(Reader, IndexOptions):
         )
         rows = replace(rows, block_starts=np.cumsum(sizes) - sizes, block_ids=np.arange(len(sizes)))
         return assembled(rows, ", ".join(files), regroup=False)
-
-    def _rows(self, paths: Sequence[Path]) -> Rows:
-        """The rows of the main files, without blocks."""
-        from ltr_harness.readers.csv import first_line
-
-        # as LightGBM tells formats apart: a colon means LibSVM
-        lines = {path: first_line(path) for path in paths}
-        separators = {
-            path: next((sep for sep in "\t," if sep in line and ":" not in line), None)
-            for path, line in lines.items()
-        }
-        if len(set(separators.values())) > 1:
-            raise DataError(
-                [Problem(str(path), f"holds {_FORMATS[sep]} rows") for path, sep in separators.items()]
-                + [Problem("", "the files of a split differ in format", "one format")]
-            )
-        separator = separators[paths[0]]
-        if separator is not None:
-            return self._table_rows(paths, separator)
-        return read_svmlight(paths, self, with_qid=False)
 
     def _table_rows(self, paths: Sequence[Path], separator: str) -> Rows:
         from ltr_harness.readers.csv import Delimited
@@ -96,6 +85,13 @@ class LightGbm(Reader, IndexOptions):
         return rows.labelled(self, sum(part.n_beyond for part in parts))
 
 
+def _separator(path: Path) -> str | None:
+    """What stands between a file's cells; None in LibSVM rows, which have a colon, as LightGBM tells formats apart."""
+    lines = bytes(text_bytes(path)[: 1 << 20]).splitlines()
+    first = next((line.decode("utf-8", "backslashreplace") for line in lines if line.strip()), "")
+    return next((separator for separator in "\t," if separator in first and ":" not in first), None)
+
+
 _FORMATS = {None: "LibSVM", ",": "comma-separated", "\t": "tab-separated"}
 
 
@@ -106,8 +102,7 @@ class _Companions:
         self._problems: list[Problem] = []
         self.notes: list[str] = []
         sizes = [self._sizes(path, int(n)) for path, n in zip(paths, n_rows, strict=True)]
-        weights = self._per_row(paths, n_rows, ".weight")
-        positions = self._per_row(paths, n_rows, ".position")
+        weights, positions = (self._per_row(paths, n_rows, suffix) for suffix in _OTHERS)
         parts = [self._weights(_beside(path, ".weight"), of_file) for path, of_file in weights.items()]
         for path in paths:
             if _beside(path, ".init").is_file():
