@@ -1,6 +1,7 @@
 """Tables of Parquet and Arrow files, and of frames in memory."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,17 @@ class Parquet(TableReader):
         return paths
 
     def tables(self, files: Sequence[str], root: Path) -> list[OpenedTable]:
+        from pyarrow import ArrowInvalid, array, int64, string
+
         tables = super().tables(files, root)
         for folder in located(files, root, folders=True):
             inside = {
                 table: partition_keys(folder, table.path) for table in tables if folder in table.path.parents
             }
             for key in dict.fromkeys(key for keys in inside.values() for key in keys):
-                values = _key_values([keys.get(key) for keys in inside.values()])
+                values = array([keys.get(key) for keys in inside.values()], string())
+                with suppress(ArrowInvalid):  # whole numbers where all are
+                    values = values.cast(int64())
                 for table, value in zip(inside, values, strict=True):
                     if not isinstance(table, ParquetTable):
                         raise DataError.at(table.path, f"is an Arrow file below {key}=…", "a Parquet file")
@@ -93,29 +98,27 @@ class ArrowTable(OpenedTable):
         _refuse_repeated(path, self.columns)
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
+        """The columns, with a number for each row in place of one for each run of equal ones, however long it is."""
+        from pyarrow import compute, types
+
         refuse_types(self.path, self.schema, numbers)
         if self._table.num_rows == 0:
             raise DataError.at(self.path, "has no rows", "rows")
-        columns = self._run_ends_decoded(self._table.select([*numbers, *texts]))
-        _refuse_invalid(self.path, columns, texts)
-        return Columns(columns)
-
-    def _run_ends_decoded(self, table: Any) -> Any:
-        """The table with a number for each row in place of one for each run of equal ones, however long it is."""
-        from pyarrow import compute, types
-
+        table = self._table.select([*numbers, *texts])
         runs = [
             (at, field)
             for at, field in enumerate(table.schema)
             if types.is_run_end_encoded(field.type) and is_numeric(field.type)
         ]
-        needed = 8 * table.num_rows * len(runs)
         Bound.of_file(self.size).refuse(
-            str(self.path), "without runs of equal values, its columns take", needed
+            str(self.path),
+            "without runs of equal values, its columns take",
+            8 * table.num_rows * len(runs),
         )
         for at, field in runs:
             table = table.set_column(at, field.name, compute.run_end_decode(table.column(at)))
-        return table
+        _refuse_invalid(self.path, table, texts)
+        return Columns(table)
 
 
 class ParquetTable(OpenedTable):
@@ -186,17 +189,6 @@ def table_of(frame: Any, *, named_index: bool = False) -> Any:
     if named_index and any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     return pyarrow.Table.from_pandas(frame, preserve_index=False)
-
-
-def _key_values(texts: Sequence[str | None]) -> Any:
-    """The values of one key as pyarrow's scalars: whole numbers where all are, else texts."""
-    from pyarrow import ArrowInvalid, array, int64, string
-
-    values = array(texts, string())
-    try:
-        return values.cast(int64())
-    except ArrowInvalid:
-        return values
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
