@@ -89,26 +89,6 @@ def clicked(
     return (seen & liked).astype(np.float64), positions
 
 
-def with_copies(
-    parts: SyntheticRows, other: SyntheticRows, share: float, seed: int, code: int
-) -> SyntheticRows:
-    """A share of the queries replaced by queries of another split, under the ids they had."""
-    n = len(parts.sizes)
-    chosen, source = Draws(seed, _COPIES + code).uniform(n) < share, np.arange(n) % len(other.sizes)
-    sizes = np.where(chosen, other.sizes[source], parts.sizes)
-    starts = np.where(chosen, len(parts.labels) + other.starts[source], parts.starts)
-    which = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
-    return SyntheticRows(
-        np.concatenate([parts.features, other.features])[which],
-        np.concatenate([parts.labels, other.labels])[which],
-        sizes,
-        parts.ids,
-        np.where(chosen, other.intents[source], parts.intents),
-        np.where(chosen, other.markets[source], parts.markets),
-        np.concatenate([parts.positions, other.positions])[which],
-    )
-
-
 _SPLITS = ("train", "valid", "test")
 
 # Where the grade goes up by one, on the scale of the planted utility plus noise (chosen so that the default
@@ -236,8 +216,22 @@ class Synthetic(Reader, use_attribute_docstrings=True):
     def _split(self, name: str) -> SyntheticRows:
         code = _SPLITS.index(name)
         parts = self._judged(code)
-        if self.duplicates and code:
-            parts = with_copies(parts, self._judged(0), self.duplicates, self.seed, code)
+        if self.duplicates and code:  # a share of the queries is replaced, under the ids they had
+            train, n = self._judged(0), len(parts.sizes)
+            chosen = Draws(self.seed, _COPIES + code).uniform(n) < self.duplicates
+            source = np.arange(n) % len(train.sizes)
+            sizes = np.where(chosen, train.sizes[source], parts.sizes)
+            starts = np.where(chosen, len(parts.labels) + train.starts[source], parts.starts)
+            which = np.arange(sizes.sum()) + np.repeat(starts - np.cumsum(sizes) + sizes, sizes)
+            parts = SyntheticRows(
+                np.concatenate([parts.features, train.features])[which],
+                np.concatenate([parts.labels, train.labels])[which],
+                sizes,
+                parts.ids,
+                np.where(chosen, train.intents[source], parts.intents),
+                np.where(chosen, train.markets[source], parts.markets),
+                np.concatenate([parts.positions, train.positions])[which],
+            )
         if self.clicks and name != "test":
             labels, positions = clicked(
                 parts.labels, parts.features[:, 0], parts.sizes, self.clicks, self.seed, code
