@@ -283,7 +283,14 @@ class TableReader(FileReader, ValueOptions):
 
     def assembled(self, tables: Sequence[OpenedTable], source: str) -> RankingDataset:
         """The rows of opened tables, one after the other."""
-        self._refuse_cost(tables)
+        # where the files say how many rows they have: a few bytes can stand for billions of equal rows
+        if all(table.n_rows is not None for table in tables):
+            n_rows, others = sum(table.n_rows or 0 for table in tables), self.roles()
+            chosen = self.features or [name for name in tables[0].numeric_columns() if name not in others]
+            size = f"{count_of(n_rows, 'row')} of {count_of(len(chosen) + len(others), 'column')}"
+            bound = Bound.of_file(sum(table.size for table in tables))
+            needed = n_rows * (4 * len(chosen) + 8 * len(others))
+            bound.refuse(str(tables[0].path), f"{size} take", needed)
         return self._with_documents(tables)._assembled(tables, source)
 
     def _assembled(self, tables: Sequence[OpenedTable], source: str) -> RankingDataset:
@@ -426,18 +433,6 @@ class TableReader(FileReader, ValueOptions):
         cure = f"did you mean `{role}: {column}`?" if column else did_you_mean(name, table.columns)
         single = "" if len(table.columns) > 1 else "; is the separator right?"
         return Problem(str(table.path), f"has no column {name!r}", cure=cure + single)
-
-    def _refuse_cost(self, tables: Sequence[OpenedTable]) -> None:
-        """Where the files say how many rows they have: a few bytes can stand for billions of equal rows."""
-        if any(table.n_rows is None for table in tables):
-            return
-        n_rows = sum(table.n_rows or 0 for table in tables)
-        others = self.roles()
-        chosen = self.features or [name for name in tables[0].numeric_columns() if name not in others]
-        size = f"{count_of(n_rows, 'row')} of {count_of(len(chosen) + len(others), 'column')}"
-        Bound.of_file(sum(table.size for table in tables)).refuse(
-            str(tables[0].path), f"{size} take", n_rows * (4 * len(chosen) + 8 * len(others))
-        )
 
     def _feature_columns(self, tables: Sequence[OpenedTable]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The feature columns, the same for all files, and a note on columns that are none."""
