@@ -15,69 +15,49 @@ from ltr_harness.rankers.objectives import CATBOOST, LAMBDAMART, LAMBDAMART_RIDG
 
 Params = dict[str, Any]
 
-# A bar for a leaf's hessian as in recipes for large sets (100) lets nothing be learned from hundreds of queries.
-_LIGHTGBM: dict[str, Params] = {
-    "small": {
-        "learning_rate": 0.05,
-        "num_leaves": 7,
-        "min_data_in_leaf": 20,
-        "min_sum_hessian_in_leaf": 1e-3,
-        "lambda_l2": 5.0,
-        "bagging_fraction": 0.9,
-        "bagging_freq": 1,
-        "feature_fraction": 0.7,
-    },
-    "web": {
-        "learning_rate": 0.05,
-        "num_leaves": 31,
-        "min_data_in_leaf": 50,
-        "min_sum_hessian_in_leaf": 1e-3,
-        "lambda_l2": 1.0,  # of no consequence to lambdarank; rank_xendcg without it is clearly worse
-        "bagging_fraction": 0.8,
-        "bagging_freq": 1,
-        "feature_fraction": 0.8,
-    },
-}
-_XGBOOST: dict[str, Params] = {
-    "small": {
-        "eta": 0.05,
-        "grow_policy": "lossguide",
-        "max_leaves": 7,
-        "max_depth": 0,
-        "min_child_weight": 1.0,
-        "lambda": 5.0,
-        "subsample": 0.9,
-        "colsample_bytree": 0.7,
-    },
-    "web": {
-        "eta": 0.05,
-        "grow_policy": "lossguide",
-        "max_leaves": 31,
-        "max_depth": 0,
-        "min_child_weight": 1.0,
-        "lambda": 1.0,
-        "subsample": 0.8,
-        "colsample_bytree": 0.8,
-    },
-}
-_CATBOOST: dict[str, Params] = {
-    "small": {
-        "learning_rate": 0.05,
-        "depth": 4,
-        "l2_leaf_reg": 5.0,
-        "bootstrap_type": "Bernoulli",
-        "subsample": 0.9,
-        "rsm": 0.7,
-    },
-    "web": {
-        "learning_rate": 0.05,
-        "depth": 8,
-        "l2_leaf_reg": 3.0,
-        "bootstrap_type": "Bernoulli",
-        "subsample": 0.8,
-        "rsm": 0.8,
-    },
-}
+
+def _small_and_web(params: dict[str, tuple[Any, Any]]) -> dict[str, Params]:
+    """Both presets, from each parameter's value in `small` and in `web`."""
+    sizes = enumerate(("small", "web"))
+    return {size: {name: values[at] for name, values in params.items()} for at, size in sizes}
+
+
+_LIGHTGBM = _small_and_web(
+    {
+        "learning_rate": (0.05, 0.05),
+        "num_leaves": (7, 31),
+        "min_data_in_leaf": (20, 50),
+        # a bar as in recipes for large sets (100) lets nothing be learned from hundreds of queries
+        "min_sum_hessian_in_leaf": (1e-3, 1e-3),
+        # 1.0 is of no consequence to lambdarank; rank_xendcg without it is clearly worse
+        "lambda_l2": (5.0, 1.0),
+        "bagging_fraction": (0.9, 0.8),
+        "bagging_freq": (1, 1),
+        "feature_fraction": (0.7, 0.8),
+    }
+)
+_XGBOOST = _small_and_web(
+    {
+        "eta": (0.05, 0.05),
+        "grow_policy": ("lossguide", "lossguide"),
+        "max_leaves": (7, 31),
+        "max_depth": (0, 0),
+        "min_child_weight": (1.0, 1.0),
+        "lambda": (5.0, 1.0),
+        "subsample": (0.9, 0.8),
+        "colsample_bytree": (0.7, 0.8),
+    }
+)
+_CATBOOST = _small_and_web(
+    {
+        "learning_rate": (0.05, 0.05),
+        "depth": (4, 8),
+        "l2_leaf_reg": (5.0, 3.0),
+        "bootstrap_type": ("Bernoulli", "Bernoulli"),
+        "subsample": (0.9, 0.8),
+        "rsm": (0.7, 0.8),
+    }
+)
 # Pairs whose better row stands within the first 20: beyond twice the usual K of 10 they decide nothing.
 _TOP_LIGHTGBM: Params = {"lambdarank_truncation_level": 20}
 _TOP_XGBOOST: Params = {"lambdarank_pair_method": "topk", "lambdarank_num_pair_per_sample": 20}
