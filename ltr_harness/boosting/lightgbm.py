@@ -70,8 +70,7 @@ class StopEarly(AfterRound):
         if env.iteration == env.begin_iteration:
             refuse_what_undoes_stopping(self, env)
             self._stopper = stopping.Stopper(self._rule)
-            self._set = self._choose_set(env)
-            self._check_reported(env)
+            self._choose_set(env)
         attempt = env.iteration + 1
         is_last = attempt == env.end_iteration
         if not is_last and attempt % self._rule.every:
@@ -84,7 +83,8 @@ class StopEarly(AfterRound):
         if stop or is_last:
             raise EarlyStopException(self.best_round - 1, self._best_results)
 
-    def _choose_set(self, env: Any) -> str:
+    def _choose_set(self, env: Any) -> None:
+        """The validation set to stop on, which must report the metric."""
         if isinstance(env.model, lightgbm.Booster):
             # the training set is not among them, whatever its name
             names = [str(name) for name in env.model.name_valid_sets]
@@ -95,17 +95,13 @@ class StopEarly(AfterRound):
                 "stop_early: no validation set is evaluated; expected valid_sets=[valid] besides feval=feval(…). "
                 "The training set does not count: a model rarely stops improving on it"
             )
-        if self._data is None:
-            if len(names) > 1:
-                found = f"stop_early: there are several validation sets ({', '.join(names)})"
-                raise UsageError(f"{found}; {stopping.set_to_stop_on('data', names)}")
-            return names[0]
-        if self._data not in names:
+        if self._data is None and len(names) > 1:
+            found = f"stop_early: there are several validation sets ({', '.join(names)})"
+            raise UsageError(f"{found}; {stopping.set_to_stop_on('data', names)}")
+        if self._data is not None and self._data not in names:
             found = f"stop_early: {self._data!r} is not a validation set"
             raise UsageError(f"{found}; {did_you_mean(self._data, names)}")
-        return self._data
-
-    def _check_reported(self, env: Any) -> None:
+        self._set = names[0] if self._data is None else self._data
         reported = [str(result[1]) for result in env.evaluation_result_list if result[0] == self._set]
         if any(self._is_ours(result) for result in env.evaluation_result_list):
             refuse_collision(reported)
@@ -119,9 +115,16 @@ class StopEarly(AfterRound):
         )
 
     def _is_ours(self, result: Any) -> bool:
+        """Whether a result is the metric's on the set, apart from parameters that the metric takes from the data."""
         of_set, name = result[:2]
-        known = of_set == self._set and isinstance(name, ReportedName)
-        return known and _is_resolution(self._rule.metric, name.metric)
+        if of_set != self._set or not isinstance(name, ReportedName):
+            return False
+        asked, resolved = self._rule.metric, name.metric
+        return type(asked) is type(resolved) and all(
+            getattr(asked, field.name) == getattr(resolved, field.name)
+            or (field.name != "k" and getattr(asked, field.name) is None)
+            for field in dataclasses.fields(asked)
+        )
 
 
 def rounds_of(env: Any) -> int:
@@ -138,13 +141,12 @@ def refuse_what_undoes_stopping(own: stopping.StoppingCallback, env: Any) -> Non
             "expected another `boosting`, or a fixed number of rounds without early stopping"
         )
     callbacks = stopping.callbacks_of_training("lightgbm")
-    stopping.refuse_second_rule_of_ours(own, callbacks)
-    theirs = env.params.get("early_stopping_round")  # lightgbm.train has put every alias under this name
-    if isinstance(theirs, int) and theirs > 0:
-        stopping.refuse_rule_of_library("LightGBM", f"early_stopping_round={theirs}")
-    for callback in callbacks:
-        if isinstance(callback, _LIGHTGBMS_RULE) and callback.stopping_rounds > 0:
-            stopping.refuse_rule_of_library("LightGBM", f"early_stopping({callback.stopping_rounds})")
+    theirs = [one.stopping_rounds for one in callbacks if isinstance(one, _LIGHTGBMS_RULE)]
+    rules = [f"early_stopping({rounds})" for rounds in theirs if rounds > 0]
+    given = env.params.get("early_stopping_round")  # lightgbm.train has put every alias under this name
+    if isinstance(given, int) and given > 0:
+        rules.insert(0, f"early_stopping_round={given}")
+    stopping.refuse_second_rule(own, callbacks, "LightGBM", rules)
 
 
 def refuse_collision(reported: Iterable[str]) -> None:
@@ -155,15 +157,6 @@ def refuse_collision(reported: Iterable[str]) -> None:
             "end in one curve; expected the parameter metric='None' (the text: the value None leaves them on), and "
             "distinct names in valid_names"
         )
-
-
-def _is_resolution(asked: Metric, resolved: Metric) -> bool:
-    """Whether a resolved metric is the one asked for, apart from parameters taken from the data."""
-    return type(asked) is type(resolved) and all(
-        getattr(asked, field.name) == getattr(resolved, field.name)
-        or (field.name != "k" and getattr(asked, field.name) is None)
-        for field in dataclasses.fields(asked)
-    )
 
 
 _FIRST = -sys.maxsize  # before whoever reads results, callbacks without an order of their own among them
@@ -329,7 +322,12 @@ class Watch(Watching, AfterRound):
         if stop or is_last:
             self._printing.end()
         if self.stops and (stop or is_last):
-            self._run_remaining_callbacks(env)
+            callbacks = stopping.callbacks_of_training("lightgbm")
+            after_round = [one for one in callbacks if not getattr(one, "before_iteration", False)]
+            # LightGBM runs no other callback in the round that ends training
+            for later in sorted(after_round, key=lambda one: int(one.order)):
+                if later.order > self.order:
+                    later(env)
             raise EarlyStopException(self._best_round - 1, self._best_results)
 
     def _start(self, env: Any) -> None:
@@ -355,16 +353,6 @@ class Watch(Watching, AfterRound):
                 dataset.set_reference(model.train_set)
                 dataset.params = model.params | (dataset.params or {})  # before 4.5 its threads are for all
                 model.add_valid(dataset, name)
-
-    def _run_remaining_callbacks(self, env: Any) -> None:
-        """Run them here: LightGBM runs none in the round that ends training."""
-        later = [
-            one
-            for one in stopping.callbacks_of_training("lightgbm")
-            if not getattr(one, "before_iteration", False) and one.order > self.order
-        ]
-        for callback in sorted(later, key=lambda one: int(one.order)):
-            callback(env)
 
     def _evaluate(self, model: Any, name: str, binding: Any) -> Sequence[Any]:
         results = model.eval(self._data[name], name, feval=lambda scores, _: rows(binding, scores))

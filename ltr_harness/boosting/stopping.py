@@ -104,8 +104,8 @@ def set_to_stop_on(argument: str, names: Iterable[str]) -> str:
     return f"expected {argument}={' or '.join(map(repr, others))}"
 
 
-def refuse_second_rule_of_ours(own: StoppingCallback, callbacks: list[Any]) -> None:
-    """Refuse a training that more than one of our callbacks may stop."""
+def refuse_second_rule(own: StoppingCallback, callbacks: list[Any], library: str, theirs: list[str]) -> None:
+    """Refuse a training that another of our callbacks or the library's own early stopping may stop as well."""
     rules = [own, *(one for one in callbacks if isinstance(one, StoppingCallback) and one.stops)]
     names = [type(one).__name__ for one in dict.fromkeys(rules)]
     if len(names) > 1:
@@ -113,11 +113,8 @@ def refuse_second_rule_of_ours(own: StoppingCallback, callbacks: list[Any]) -> N
             f"several callbacks stop this training ({', '.join(sorted(names))}), and the first to give up would win; "
             "expected one; Watch(…, patience=None) watches without stopping"
         )
-
-
-def refuse_rule_of_library(library: str, their_rule: str) -> None:
-    """Refuse the library's own early stopping, which was found beside ours."""
-    raise UsageError(
-        f"{library}'s own early stopping is on as well ({their_rule}), and the first rule to give up would win; "
-        "remove it"
-    )
+    if theirs:
+        raise UsageError(
+            f"{library}'s own early stopping is on as well ({theirs[0]}), and the first rule to give up would "
+            "win; remove it"
+        )

@@ -35,6 +35,7 @@ from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
 from ltr_harness.wording import count_of
 
 Weighting = Literal["swap", "ndcg_loss2++"]
+Floats = NDArray[np.float64]
 Both = tuple[NDArray[np.float32], NDArray[np.float32]]
 """Gradient and hessian of every row, (n_rows,) each, float32 as both libraries keep them."""
 
@@ -176,7 +177,7 @@ class GradientsPerSet:
         return self._prepared.of(data, prepare, *fields)
 
 
-def swap_changes(change: SwapChange, judgments: Judgments, scores: ArrayLike) -> list[NDArray[np.float64]]:
+def swap_changes(change: SwapChange, judgments: Judgments, scores: ArrayLike) -> list[Floats]:
     """Sizes of the changes when ranks a + 1 and b + 1 change places: at [a, b], a < b, float64 (n, n) per query."""
     ranked = RowRanker(judgments, "stable", None).rank(_finite(scores, judgments)).rows
     boundaries = judgments.groups.boundaries
@@ -189,13 +190,12 @@ def swap_changes(change: SwapChange, judgments: Judgments, scores: ArrayLike) ->
     return tables
 
 
-def _finite(scores: ArrayLike, judgments: Judgments) -> NDArray[np.float64]:
+def _finite(scores: ArrayLike, judgments: Judgments) -> Floats:
     checked = check_scores(scores, judgments.groups)
     if not max(checked.max(), -checked.min()) <= _LARGEST_SCORE:
         row = int(np.argmax(np.abs(checked)))
-        found = (
-            f"score is {checked[row]:g} in query {judgments.groups.name(judgments.groups.query_of(row))!r}"
-        )
+        query = judgments.groups.name(judgments.groups.query_of(row))
+        found = f"score is {checked[row]:g} in query {query!r}"
         raise DataError(f"{found}; expected finite scores: a row whose score is infinite has no gradient")
     return checked
 
@@ -214,7 +214,7 @@ def _form(change: SwapChange, boundaries: NDArray[np.int64]) -> "Form":
     return Form(form, worth, scale, rank_worth, table_at, depth, parameter, apart, boundaries)
 
 
-def _own(change: SwapChange, query: int, rows: NDArray[np.int64], n_top: int) -> NDArray[np.float64]:
+def _own(change: SwapChange, query: int, rows: NDArray[np.int64], n_top: int) -> Floats:
     """Changes of one query by the metric's own function, if it gives one."""
     if change.function is None:
         return np.zeros((0, 0))
@@ -239,7 +239,7 @@ class _Part:
             _LOSS2_SHARE if objective.weighting == "ndcg_loss2++" else 0.0,
         )
 
-    def fill(self, scores: NDArray[np.float64], *written: NDArray[np.float32]) -> None:
+    def fill(self, scores: Floats, *written: NDArray[np.float32]) -> None:
         """Writes gradient and hessian."""
         ranked = self._ranker.rank(scores).rows
         form, pairs, groups = self._form, self._pairs, self._groups
@@ -262,20 +262,20 @@ class Form(NamedTuple):
     """A metric's `SwapChange` as the kernels take it."""
 
     form: int
-    worth: NDArray[np.float64]
-    scale: NDArray[np.float64]
-    rank_worth: NDArray[np.float64]
+    worth: Floats
+    scale: Floats
+    rank_worth: Floats
     table_at: NDArray[np.int64]  # where each query's begins in it
     depth: NDArray[np.int64]
     parameter: float
-    apart: NDArray[np.float64]
+    apart: Floats
     boundaries: NDArray[np.int64]
 
 
 class Pairs(NamedTuple):
     """Weights of queries and pairs; see `MetricObjective`."""
 
-    weights: NDArray[np.float64]
+    weights: Floats
     top: int
     sigma: float
     norm: bool
@@ -286,9 +286,9 @@ class Pairs(NamedTuple):
 def add_gradients(
     metric: Form,
     pairs: Pairs,
-    scores: NDArray[np.float64],  # float64 (n_rows,), finite
+    scores: Floats,  # float64 (n_rows,), finite
     ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
-    own: NDArray[np.float64],  # float64 (m, n), changes of the one query, where the metric gives a function
+    own: Floats,  # float64 (m, n), changes of the one query, where the metric gives a function
     first: int,
     last: int,
     gradient: NDArray[np.float32],  # float32 (n_rows,), written
@@ -347,9 +347,9 @@ def add_gradients(
 def fill_changes(
     metric: Form,
     ranked: NDArray[np.int64],  # int64 (n_rows,), row numbers of each query in rank order
-    own: NDArray[np.float64],  # float64 (n, n), changes where the metric gives a function
+    own: Floats,  # float64 (n, n), changes where the metric gives a function
     query: int,
-    table: NDArray[np.float64],  # float64 (n, n), written above the diagonal
+    table: Floats,  # float64 (n, n), written above the diagonal
 ) -> None:
     """The size of each change of one query."""
     start = metric.boundaries[query]
@@ -365,13 +365,7 @@ def fill_changes(
 
 @compiled
 def _state(
-    metric: Form,
-    query: int,
-    n: int,
-    x: NDArray[np.float64],
-    d: NDArray[np.float64],
-    before: NDArray[np.float64],
-    inner: NDArray[np.float64],
+    metric: Form, query: int, n: int, x: Floats, d: Floats, before: Floats, inner: Floats
 ) -> tuple[int, int, int]:
     """D of each rank and what the form keeps; how many ranks from the top bear changes; the first two hits."""
     form, parameter = metric.form, metric.parameter
@@ -411,16 +405,16 @@ def _fill(
     form: int,
     i: int,
     n: int,
-    x: NDArray[np.float64],
-    d: NDArray[np.float64],
-    before: NDArray[np.float64],
-    inner: NDArray[np.float64],
+    x: Floats,
+    d: Floats,
+    before: Floats,
+    inner: Floats,
     hit: int,
     next_hit: int,
     parameter: float,
     scale: float,
-    own: NDArray[np.float64],
-    w: NDArray[np.float64],
+    own: Floats,
+    w: Floats,
 ) -> None:
     """|change| when the row at place i and each one below it change places."""
     xs, ds, out = x[i + 1 : n], d[i + 1 : n], w[i + 1 : n]  # indices from 0 save a sign check at every access
@@ -470,9 +464,7 @@ def _fill(
 
 
 @compiled_vectorized
-def _add_apart(
-    i: int, n: int, x: NDArray[np.float64], apart: NDArray[np.float64], share: float, w: NDArray[np.float64]
-) -> None:
+def _add_apart(i: int, n: int, x: Floats, apart: Floats, share: float, w: Floats) -> None:
     """NDCG-Loss2: what two rows that stand so far apart would lose if they stood at ranks 1 and 1 + that."""
     xs, out = x[i + 1 : n], w[i + 1 : n]
     for j in range(out.size):
@@ -483,16 +475,16 @@ def _add_apart(
 def _add_pairs(
     i: int,
     n: int,
-    s: NDArray[np.float64],
+    s: Floats,
     mass_i: float,
-    mass: NDArray[np.float64],
-    x: NDArray[np.float64],
-    w: NDArray[np.float64],
+    mass: Floats,
+    x: Floats,
+    w: Floats,
     sigma: float,
     base: float,
     slope: float,
-    g: NDArray[np.float64],
-    h: NDArray[np.float64],
+    g: Floats,
+    h: Floats,
 ) -> float:
     """Add the pairs of the row at place i with those below it; the sum of their sigma p w."""
     ss, masses, xs = s[i + 1 : n], mass[i + 1 : n], x[i + 1 : n]

@@ -174,8 +174,18 @@ class Watching(StoppingCallback):
             if not isinstance(one, self._kind):
                 found = f"data[{name!r}] is a {type(one).__name__}"
                 raise UsageError(f"{found}; expected {self._kind_name} with groups")
-        self._data = dict(sets)
-        self._stop_on = _stopping_set(to_stop_on, self._asked_to_stop_on) if self.stops else ""
+        self._data, self._stop_on = dict(sets), ""
+        if not self.stops:
+            return
+        asked = self._asked_to_stop_on
+        if asked is None and len(to_stop_on) > 1:
+            found = f"several sets are watched ({', '.join(to_stop_on)}) and none is named to stop on"
+            raise UsageError(f"{found}; {set_to_stop_on('stop_on', to_stop_on)}")
+        if not isinstance(asked, str | None):
+            raise UsageError(f"stop_on is a {type(asked).__name__}; expected the name of a watched set")
+        if asked is not None and asked not in to_stop_on:
+            raise UsageError(f"stop_on={asked!r} is not a watched set; {did_you_mean(asked, to_stop_on)}")
+        self._stop_on = to_stop_on[0] if asked is None else asked
 
     @classmethod
     def by_rule(
@@ -187,12 +197,10 @@ class Watching(StoppingCallback):
         on_round: OnRound | None,
     ) -> Self:
         """The same from a `StoppingRule`, by the first metric; None watches every round and never stops."""
-        watching = cls(*metrics, patience=None, judgments=judgments, on_round=on_round)
+        stops: dict[str, Any] = {"patience": None}
         if rule is not None:
-            watching._rule, watching._every = rule, rule.every
-        watching._given = dict(data)
-        watching._choose(watching._given, list(data))
-        return watching
+            stops = {"patience": rule.patience, "min_delta": rule.min_delta, "every": rule.every}
+        return cls(*metrics, data=data, judgments=judgments, on_round=on_round, **stops)
 
     @staticmethod
     def _packed(data: Any, /) -> dict[str, Any]:
@@ -380,16 +388,3 @@ def _by_name(argument: str, given: Mapping[str, T]) -> dict[str, T]:
         if not isinstance(name, str):
             raise UsageError(f"{argument} names a set {name!r}; expected text, such as 'valid'")
     return dict(given)
-
-
-def _stopping_set(names: list[str], stop_on: str | None) -> str:
-    if stop_on is None:
-        if len(names) > 1:
-            found = f"several sets are watched ({', '.join(names)}) and none is named to stop on"
-            raise UsageError(f"{found}; {set_to_stop_on('stop_on', names)}")
-        return names[0]
-    if not isinstance(stop_on, str):
-        raise UsageError(f"stop_on is a {type(stop_on).__name__}; expected the name of a watched set")
-    if stop_on not in names:
-        raise UsageError(f"stop_on={stop_on!r} is not a watched set; {did_you_mean(stop_on, names)}")
-    return stop_on

@@ -106,10 +106,9 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
             raise UsageError("Watch is for xgboost.train; expected custom_metric(…) in xgboost.cv")
         if self.stops:
             callbacks = stopping.callbacks_of_training("xgboost")
-            stopping.refuse_second_rule_of_ours(self, callbacks)
-            for callback in callbacks:
-                if isinstance(callback, xgboost.callback.EarlyStopping):
-                    stopping.refuse_rule_of_library("XGBoost", f"EarlyStopping, {callback.rounds} rounds")
+            theirs = [one for one in callbacks if isinstance(one, xgboost.callback.EarlyStopping)]
+            rules = [f"EarlyStopping, {one.rounds} rounds" for one in theirs]
+            stopping.refuse_second_rule(self, callbacks, "XGBoost", rules)
         arguments = stopping.arguments_of_training("xgboost")
         if given := arguments.get("callbacks"):  # before 3.1.2 XGBoost calls them in no particular order
             arguments["cb_container"].callbacks = list(dict.fromkeys(given))
@@ -126,10 +125,8 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
     def _bound(self) -> Mapping[str, BoundMetrics]:
         if collective.get_world_size() == 1:
             return super()._bound()
-        return {
-            name: AcrossWorkers(self._metrics, one, self._judgments.get(name))
-            for name, one in self._data.items()
-        }
+        sets, judged = self._data.items(), self._judgments
+        return {name: AcrossWorkers(self._metrics, one, judged.get(name)) for name, one in sets}
 
     def _tell(self, measured: Sequence[Measured]) -> None:
         for one in measured:  # where another metric of this name is reported, it keeps its place
@@ -143,7 +140,7 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
             super()._tell(measured)
 
     def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
-        if self._evaluated == 0:
+        if self.stops and self._evaluated == 0:
             self._refuse_what_cannot_be_cut(model)
         self._log = evals_log
         rounds = int(model.num_boosted_rounds())
@@ -182,8 +179,6 @@ class Watch(Watching, xgboost.callback.TrainingCallback):  # type: ignore[misc] 
         return self.record(rounds, rounds, values)
 
     def _refuse_what_cannot_be_cut(self, model: Any) -> None:
-        if not self.stops:
-            return
         booster = json.loads(model.save_config())["learner"]["gradient_booster"]
         asked = dict(stopping.arguments_of_training("xgboost").get("params") or {})
         # from 3.4 on of gbtree, which DART is a choice of there

@@ -228,12 +228,10 @@ class XENDCG(xgboost.callback.TrainingCallback):  # type: ignore[misc]  # untype
             return [0, xendcg_worth(judgments.labels), groups.boundaries, weights]
 
         prepared = self._prepared.of(matrix, prepare)
-        round_ = prepared[0] if self._round is None else self._round
+        calls, worth, boundaries, weights = prepared
         prepared[0] += 1
-        _, worth, boundaries, weights = prepared
-        return xendcg_gradients(
-            scores, worth, boundaries, weights, draw_gammas(self._seed, round_, scores.size)
-        )
+        gammas = draw_gammas(self._seed, calls if self._round is None else self._round, scores.size)
+        return xendcg_gradients(scores, worth, boundaries, weights, gammas)
 
 
 # Bruch, "An Alternative Cross Entropy Loss for Learning-to-Rank" (WWW 2021). Of one query with labels y and scores s,
