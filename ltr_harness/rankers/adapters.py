@@ -309,17 +309,15 @@ _UNSAFE = re.compile(r'[\s",:\[\]{}<>]')
 
 def safe_feature_names(names: Sequence[str]) -> list[str]:
     """Names both libraries take, each once."""
-    used: set[str] = set()
-    safe = []
+    safe: dict[str, None] = {}  # in order
     for name in names:
         base = candidate = _UNSAFE.sub("_", name) or "feature"
         count = 1
-        while candidate in used:
+        while candidate in safe:
             count += 1
             candidate = f"{base}_{count}"
-        used.add(candidate)
-        safe.append(candidate)
-    return safe
+        safe[candidate] = None
+    return list(safe)
 
 
 def by_position(train: RankingDataset) -> RankingDataset:

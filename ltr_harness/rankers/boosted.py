@@ -202,9 +202,8 @@ class BoostedRanker(StoredRanker):
                 else f"{share}: rank_xendcg learns noise from them; `drop_blank: true` leaves them out"
             )
         if left_out := self.left_out(train.feature_names):
-            notes.append(
-                f"learned from {train.n_features - len(left_out)} of {count_of(train.n_features, 'feature')}"
-            )
+            n = train.n_features
+            notes.append(f"learned from {n - len(left_out)} of {count_of(n, 'feature')}")
         weights, groups = train.weights_of_rows(), train.groups
         if not (weights is None or self.weighs_rows) and (groups.min(weights) < groups.max(weights)).any():
             notes.append(f"the objective {self.objective} takes one weight per query, the mean of its rows'")
@@ -330,15 +329,9 @@ class DataParallelRanker(BoostedRanker):
     def check(self, facts: Facts | None = None) -> list[Problem]:
         listed = self.field_problems(facts)
         if self.data_parallel:
-            listed += [
-                Problem(
-                    "data_parallel",
-                    f"cannot be combined with {field}: {why}",
-                    cure="leave out one of the two",
-                )
-                for field, given, why in self.across_limits(facts)
-                if given
-            ]
+            cure, limits = "leave out one of the two", self.across_limits(facts)
+            refused = [f"cannot be combined with {field}: {why}" for field, given, why in limits if given]
+            listed += [Problem("data_parallel", one, cure=cure) for one in refused]
         if self.loss not in (*self.objectives, losses.METRIC):
             return listed
         params = self.library_params(None if facts is None or listed else facts.feature_names)

@@ -65,9 +65,8 @@ class CatBoostModel(adapters.TreeModel):
         # of every split, or level of a symmetric tree; statistics of several features split on each
         content = as_json(self.booster)
         about = content["features_info"]
-        numeric, coded, statistics = (
-            about.get(kind) or [] for kind in ("float_features", "categorical_features", "ctrs")
-        )
+        kinds = ("float_features", "categorical_features", "ctrs")
+        numeric, coded, statistics = (about.get(kind) or [] for kind in kinds)
         columns = [[one["flat_feature_index"]] for one in numeric for _ in one.get("borders") or ()]
         columns += [[one["flat_feature_index"]] for one in coded for _ in one.get("values") or ()]
         for one in statistics:

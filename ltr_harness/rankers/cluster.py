@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from time import monotonic, sleep
 from typing import Any
 
@@ -87,6 +86,8 @@ class Session:
         self.matrix: Any = None  # the data in the library's form, if its callback has made one
         self.scores: NDArray[np.float64] = np.zeros(0)  # of the first `scored` rounds
         self.scored = 0
+        # XGBoost keeps its connections by thread: a score in the training's own thread would wait for the others.
+        self._scoring = ThreadPoolExecutor(1)
 
     def wait_for(self, attempt: int) -> int:
         """The rounds to keep, 0 to go on, as soon as the first worker has decided."""
@@ -101,14 +102,9 @@ class Session:
         """Evaluate a round by the validation rows' scores (n_rows,): the rounds to keep if it is the last, else 0."""
         if ALL_ROUNDS in self.decisions:
             raise TrainingError("the command of this model has ended")
-        # XGBoost keeps its connections by thread: a score in the training's own thread would wait for the others.
         scores = self._scoring.submit(score, self).result()
         stop = self.watching.record(attempt, rounds, {VALID: self.watching.means(VALID, scores)})
         return (self.watching.best_round or 0) if stop or last else 0
-
-    @cached_property
-    def _scoring(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(1)
 
 
 def register(topic: str, valid: RankingDataset, metrics: Sequence[Metric], rule: StoppingRule | None) -> None:

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from types import ModuleType
@@ -165,11 +166,11 @@ class LightGBMRanker(DataParallelRanker):
 
         with position_biases(self.position_bias) as biases:
             key = (self.selection(), parameters.binning(handed))
-            train, valid = (
-                adapters.shared("lightgbm", training, key, lambda: self._binned(training, handed))
-                if self.init_model is None
-                else self._binned(training, handed)  # its scores go into the Dataset
-            )
+            bin_both = partial(self._binned, training, handed)
+            if self.init_model is None:
+                train, valid = adapters.shared("lightgbm", training, key, bin_both)
+            else:
+                train, valid = bin_both()  # its scores go into the Dataset
             watch = self.watch(Watch, training, valid)
             booster = lightgbm.train(
                 # where LightGBM says its biases
@@ -206,10 +207,8 @@ class LightGBMRanker(DataParallelRanker):
         return lightgbm.Booster(model_str=_NETWORK.sub("", ranker.booster_.model_to_string()))
 
     def _model(self, trained: adapters.Trained, training: Training) -> LightGBMModel:
-        booster = trained.booster
-        return LightGBMModel(
-            booster=booster, threads=training.threads, best_round=booster.current_iteration()
-        )
+        best = trained.booster
+        return LightGBMModel(booster=best, threads=training.threads, best_round=best.current_iteration())
 
     def _for_training(self, handed: dict[str, Any], training: Training) -> dict[str, Any]:
         """The parameters with the metric to optimise, whose gradients LightGBM asks for."""

@@ -166,7 +166,7 @@ _GPU_ONLY = "gpu_device_id gpu_device_id_list gpu_platform_id gpu_use_dp num_gpu
 def conditions(objective: str, given: Mapping[str, Any]) -> list[tuple[str, bool, str]]:
     """Parameters, whether they mean anything beside the others, and why not."""
     boosting, with_it = given.get("boosting", "gbdt"), f"with the objective {objective}"
-    frequency = as_number(given.get("bagging_freq"), 0)
+    every = as_number(given.get("bagging_freq"), 0)
     balanced = any(as_number(given.get(name), 1.0) < 1 for name in _BALANCED)
     return [
         (of_others(objective, OBJECTIVES), False, with_it),
@@ -183,12 +183,8 @@ def conditions(objective: str, given: Mapping[str, Any]) -> list[tuple[str, bool
         (_GPU_ONLY, given.get("device_type", "cpu") != "cpu", "on a CPU"),
         ("bagging_by_query", _bags(given), "without bagging_fraction below 1 and bagging_freq of at least 1"),
         ("bagging_fraction", not balanced, f"beside {' and '.join(_BALANCED)}"),
-        (" ".join(_FRACTIONS), frequency > 0 or _fraction(given) == 1, "while bagging_freq is 0"),
-        (
-            "bagging_freq",
-            frequency == 0 or not given.keys().isdisjoint(_FRACTIONS),
-            "without bagging_fraction",
-        ),
+        (" ".join(_FRACTIONS), every > 0 or _fraction(given) == 1, "while bagging_freq is 0"),
+        ("bagging_freq", every == 0 or not given.keys().isdisjoint(_FRACTIONS), "without bagging_fraction"),
     ]
 
 

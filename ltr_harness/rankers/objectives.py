@@ -178,15 +178,7 @@ def class_problems(objective: str, asked: Mapping[str, bool], facts: Facts | Non
     return refused
 
 
-BINARY: Final = (
-    "binary",
-    "rank:map",
-    "binary:logistic",
-    "binary:logitraw",
-    "binary:hinge",
-    "Logloss",
-    "Focal",
-)
+BINARY = ("binary", "rank:map", "binary:logistic", "binary:logitraw", "binary:hinge", "Logloss", "Focal")
 """Objectives to which a row is relevant or not: `relevant` has the grade from which on it is."""
 
 # Objectives with the labels that they take, and whether those from a smallest to a largest are such.
@@ -249,13 +241,11 @@ class Optimised:
 def objective_cautions(optimised: Optimised, primary: Metric, max_grade: float) -> list[str]:
     """Cautions where training is for one thing and another decides."""
     cautions = []
-    wanted = max(primary.k or 0, optimised.k or 0)
-    if optimised.depth is not None and optimised.depth < wanted:
+    depth, wanted = optimised.depth, max(primary.k or 0, optimised.k or 0)
+    if depth is not None and depth < wanted:
         whose = primary if wanted == primary.k else f"the metric it optimises, @{wanted},"
-        ignored = f"pairs of rows below rank {optimised.depth} are ignored"
-        cautions.append(
-            f"{optimised.option} is {optimised.depth}: {ignored}, and {whose} counts {wanted} ranks"
-        )
+        ignored = f"pairs of rows below rank {depth} are ignored"
+        cautions.append(f"{optimised.option} is {depth}: {ignored}, and {whose} counts {wanted} ranks")
     if optimised.k is not None and primary.k is not None and optimised.k < primary.k:
         cautions.append(f"the objective ends at rank {optimised.k}, and {primary} decides")
     theirs, ours = (_gains(gain, max_grade) for gain in (optimised.gain, getattr(primary, "gain", None)))
@@ -343,9 +333,18 @@ def loss_problems(objective: str, facts: Facts | None) -> Iterator[Problem]:
             yield Problem("objective", f"{objective}: {loss} has no parameter {name!r}", cure=cure)
         given[name] = value
     target = given.get("metric", "NDCG")
-    for name, why in _ignored(loss, target, given).items():
-        found = f"{objective}: CatBoost ignores {name} with {why}"
-        yield Problem("objective", found, cure="leave it out")
+    # what the loss knows and does not look at beside others
+    unread, beside = list[str](), f"metric={target}"
+    if loss == "LambdaMart" and target in ("MRR", "MAP", "ERR"):
+        unread = _DCG.split()
+    elif loss.startswith("YetiRank"):
+        mode = given.get("mode", "Classic")
+        beside, unread = f"mode={mode}", ["top"] if mode == "Classic" else ["decay"]
+        unread += [] if mode in ("DCG", "NDCG") else ["dcg_type", "dcg_denominator"]
+    for name in unread:
+        if name in given:
+            found = f"{objective}: CatBoost ignores {name} with {beside}"
+            yield Problem("objective", found, cure="leave it out")
     if loss == "StochasticRank" and target == "MRR" and "top" in given:
         found = f"{objective}: with top, metric=MRR ends CatBoost's process"
         yield Problem("objective", found, cure="leave out top")
@@ -372,18 +371,6 @@ def step_problems(loss: str, given: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem("params.leaf_estimation_method", why, "Newton")
 
 
-def _ignored(loss: str, target: str, given: dict[str, str]) -> dict[str, str]:
-    """Parameters that the loss knows and does not look at beside the others, and why."""
-    if loss == "LambdaMart" and target in ("MRR", "MAP", "ERR"):
-        return {name: f"metric={target}" for name in _DCG.split() if name in given}
-    if loss.startswith("YetiRank"):
-        mode = given.get("mode", "Classic")
-        unread = ["top"] if mode == "Classic" else ["decay"]
-        unread += [] if mode in ("DCG", "NDCG") else ["dcg_type", "dcg_denominator"]
-        return {name: f"mode={mode}" for name in unread if name in given}
-    return {}
-
-
 def translated(config: MetricObjectiveConfig) -> str:
     """The metric as CatBoost's LambdaMart has it; ask `translation_problems` first."""
     from ltr_harness.metrics.ndcg import NDCG
@@ -399,32 +386,27 @@ def translated(config: MetricObjectiveConfig) -> str:
 
 def translation_problems(config: MetricObjectiveConfig, facts: Facts | None) -> list[Problem]:
     """Reasons why CatBoost has no such objective; empty where it has."""
-    why = _other_definition(config.metric, facts)
+    from ltr_harness.metrics.map import MAP
+    from ltr_harness.metrics.mrr import MRR
+    from ltr_harness.metrics.ndcg import NDCG
+
+    metric, why = config.metric, ""
+    if isinstance(metric, NDCG):
+        if metric.gain not in _LINEAR_OR_EXP:
+            why = "its LambdaMart has gain=exp and gain=linear, and no table"
+        elif metric.discount != "log2":
+            why = "its LambdaMart has discount=log2 alone"
+    elif not isinstance(metric, MRR | MAP):
+        why = "its LambdaMart has ndcg, mrr and map"  # and takes its DCG for NDCG
+    elif metric.k is not None:
+        why = f"its LambdaMart has {metric.name} of whole lists alone"
+    elif metric.relevant != 1 or (facts is not None and facts.n_fractional):
+        why = "every label above 0 is relevant to it"
     if why:
         cure = "LightGBM or XGBoost optimise it; or one of CatBoost's own, such as YetiRank:mode=NDCG"
-        return [Problem("objective", f"CatBoost has no objective for {config.metric}: {why}", cure=cure)]
+        return [Problem("objective", f"CatBoost has no objective for {metric}: {why}", cure=cure)]
     return [
         Problem(f"objective.{name}", "CatBoost's LambdaMart has no such choice", cure="leave it out")
         for name in ("truncation_level", "weighting")
         if getattr(config, name) != getattr(MetricObjective, name)
     ]
-
-
-def _other_definition(metric: Metric, facts: Facts | None) -> str:
-    from ltr_harness.metrics.map import MAP
-    from ltr_harness.metrics.mrr import MRR
-    from ltr_harness.metrics.ndcg import NDCG
-
-    if isinstance(metric, NDCG):
-        if metric.gain not in _LINEAR_OR_EXP:
-            return "its LambdaMart has gain=exp and gain=linear, and no table"
-        if metric.discount != "log2":
-            return "its LambdaMart has discount=log2 alone"
-        return ""
-    if not isinstance(metric, MRR | MAP):
-        return "its LambdaMart has ndcg, mrr and map"  # and takes its DCG for NDCG
-    if metric.k is not None:
-        return f"its LambdaMart has {metric.name} of whole lists alone"
-    if metric.relevant != 1 or (facts is not None and facts.n_fractional):
-        return "every label above 0 is relevant to it"
-    return ""

@@ -95,9 +95,8 @@ class Training:
                 raise RankerError(Problem("rounds", f"found {self.rounds}", "at least 1"))
             return self.rounds
         if self.stopping is None:
-            raise RankerError.at(
-                "rounds", "not given, and there is no stopping rule", "one of the two", "add `stopping:`"
-            )
+            found = "not given, and there is no stopping rule"
+            raise RankerError.at("rounds", found, "one of the two", "add `stopping:`")
         return self.stopping.max_rounds
 
     @property

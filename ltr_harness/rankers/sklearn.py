@@ -47,9 +47,8 @@ class SklearnModel(ranker.FittedModel):
                 scores = scores[:, 1] if len(grades) == 2 else expected_grade(scores, grades)
         rows = count_of(len(matrix), "row")
         if scores.shape != (len(matrix),):
-            raise DataError.at(
-                called, f"gave an array of shape {scores.shape} for {rows}", "a score for each"
-            )
+            found = f"gave an array of shape {scores.shape} for {rows}"
+            raise DataError.at(called, found, "a score for each")
         if (bad := np.flatnonzero(~np.isfinite(scores))).size:
             found = f"gave {scores[bad[0]]:g} for {len(bad):,} of {rows}, first row {bad[0]}"
             raise DataError.at(called, found, "finite scores")
@@ -238,12 +237,9 @@ def _step(name: str, method: str) -> Any:
         found = f"{name} cannot be made without arguments: {type(problem).__name__}: {problem}"
         raise RankerError.at("estimator", found) from problem
     tags = ["__sklearn_tags__"] if hasattr(BaseEstimator, "__sklearn_tags__") else []  # from 1.6 on
-    if lacking := [
-        one for one in ("get_params", "set_params", *tags, "fit", method) if not hasattr(made, one)
-    ]:
-        expected = (
-            "a classifier or a regressor" if method == "predict" else "a transformer before the last step"
-        )
+    needed, is_last = ("get_params", "set_params", *tags, "fit", method), method == "predict"
+    if lacking := [one for one in needed if not hasattr(made, one)]:
+        expected = "a classifier or a regressor" if is_last else "a transformer before the last step"
         raise RankerError.at("estimator", f"{kind.__name__} has no {', '.join(lacking)}", expected)
     return made
 

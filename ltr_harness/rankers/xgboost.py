@@ -42,10 +42,8 @@ class XGBoostModel(adapters.TreeModel):
         return int(learner["learner_model_param"]["num_class"]) > 1
 
     def _predicted(self, matrix: NDArray[np.float32], rounds: int) -> Any:
-        kind = "value" if self._is_of_classes else "margin"
-        return one_per_row(
-            self.booster.inplace_predict(matrix, predict_type=kind, iteration_range=(0, rounds))
-        )
+        kind, of = "value" if self._is_of_classes else "margin", (0, rounds)
+        return one_per_row(self.booster.inplace_predict(matrix, predict_type=kind, iteration_range=of))
 
     def _shares(self, matrix: NDArray[np.float32]) -> Any:
         import xgboost
@@ -174,13 +172,12 @@ class XGBoostRanker(DataParallelRanker):
         fields: dict[str, Any] = {"qid": data.queries}
         if weights := self._feature_weights(training.train):
             fields["feature_weights"] = dask.array.from_array(np.asarray(weights))
+        rows = (data.client, data.features, data.labels)
         if handed["tree_method"] == "hist":
             bins = handed.get("max_bin", parameters.DEFAULT_MAX_BIN)
-            matrix = across.DaskQuantileDMatrix(
-                data.client, data.features, data.labels, max_bin=bins, **fields
-            )
+            matrix = across.DaskQuantileDMatrix(*rows, max_bin=bins, **fields)
         else:
-            matrix = across.DaskDMatrix(data.client, data.features, data.labels, **fields)
+            matrix = across.DaskDMatrix(*rows, **fields)
         trained = across.train(
             data.client,
             parameters.for_library(handed),
@@ -269,9 +266,6 @@ def _is_over(stopping: SharedStopping, model: Any, rounds: int) -> bool:
 
         if session.matrix is None:
             session.matrix = xgboost.DMatrix(session.valid.features)
-        scores: NDArray[np.float32] = model.predict(
-            session.matrix, output_margin=True, validate_features=False
-        )
-        return scores
+        return np.asarray(model.predict(session.matrix, output_margin=True, validate_features=False))
 
     return stopping.rounds_to_keep(rounds, rounds, score) is not None

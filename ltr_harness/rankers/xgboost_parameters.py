@@ -161,10 +161,7 @@ _FRAME = {"booster", "device", "grow_policy", "tree_method"}
 
 
 def problems(
-    objective: str,
-    params: Mapping[str, Any],
-    facts: Facts | None,
-    besides: Mapping[str, Any],
+    objective: str, params: Mapping[str, Any], facts: Facts | None, besides: Mapping[str, Any]
 ) -> list[Problem]:
     """Everything XGBoost would reject, ignore or misread."""
     given = {**canonical(params), **besides}
