@@ -162,10 +162,6 @@ ATTEMPTS = 2
 """A lost worker costs what was trained of the model; it starts again this often."""
 
 
-class _WorkerLostError(Exception):
-    """A worker died; everything of this training is void."""
-
-
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Training data in the workers' memories: Dask arrays with one chunk for each worker."""
@@ -219,10 +215,8 @@ def train_across(
                 f"{len(workers.client.nthreads())} after {WORKERS_WITHIN} s"
             ) from None
         addresses = tuple(sorted(workers.client.nthreads())[:n_parts])
-        try:
-            return _attempt(workers, addresses, parts, training, prepared, train)
-        except _WorkerLostError:
-            continue
+        if trained := _attempt(workers, addresses, parts, training, prepared, train):
+            return trained
     raise TrainingError(
         f"a worker was lost (killed, or out of memory) in each of {ATTEMPTS} attempts; expected workers with more "
         "memory, or more of them"
@@ -236,7 +230,8 @@ def _attempt(
     training: Training,
     prepared: Callable[[RankingDataset], RankingDataset],
     train: Callable[[Parts], Any],
-) -> Trained:
+) -> Trained | None:
+    """None where a worker was lost: everything of this training is void."""
     client = workers.client
     stopping = SharedStopping(
         topic=f"ltr-harness-across-{uuid.uuid4().hex[:12]}",
@@ -281,7 +276,7 @@ def _attempt(
 
 def _supervised(
     client: Any, stopping: SharedStopping, work: Callable[[], Trained], forward: Callable[[], None]
-) -> Trained:
+) -> Trained | None:
     """Run `work` in a thread, and restart all workers when one is lost: the libraries do not notice it every time."""
     import distributed
 
@@ -316,7 +311,7 @@ def _supervised(
     with suppress(ValueError, TimeoutError):  # without nannies they cannot be restarted
         client.restart_workers(left, timeout=WORKERS_WITHIN, raise_for_error=False)
     client.cancel([distributed.Future(key, client) for key in set(client.futures) - known])
-    raise _WorkerLostError
+    return None
 
 
 def _gone(client: Any, addresses: Sequence[str]) -> bool:
