@@ -4,7 +4,7 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +21,7 @@ from ltr_harness.readers import trec
 from ltr_harness.readers.csv import Delimited
 from ltr_harness.readers.files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
 from ltr_harness.readers.parquet import ArrowTable, Parquet, table_of
-from ltr_harness.readers.rows import RowProblems
+from ltr_harness.readers.rows import OfRow, RowProblems
 from ltr_harness.readers.table_part import OpenedTable, unfit_ids
 from ltr_harness.readers.tables import ROLES, column_among
 from ltr_harness.readers.trec import Qrels, TrecRun
@@ -55,7 +55,7 @@ class Listing:
     queries: Any
     documents: Any
     values: NDArray[np.float64]  # (n_rows,)
-    place: Callable[[int], str]  # where a row stands, for messages
+    place: OfRow  # where a row stands, for messages
     name: str = ""  # the run's own name, or ""
     subtopics: Any = None  # as the queries, for judgments by subtopic; None for others
 
@@ -172,7 +172,7 @@ def _of_columns(
     source: str,
     form: str,
     name: str = "",
-    place: Callable[[int], str] | None = None,
+    place: OfRow | None = None,
 ) -> Listing:
     """The rows of queries, documents and values. Raises DataError: ids that are neither text nor integers."""
     import pyarrow as pa

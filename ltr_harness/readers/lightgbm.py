@@ -1,6 +1,6 @@
 """LightGBM's own layout: ``rank.train`` without query ids, and beside it ``rank.train.query`` with sizes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.letor import IndexOptions, read_svmlight
 from ltr_harness.readers.reader import Reader
-from ltr_harness.readers.rows import Rows, assembled, bad_rows, limited, query_ids
+from ltr_harness.readers.rows import OfRow, Rows, assembled, bad_rows, limited, query_ids
 from ltr_harness.wording import count_of, shortened
 
 _SIZES = (".query", ".group")
@@ -184,9 +184,7 @@ class _Companions:
         self._report(file, wrong, lambda i: f"holds {lines[i]!r}", expected)
         return values
 
-    def _report(
-        self, file: Path, wrong: NDArray[np.bool_], found: Callable[[int], str], expected: str
-    ) -> None:
+    def _report(self, file: Path, wrong: NDArray[np.bool_], found: OfRow, expected: str) -> None:
         place = lambda i: f"{file}:{i + 1}"  # noqa: E731
         self._problems += bad_rows(wrong, place, found, expected, f" in {file.name}", "such line")
 

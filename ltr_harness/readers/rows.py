@@ -18,6 +18,9 @@ from ltr_harness.wording import count_of, plural, shortened
 SHOWN = 20
 """How many problems of one kind are listed before the rest is only counted."""
 
+OfRow = Callable[[int], str]
+"""Words on a row, made of its number."""
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -32,7 +35,7 @@ class Rows:
     # (n_blocks,), first row of each run of rows with one query id; a new file always starts a new run
     block_starts: NDArray[np.int64]
     block_ids: NDArray[Any]  # (n_blocks,), the query ids
-    place: Callable[[int], str]  # row number to ``"file:line"``, for messages
+    place: OfRow  # ``"file:line"``, for messages
     # name to (n_rows,) values that must be the same in all rows of a query
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     # (n_rows, n_subtopics), the rows' grades by subtopic; None where nobody said them
@@ -135,13 +138,7 @@ class RowProblems:
         self.listed: list[tuple[int, Problem]] = []
         self.total = 0
 
-    def report(
-        self,
-        bad: NDArray[np.bool_],
-        place: Callable[[int], str],
-        found: Callable[[int], str],
-        expected: str,
-    ) -> None:
+    def report(self, bad: NDArray[np.bool_], place: OfRow, found: OfRow, expected: str) -> None:
         """Keep a problem for each bad row (n_rows,)."""
         rows = np.flatnonzero(bad)
         self.total += rows.size
@@ -155,12 +152,7 @@ class RowProblems:
 
 
 def bad_rows(
-    bad: NDArray[np.bool_],
-    place: Callable[[int], str],
-    found: Callable[[int], str],
-    expected: str,
-    where: str = "",
-    noun: str = "such row",
+    bad: NDArray[np.bool_], place: OfRow, found: OfRow, expected: str, where: str = "", noun: str = "such row"
 ) -> list[Problem]:
     """A problem for each bad row (n_rows,), the first of them listed and the others counted."""
     problems = RowProblems()
@@ -229,9 +221,7 @@ def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] 
     return groups, order, (note,)
 
 
-def per_query(
-    name: str, values: NDArray[Any], groups: QueryGroups, place: Callable[[int], str]
-) -> NDArray[Any]:
+def per_query(name: str, values: NDArray[Any], groups: QueryGroups, place: OfRow) -> NDArray[Any]:
     """The value of each query (n_queries,), which all its rows (n_rows,) have. Raises DataError: a row has another."""
     starts = groups.boundaries[:-1]
     firsts = values[starts]
@@ -253,7 +243,7 @@ def per_query(
 
 
 def _refuse_missed_again(
-    ids: NDArray[Any], groups: QueryGroups, retrieved: NDArray[np.bool_], place: Callable[[int], str]
+    ids: NDArray[Any], groups: QueryGroups, retrieved: NDArray[np.bool_], place: OfRow
 ) -> None:
     """Raise if a missed document (n_rows,) is in its query twice, which would count it twice."""
     names, number = np.unique(ids, return_inverse=True)
@@ -274,7 +264,7 @@ def _weights(
     weights: NDArray[np.float64] | None,
     groups: QueryGroups,
     retrieved: NDArray[np.bool_] | None,
-    place: Callable[[int], str],
+    place: OfRow,
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, tuple[str, ...]]:
     """Weights of queries, the mean of their rows', and of rows where they differ within a query, with a note."""
     if weights is None:
@@ -328,9 +318,6 @@ def within_float32(values: NDArray[np.float32], how: str) -> int:
     return int(np.count_nonzero(infinite))
 
 
-Categories = Mapping[str, tuple[str, ...]]
-
-
 def recoded(codes: NDArray[np.float32], before: Sequence[str], after: Sequence[str]) -> NDArray[np.float32]:
     """Codes (n_rows,) of the texts `before` as codes of the texts `after`; NaN where the text is not among them."""
     place = {text: float(code) for code, text in enumerate(after)}
@@ -347,7 +334,7 @@ def occurring(dataset: RankingDataset) -> dict[str, tuple[str, ...]]:
     return texts_by_column
 
 
-def with_categories(dataset: RankingDataset, categories: Categories) -> RankingDataset:
+def with_categories(dataset: RankingDataset, categories: Mapping[str, tuple[str, ...]]) -> RankingDataset:
     """The dataset with the codes of these texts; texts that are not among them are missing, and a note counts them."""
     if dataset.categories == categories:
         return dataset

@@ -15,7 +15,7 @@ from ltr_harness.groups import LONGEST_ID
 from ltr_harness.logs.columns import Ids
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.files import Bound, located, release, text_bytes
-from ltr_harness.readers.rows import SHOWN, RowProblems
+from ltr_harness.readers.rows import SHOWN, OfRow, RowProblems
 from ltr_harness.wording import count_of
 
 Places = NDArray[np.int64]
@@ -382,7 +382,7 @@ class Lines:
         found = self._split(block.at, row - block.row + 1)
         return block.line + int(found.lines[-1]), found.starts[-1], found.ends[-1]
 
-    def report(self, bad: NDArray[np.bool_], found: Callable[[int], str], expected: str) -> None:
+    def report(self, bad: NDArray[np.bool_], found: OfRow, expected: str) -> None:
         """Keep a problem for each bad row (n_rows,), for `finish` to tell."""
         self._problems.report(bad, lambda row: f"{self.path}:{self.line(row)}", found, expected)
 
