@@ -1,7 +1,7 @@
 """Judgments beside the rows, matched by query and document id as text: a judged document that is no row was missed."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -19,7 +19,7 @@ from ltr_harness.readers.catboost import CatBoostPool
 from ltr_harness.readers.forms import columns_of, opened_table, qrels_of, table_in_memory
 from ltr_harness.readers.parquet import Parquet
 from ltr_harness.readers.reader import Reader, ValueOptions
-from ltr_harness.readers.rows import bad_rows, limited, per_query, query_ids
+from ltr_harness.readers.rows import OfRow, bad_rows, limited, per_query, query_ids
 from ltr_harness.readers.table_part import OpenedTable, TableColumns, joined
 from ltr_harness.readers.tables import TableReader, column_for
 from ltr_harness.readers.trec import Qrels
@@ -39,7 +39,7 @@ class Truth:
     documents: NDArray[np.str_]  # (n,), ids as text
     labels: NDArray[np.float64]  # (n,), 0 where nobody judged
     judged: NDArray[np.bool_]  # (n,)
-    place: Callable[[int], str]
+    place: OfRow
     subtopics: Subtopics | None = None  # of the rows
     by_column: bool = False  # whether columns number the subtopics, as in the rows of a table
     # (n,) values each: what the rows say of their query, and its weight as ``None``
@@ -199,26 +199,26 @@ class _Match:
         number_of[own], number_of[new] = np.arange(own.size), own.size + np.arange(new.size)
         number = number_of[theirs]
         used = np.flatnonzero(number >= 0)
-        keys, first = np.unique(number[used] * distinct.size + asked[used], return_index=True)
-        line = used[first]
-        key = np.repeat(np.arange(own.size), groups.sizes) * distinct.size + named
-        at = np.searchsorted(keys, key)
-        rows = np.flatnonzero(np.append(keys, -1)[at] == key)
+        judged = pd.Index(number[used] * distinct.size + asked[used])  # each once
+        listed = pd.Index(np.repeat(np.arange(own.size), groups.sizes) * distinct.size + named)
+        at = judged.get_indexer(listed)
+        rows = np.flatnonzero(at >= 0)
         if not rows.size:
             said = f"query {groups.name(0)!r}, document {str(documents[0])!r}"
             found = f"{truth.source} judges none of its rows, the first of which is {said}"
             said = f"query {str(truth.queries[0])!r}, document {str(truth.documents[0])!r}"
             cure = "name the split that they are of, as in `judgments: {test: …}`"
             raise DataError.at(dataset.source, found, f"the same ids in both; it begins with {said}", cure)
-        is_missed = truth.judged[line]
-        is_missed[at[rows]] = False
-        missed = line[is_missed]
+        lines = used[at[rows]]
+        is_missed = truth.judged & (number >= 0)
+        is_missed[lines] = False
+        missed = np.flatnonzero(is_missed)
         missed = missed[np.lexsort((truth.documents[missed], number[missed]))]
         self.dataset, self.truth, self.documents = dataset, truth, documents
         self.ids = ids  # (n_queries,), of the dataset's queries and those that are added to them
         self.number = number  # (n,), of each judgment's query; -1 where it is not there
         # (n_matched,), those that are judged, and their judgments
-        self.rows, self.lines = rows, line[at[rows]]
+        self.rows, self.lines = rows, lines
         self.missed = missed  # (n_missed,), judgments of other documents, by query
         self.strays = names[strays]  # queries that are judged and have no row
 
