@@ -174,17 +174,16 @@ class ValueOptions(BaseModel):
 
     def graded(self, labels: Iterable[str | float]) -> NDArray[np.float64]:
         """What labels stand for by `grades`, which are there; NaN where they do not say."""
-        known = {_label(label): grade for label, grade in (self.grades or {}).items()}
-        ranges = {_Range.of(label): grade for label, grade in (self.grades or {}).items()}
+        grades = (self.grades or {}).items()
+        known = {_label(label): grade for label, grade in grades}
+        ranges = [(held, grade) for label, grade in grades if (held := _Range.of(label)) is not None]
         if self.unjudged is not None:
             known[self.unjudged] = self.unjudged
 
         def grade(label: str | float) -> float:
             if label in known:
                 return known[label]
-            return next(
-                (grade for held, grade in ranges.items() if held is not None and label in held), np.nan
-            )
+            return next((grade for held, grade in ranges if label in held), np.nan)
 
         return np.array([grade(_label(label)) for label in labels], dtype=np.float64)
 
