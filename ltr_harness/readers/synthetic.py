@@ -67,28 +67,6 @@ class SyntheticRows:
         return np.asarray(np.cumsum(self.sizes) - self.sizes)
 
 
-def clicked(
-    labels: NDArray[np.float64],  # (n_rows,)
-    shown_by: NDArray[np.float32],  # (n_rows,)
-    sizes: NDArray[np.int64],  # (n_queries,)
-    clicks: Clicks,
-    seed: int,
-    code: int,
-) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Clicks (0 or 1) on rows that were shown in the order of one feature and chance, and the positions, from 1."""
-    draws = Draws(seed, _CLICKS + code)
-    n = len(labels)
-    query = np.repeat(np.arange(len(sizes)), sizes)
-    order = np.lexsort((-(shown_by.astype(np.float64) + draws.normal(n)), query))
-    starts = np.cumsum(sizes) - sizes
-    positions = np.empty(n, dtype=np.int32)
-    positions[order] = np.arange(n) - np.repeat(starts, sizes) + 1
-    seen = draws.uniform(n) < 1 - clicks.position_bias + clicks.position_bias / positions
-    attraction = ((np.int64(1) << labels.astype(np.int64)) - 1) / 15
-    liked = draws.uniform(n) < clicks.noise + (1 - 2 * clicks.noise) * attraction
-    return (seen & liked).astype(np.float64), positions
-
-
 _SPLITS = ("train", "valid", "test")
 
 # Where the grade goes up by one, on the scale of the planted utility plus noise (chosen so that the default
@@ -233,10 +211,17 @@ class Synthetic(Reader, use_attribute_docstrings=True):
                 np.concatenate([parts.positions, train.positions])[which],
             )
         if self.clicks and name != "test":
-            labels, positions = clicked(
-                parts.labels, parts.features[:, 0], parts.sizes, self.clicks, self.seed, code
-            )
-            parts = replace(parts, labels=labels, positions=positions)
+            draws, n = Draws(self.seed, _CLICKS + code), len(parts.labels)
+            query = np.repeat(np.arange(len(parts.sizes)), parts.sizes)
+            # shown in the order of one feature and chance
+            order = np.lexsort((-(parts.features[:, 0].astype(np.float64) + draws.normal(n)), query))
+            positions = np.empty(n, dtype=np.int32)
+            positions[order] = np.arange(n) - np.repeat(parts.starts, parts.sizes) + 1
+            bias, noise = self.clicks.position_bias, self.clicks.noise
+            seen = draws.uniform(n) < 1 - bias + bias / positions
+            attraction = ((np.int64(1) << parts.labels.astype(np.int64)) - 1) / 15
+            liked = draws.uniform(n) < noise + (1 - 2 * noise) * attraction
+            parts = replace(parts, labels=(seen & liked).astype(np.float64), positions=positions)
         return parts
 
     def _judged(self, code: int) -> SyntheticRows:
