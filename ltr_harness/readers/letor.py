@@ -125,9 +125,7 @@ def on_all_cores(task: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out
         return list(pool.map(task, items))
 
 
-_NUMBER = "a number such as 0.5 or 1e-3, or NULL for a missing value"
 _LABEL = "a finite label, such as 0, 1, 2"
-INDEX = "index:value, such as 3:0.5"
 
 # Kernel code -> what was found ({0} is the token), what was expected, the cure.
 _WORDS = {
@@ -144,13 +142,15 @@ _WORDS = {
     kernels.ID_TOO_LONG: (
         "the id {0} is too long", f"at most {LONGEST_ID:,} bytes", "is there a line break missing?",
     ),
-    kernels.INDEX_NOT_A_NUMBER: ("{0} where a feature should be", INDEX, ""),
+    kernels.INDEX_NOT_A_NUMBER: ("{0} where a feature should be", "index:value, such as 3:0.5", ""),
     kernels.INDEX_NEGATIVE: ("the feature index of {0} is negative", "an index of 0 or more", ""),
     kernels.INDEX_TOO_SMALL: (
         "the feature index of {0} is 0", "an index of 1 or more", "set `first_index: 0` if features count from 0",
     ),
     kernels.INDEX_TOO_LARGE: ("the feature index of {0} is too large", "", ""),
-    kernels.VALUE_NOT_A_NUMBER: ("the value of {0} is not a number", _NUMBER, ""),
+    kernels.VALUE_NOT_A_NUMBER: (
+        "the value of {0} is not a number", "a number such as 0.5 or 1e-3, or NULL for a missing value", "",
+    ),
     kernels.VALUE_INFINITE: (
         "the value of {0} is infinite or beyond the range of float32", "a finite number",
         "write NULL where a value is missing, or set `beyond_float32: clip` or `missing`",
@@ -313,12 +313,26 @@ def _filled(
     first = options.first_index
     if first is None:
         first = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
-    n_features, meant = options.n_features, options.n_features is not None
-    if n_features is None:
-        n_features = max(0, max(chunk.largest for chunk in chunks) + 1 - first)
-    n_rows = chunks[-1].rows.stop
+    widest, n_rows = max(chunks, key=lambda chunk: chunk.largest), chunks[-1].rows.stop
+    if (meant := options.n_features) is not None:
+        n_features, why, slip = meant, f"n_features is {meant:,}", "that"
+    else:
+        n_features = max(0, widest.largest + 1 - first)
+        why, slip = f"the largest feature index is {widest.largest:,}", "that index"
+    # one mistyped index would otherwise ask for a thousand times the memory
+    needed = 4 * n_rows * n_features + 8 * n_features  # beside it, `parse` notes a row for each column
+    place = f"{widest.path}:{widest.first_line + widest.largest_line}"
+    found = f"{why}: {count_of(n_rows, 'row')} of {count_of(n_features, 'column')} take"
+    cure = f"check whether {slip} is a typo; features with very large indices need hashing or selection first"
+    bound = Bound.of_file(sum(len(chunk.data) for chunk in chunks), meant=meant is not None)
+    bound.refuse(place, found, needed, cure)
+    try:
+        features = np.zeros((n_rows, n_features), dtype=np.float32)
+    except MemoryError:
+        fits = "a matrix that fits in memory"
+        raise DataError.at(place, f"{found} {in_words(needed)}", fits, cure) from None
     arrays = _Arrays(
-        _matrix(n_rows, n_features, chunks, meant=meant),
+        features,
         np.empty(n_rows, dtype=np.float64),
         np.empty(n_rows, dtype=np.int64),
         np.full(n_rows if with_qid else 0, np.nan),
@@ -351,24 +365,6 @@ def _repeats(parsed: Sequence[_Parsed]) -> Iterator[str]:
             rows = count_of(sum(counts.repeats for counts in repeating), "row")
             where = f"(first in line {repeating[0].first_repeat})"
             yield f"{rows} of {path.name} give a feature more than once {where}; the last value counts"
-
-
-def _matrix(n_rows: int, n_features: int, chunks: Sequence[Chunk], *, meant: bool) -> NDArray[np.float32]:
-    """Zeros, if they can fit: one mistyped index would otherwise ask for a thousand times the memory."""
-    needed = 4 * n_rows * n_features + 8 * n_features  # beside it, `parse` notes a row for each column
-    widest = max(chunks, key=lambda chunk: chunk.largest)
-    place = f"{widest.path}:{widest.first_line + widest.largest_line}"
-    why = f"n_features is {n_features:,}" if meant else f"the largest feature index is {widest.largest:,}"
-    found = f"{why}: {count_of(n_rows, 'row')} of {count_of(n_features, 'column')} take"
-    slip = "check whether that is a typo" if meant else "check whether that index is a typo"
-    cure = f"{slip}; features with very large indices need hashing or selection first"
-    bound = Bound.of_file(sum(len(chunk.data) for chunk in chunks), meant=meant)
-    bound.refuse(place, found, needed, cure)
-    try:
-        return np.zeros((n_rows, n_features), dtype=np.float32)
-    except MemoryError:
-        fits = "a matrix that fits in memory"
-        raise DataError.at(place, f"{found} {in_words(needed)}", fits, cure) from None
 
 
 def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, options: ValueOptions) -> _Parsed:
