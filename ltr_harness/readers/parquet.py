@@ -60,29 +60,27 @@ class Parquet(TableReader):
         return tables
 
     def opened(self, path: Path) -> OpenedTable:
+        import pyarrow as pa
+        from pyarrow import ipc
+
         refuse_pipe(path)
         try:
             with open(path, "rb") as stream:
                 is_arrow = stream.read(6) == b"ARROW1"
         except OSError as problem:
             raise unreadable(path, problem) from None
-        return _arrow(path) if is_arrow else ParquetTable(path)
-
-
-def _arrow(path: Path) -> "ArrowTable":
-    import pyarrow as pa
-    from pyarrow import ipc
-
-    try:
-        with pa.memory_map(str(path)) as source, ipc.open_file(source) as file:
-            on_disk, unpacked, batches = path.stat().st_size, 0, []
-            for i in range(file.num_record_batches):  # one by one: each may be compressed
-                batches.append(file.get_batch(i))
-                unpacked += _size_in_memory(batches[-1])
-                Bound.of_file(on_disk).refuse(str(path), "unpacked, the file has", unpacked, more=True)
-            return ArrowTable(pa.Table.from_batches(batches, file.schema), path, on_disk)
-    except (pa.ArrowException, OSError) as problem:
-        raise DataError.at(path, f"the Arrow file is damaged: {problem}") from None
+        if not is_arrow:
+            return ParquetTable(path)
+        try:
+            with pa.memory_map(str(path)) as source, ipc.open_file(source) as file:
+                on_disk, unpacked, batches = path.stat().st_size, 0, []
+                for i in range(file.num_record_batches):  # one by one: each may be compressed
+                    batches.append(file.get_batch(i))
+                    unpacked += _size_in_memory(batches[-1])
+                    Bound.of_file(on_disk).refuse(str(path), "unpacked, the file has", unpacked, more=True)
+                return ArrowTable(pa.Table.from_batches(batches, file.schema), path, on_disk)
+        except (pa.ArrowException, OSError) as problem:
+            raise DataError.at(path, f"the Arrow file is damaged: {problem}") from None
 
 
 class ArrowTable(OpenedTable):
