@@ -161,20 +161,19 @@ class ScoreTable:
             what = "row" if second == "row" else "document"
             return f"query {str(columns.cell(query_column, row))!r}, {what} {part}"
 
-        def refused(rows: NDArray[np.int64], found: str, expected: str) -> list[Problem]:
-            bad = np.zeros(query.size, dtype=bool)
-            bad[rows] = True
+        def refused(bad: NDArray[np.bool_], found: str, expected: str) -> list[Problem]:
             return bad_rows(bad, self._table.place, lambda row: f"{name(row)} {found}", expected)
 
-        strange = np.flatnonzero(unknown & (query >= 0) if other_queries else unknown)
+        strange = unknown & (query >= 0) if other_queries else unknown
         expected = "scores of these rows alone"
         if self._judgments.missed is not None:
             expected += ": missed documents have no rank"
         problems = refused(strange, "is not a row of the data", expected)
         at = at[~unknown]
         source = np.flatnonzero(~unknown)
-        again = np.setdiff1d(np.arange(at.size), np.unique(at, return_index=True)[1])
-        problems += refused(source[again], "has a score already", "one score per row")
+        again = ~unknown
+        again[source[np.unique(at, return_index=True)[1]]] = False
+        problems += refused(again, "has a score already", "one score per row")
         without = np.flatnonzero(np.bincount(at, minlength=groups.n_rows) == 0)
         if without.size:
             row = int(without[0])
