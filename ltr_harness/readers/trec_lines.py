@@ -152,15 +152,6 @@ class Numbers:
             self.values[rows] = [number_of(token) for token in texts.to_pylist()]
 
 
-class Packed:
-    """A column of names, most of them different, one after the other."""
-
-    def __init__(self, most: int, n_bytes: int) -> None:
-        self.packed = np.empty(n_bytes, dtype=np.uint8)  # pages that are not written take no memory
-        self.offsets = np.empty(most + 1, dtype=_offset(n_bytes))
-        self.offsets[0] = 0
-
-
 def number_of(token: bytes) -> float:
     """Takes what Arrow's strict reading leaves out, such as ``+1.5``; NaN for what is no number."""
     try:
@@ -171,9 +162,8 @@ def number_of(token: bytes) -> float:
 
 NUMBERS = ("grade", "score")
 """Fields that must be numbers."""
-_NUMBERS = (*NUMBERS, "rank")
-_TEXTS = ("document",)
-_UNREAD = ("Q0",)
+_KINDS = dict.fromkeys((*NUMBERS, "rank"), kernels.NUMBER) | {"document": kernels.TEXT, "Q0": kernels.SKIPPED}
+"""What becomes of a field; others are names that neighbouring rows share."""
 
 _BLOCK = 1 << 16
 """Lines that are parsed at a time."""
@@ -212,9 +202,18 @@ class Lines:
         data = text_bytes(self.path)
         self._data = data[3:] if data[:3].tobytes() == b"\xef\xbb\xbf" else data
         most = len(self._data) // (2 * len(self._form)) + 1  # pages that are not written take no memory
-        self._columns: dict[str, Any] = {field: Coded() for field in self._form if field not in _UNREAD}
-        self._columns |= {field: Numbers(most) for field in self._form if field in _NUMBERS}
-        self._columns |= {field: Packed(most, self._data.size) for field in self._form if field in _TEXTS}
+        self._kinds = np.array([_KINDS.get(field, kernels.CODED) for field in self._form], dtype=np.int64)
+        self._columns: dict[str, Any] = {
+            field: Coded() if kind == kernels.CODED else Numbers(most)
+            for field, kind in zip(self._form, self._kinds.tolist(), strict=True)
+            if kind in (kernels.CODED, kernels.NUMBER)
+        }
+        self._kinds[np.flatnonzero(self._kinds == kernels.NUMBER)[1:]] = kernels.OTHER_NUMBER
+        # names that most rows have of their own, one after the other
+        n_bytes = self._data.size if kernels.TEXT in self._kinds else 0
+        self._packed = np.empty(n_bytes, dtype=np.uint8)
+        self._offsets: NDArray[Any] = np.empty(most + 1, dtype=_offset(n_bytes))
+        self._offsets[0] = 0
         self._blocks: list[_Block] = []
         self._wrong: list[tuple[int, int, int]] = []  # row, line and fields of the first of them
         self._problems = RowProblems()
@@ -233,16 +232,9 @@ class Lines:
     def _read(self) -> int:
         """Parse all lines into the columns; the number of wrong lines."""
         data, n_fields = self._data, len(self._form)
-        # what `parse` does with each field, and the arrays that it fills
-        columns = [self._columns.get(field) for field in self._form]
-        numbers = [column for column in columns if isinstance(column, Numbers)]
-        texts = [column for column in columns if isinstance(column, Packed)] or [Packed(0, 0)]
-        kind_of = {Packed: kernels.TEXT, Coded: kernels.CODED, Numbers: kernels.NUMBER}
-        kinds = np.array([kind_of.get(type(column), kernels.SKIPPED) for column in columns], dtype=np.int64)
-        if numbers[1:]:
-            kinds[columns.index(numbers[1])] = kernels.OTHER_NUMBER
+        numbers = [column for column in self._columns.values() if isinstance(column, Numbers)]
         main, other = [column.values for column in (*numbers, Numbers(0), Numbers(0))][:2]
-        arrays = main, other, texts[0].packed, texts[0].offsets
+        kinds, arrays = self._kinds, (main, other, self._packed, self._offsets)
         previous = np.full((n_fields, 2), -1, dtype=np.int64)
         changes, hard = np.empty((2, _ROOM + n_fields, 4), dtype=np.int64)
         at = line = released = 0
@@ -323,9 +315,8 @@ class Lines:
 
     def texts(self, field: str) -> Texts:
         """A field of names, most of which are different."""
-        column = self._columns[field]
-        offsets = column.offsets[: self.n_rows + 1]
-        packed = column.packed[: offsets[-1]]
+        offsets = self._offsets[: self.n_rows + 1]
+        packed = self._packed[: offsets[-1]]
         longest = int((offsets[1:] - offsets[:-1]).max())
         self._refuse_long(field, lambda: np.diff(offsets), longest)
 
