@@ -362,7 +362,7 @@ def _of_table(table: OpenedTable, reader: Reader | None, columns: Mapping[str, s
     attributes = [name for name in like.attributes if name in table.columns]
     subtopics = like.subtopics if {*like.subtopics} <= {*table.columns} else ()
     values = {"labels": named["grade"], "document_ids": named["document"], "weights": weight}
-    rows = joined([TableColumns(table, (), values, options, (), attributes, subtopics, query)], (), [])
+    rows = joined([TableColumns(table, (), values, options, (), attributes, subtopics, query)])
     labels = rows.values["labels"]
     judged = np.ones(labels.size, dtype=bool) if options.unjudged is None else labels != options.unjudged
     sizes = np.diff(np.append(rows.block_starts, labels.size))

@@ -53,10 +53,8 @@ class LightGbm(Reader, IndexOptions):
         else:
             rows = read_svmlight(paths, self, with_qid=False)
         companions = _Companions(paths, np.diff(rows.file_starts))
-        sizes = companions.sizes
-        rows = rows.with_values(
-            (*rows.notes, *companions.notes), weights=companions.weights, positions=companions.positions
-        )
+        sizes, notes = companions.sizes, (*rows.notes, *companions.notes)
+        rows = rows.with_values(notes, weights=companions.weights, positions=companions.positions)
         rows = replace(rows, block_starts=np.cumsum(sizes) - sizes, block_ids=np.arange(len(sizes)))
         return assembled(rows, ", ".join(files), regroup=False)
 
@@ -81,7 +79,7 @@ class LightGbm(Reader, IndexOptions):
                 parts.append(TableColumns(table, names, {"labels": label}, self))
             except DataError as problem:
                 problems += problem.problems
-        rows = joined(parts, names or (), problems)
+        rows = joined(parts, problems)
         return rows.labelled(self, sum(part.n_beyond for part in parts))
 
 
@@ -167,9 +165,8 @@ class _Companions:
             return numbers.astype(np.int32)
         # LightGBM takes any names, such as pos_1, and so do we: what counts is which rows share one.
         number_of = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        self.notes.append(
-            f"positions are names ({texts[0]}, …), numbered from 0 in the order in which they come up"
-        )
+        said = "numbered from 0 in the order in which they come up"
+        self.notes.append(f"positions are names ({texts[0]}, …), {said}")
         return np.array([number_of[text] for text in texts], dtype=np.int32)
 
     def _numbers(self, file: Path, lines: list[str], expected: str) -> NDArray[np.float64]:

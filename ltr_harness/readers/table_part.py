@@ -145,6 +145,7 @@ class TableColumns:
         if self.retrieved is not None:
             self.values["retrieved"] = self.retrieved
         n_candidates = self.n_rows if self.retrieved is None else int(self.retrieved.sum())
+        self.feature_names = tuple(features)
         self.features = np.empty((n_candidates, len(features)), dtype=np.float32)
         self.categories: dict[str, tuple[str, ...]] = {}
         for j, name in enumerate(features):
@@ -348,12 +349,7 @@ class TableColumns:
         self.problems.append(column_problem(place, name, values, rows.size, expected))
 
 
-def joined(
-    parts: Sequence[TableColumns],
-    features: tuple[str, ...],
-    problems: Sequence[Problem],
-    categorical: Sequence[str] = (),
-) -> Rows:
+def joined(parts: Sequence[TableColumns], problems: Sequence[Problem] = ()) -> Rows:
     """The rows of all files; without blocks where no column names the query. Raises DataError: what is wrong."""
     problems = [*problems, *(problem for part in parts for problem in part.problems)]
     DataError.refuse(limited(problems, noun="problem"))
@@ -369,8 +365,8 @@ def joined(
 
     matrix = parts[0].features if len(parts) == 1 else column("features")
     categories = {}
-    for name in categorical:
-        at = features.index(name)
+    for name in parts[0].categories:
+        at = parts[0].feature_names.index(name)
         texts = categories[name] = tuple(sorted({text for part in parts for text in part.categories[name]}))
         codes = [recoded(part.features[:, at], part.categories[name], texts) for part in parts]
         matrix[:, at] = np.concatenate(codes)
@@ -380,7 +376,7 @@ def joined(
     )
     return Rows(
         matrix,
-        features,
+        parts[0].feature_names,
         {name: np.concatenate([part.values[name] for part in parts]) for name in parts[0].values},
         block_starts,
         query_ids(block_ids),

@@ -317,7 +317,7 @@ class TableReader(FileReader, ValueOptions):
                 problems += problem.problems
         if categorical:
             notes += (f"categories in {tables[0].path.name}: {', '.join(categorical)}",)
-        rows = joined(parts, features, problems, categorical)
+        rows = joined(parts, problems)
         if isinstance(self.weight, Ageing):
             half_life = Span.of(self.weight.half_life)
             notes += (f"in training, weights halve every {half_life} back from the newest row ({self._day})",)

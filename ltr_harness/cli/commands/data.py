@@ -273,8 +273,7 @@ def copy_rows(
         number[queries] = i
     if dataset.judgments.missed is not None:  # whose rows are none of the dataset's
         named = dict(zip(dataset.groups.ids.tolist(), number.tolist(), strict=True))
-        parts_read = [TableColumns(table, (), {}, reader, query=reader.query_columns) for table in tables]
-        rows = joined(parts_read, (), [])
+        rows = joined([TableColumns(table, (), {}, reader, query=reader.query_columns) for table in tables])
         of_block = np.array([named[query] for query in rows.block_ids.tolist()])
         of_row = np.repeat(of_block, np.diff(np.append(rows.block_starts, rows.file_starts[-1])))
     else:
