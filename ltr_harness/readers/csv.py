@@ -80,9 +80,8 @@ class Delimited(OpenedTable):
             self._refuse_wrong_rows()
             raise self._unexpected(problem) from None
         numeric = (types.is_integer, types.is_floating, types.is_null)
-        return {
-            name for name, kind in zip(names, schema.types, strict=True) if any(is_(kind) for is_ in numeric)
-        }
+        columns = zip(names, schema.types, strict=True)
+        return {name for name, kind in columns if any(is_(kind) for is_ in numeric)}
 
     def decimal_commas(self, columns: Sequence[str]) -> list[Problem]:
         """See `OpenedTable`; as far as a column's first rows say."""

@@ -238,9 +238,8 @@ def _nearest(path: Path) -> str:
 
 def _listing(folder: Path) -> str:
     try:
-        names = sorted(
-            entry.name + "/" * entry.is_dir() for entry in folder.iterdir() if entry.name[0] != "."
-        )
+        shown = (entry for entry in folder.iterdir() if entry.name[0] != ".")
+        names = sorted(entry.name + "/" * entry.is_dir() for entry in shown)
     except OSError:
         return "contents that cannot be listed"
     if not names:

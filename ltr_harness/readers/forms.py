@@ -118,9 +118,8 @@ def _unfit(column: str, texts: Any, row: int) -> str:
     if not text:
         return f"the {column} is missing"
     shown = text if len(text) <= 60 else text[:60] + "…"
-    return f"the {column} is {shown!r}" + (
-        f", {len(text):,} characters long" if len(text) > LONGEST_ID else ", with a NUL byte"
-    )
+    why = f"{len(text):,} characters long" if len(text) > LONGEST_ID else "with a NUL byte"
+    return f"the {column} is {shown!r}, {why}"
 
 
 def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -245,9 +244,8 @@ def listing_of(value: Any, source: str, role: Role) -> Listing:
         return _of_ratings(value, source)
     if isinstance(value, Iterable):
         return _of_rows(value, source, role)
-    raise UsageError.at(
-        source, f"cannot tell what a {type(value).__module__}.{type(value).__name__} is", ACCEPTED
-    )
+    kind = f"{type(value).__module__}.{type(value).__name__}"
+    raise UsageError.at(source, f"cannot tell what a {kind} is", ACCEPTED)
 
 
 def is_one(value: Any) -> bool:
@@ -298,9 +296,8 @@ def _of_mteb(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
         splits = value[subset]
         for split, queries in splits.items() if isinstance(splits, Mapping) else [(None, splits)]:
             part = f"[{subset!r}]" + (f"[{split!r}]" if split is not None else "")
-            if not isinstance(queries, Mapping) or not all(
-                isinstance(one, Mapping) for one in queries.values()
-            ):
+            lists = queries.values() if isinstance(queries, Mapping) else [None]
+            if not all(isinstance(one, Mapping) for one in lists):
                 expected = f"{{{_MTEB!r}: …, subset: {{split: {{query: {{document: score}}}}}}}}, of a retrieval task"
                 raise DataError.at(source + part, "is not a ranking of MTEB", expected)
             if twice := next((query for query in queries if query in rows), None):
@@ -372,9 +369,8 @@ def _of_ratings(value: Any, source: str) -> Listing:
         rows = [(query, rating["docId"], float(rating["rating"])) for query, rating in rated]
     except (KeyError, TypeError, ValueError) as problem:
         found = f"a rating cannot be read: {type(problem).__name__} {problem}"
-        raise DataError.at(
-            source, found, '{"query": …, "ratings": [{"docId": …, "rating": "1.0"}]}'
-        ) from None
+        expected = '{"query": …, "ratings": [{"docId": …, "rating": "1.0"}]}'
+        raise DataError.at(source, found, expected) from None
     columns = list(zip(*rows, strict=True)) or [(), (), ()]
     return _of_columns(columns, source, "judgments of OpenSearch's Search Relevance Workbench")
 

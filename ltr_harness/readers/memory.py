@@ -172,17 +172,14 @@ def from_frame(
     try:
         table = table_of(frame)
     except (TypeError, ValueError, pyarrow.ArrowException) as problem:
-        raise DataError.at(
-            source, f"is not a table: {problem}", "a frame of pandas, Polars or Arrow"
-        ) from None
+        found, expected = f"is not a table: {problem}", "a frame of pandas, Polars or Arrow"
+        raise DataError.at(source, found, expected) from None
     try:
         reader = Parquet(**columns)
     except ValidationError as problem:
         raise DataError(
-            [
-                Problem(f"from_frame, {'.'.join(map(str, wrong['loc'])) or 'columns'}", wrong["msg"])
-                for wrong in problem.errors()
-            ]
+            Problem(f"from_frame, {'.'.join(map(str, wrong['loc'])) or 'columns'}", wrong["msg"])
+            for wrong in problem.errors()
         ) from None
     opened = ArrowTable(table, Path(source))
     if judgments is None:
@@ -258,9 +255,8 @@ def _value_problems(
             bad &= retrieved | ~np.isnan(numbers)
         if bad.any():
             row = int(np.argmax(bad))
-            problems.append(
-                Problem(source, f"{name}[{row}] is {values[row]} ({int(bad.sum()):,} such)", expected)
-            )
+            found = f"{name}[{row}] is {values[row]} ({int(bad.sum()):,} such)"
+            problems.append(Problem(source, found, expected))
     return problems
 
 

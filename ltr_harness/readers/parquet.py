@@ -46,9 +46,8 @@ class Parquet(TableReader):
 
         tables = super().tables(files, root)
         for folder in located(files, root, folders=True):
-            inside = {
-                table: partition_keys(folder, table.path) for table in tables if folder in table.path.parents
-            }
+            there = [table for table in tables if folder in table.path.parents]
+            inside = {table: partition_keys(folder, table.path) for table in there}
             for key in dict.fromkeys(key for keys in inside.values() for key in keys):
                 values = array([keys.get(key) for keys in inside.values()], string())
                 with suppress(ArrowInvalid):  # whole numbers where all are
@@ -205,10 +204,9 @@ def _refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
             try:
                 column.validate(full=True)
             except ArrowException as problem:
-                found = str(problem).rpartition("Invalid: ")[2]
-                problems.append(
-                    Problem(str(path), f"column {name!r} contains values that are not valid: {found}")
-                )
+                why = str(problem).rpartition("Invalid: ")[2]
+                found = f"column {name!r} contains values that are not valid: {why}"
+                problems.append(Problem(str(path), found))
     DataError.refuse(problems)
 
 

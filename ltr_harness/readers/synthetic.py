@@ -152,13 +152,10 @@ class Synthetic(Reader, use_attribute_docstrings=True):
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the columns, which tell what kind each is of."""
-        counts = {
-            "match": self.n_features // 4,
-            "copy": self.n_features // 4,
-            "query": self.n_features // 10 + 1,
-        }
-        counts["noise"] = self.n_features - sum(counts.values())
-        names = [f"{kind}_{i + 1}" for kind, n in counts.items() for i in range(n)]
+        n = self.n_features
+        counts = {"match": n // 4, "copy": n // 4, "query": n // 10 + 1}
+        counts["noise"] = n - sum(counts.values())
+        names = [f"{kind}_{i + 1}" for kind, count in counts.items() for i in range(count)]
         return (*names[:-1], "leak_1") if self.leak else tuple(names)
 
     def read(self, files: Sequence[str], root: Path) -> RankingDataset:

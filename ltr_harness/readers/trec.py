@@ -207,9 +207,8 @@ def read_run(path: str | Path) -> TrecRun:
     # whether the ranks, which nothing is computed from, tell another story than the scores
     ranks, n_queries = lines.numbers_if_all_are("rank"), queries.values.size
     if ranks is None:
-        notes.append(
-            f"{lines.path}: the ranks are not all numbers; only scores decide, so this changes nothing"
-        )
+        said = "the ranks are not all numbers; only scores decide, so this changes nothing"
+        notes.append(f"{lines.path}: {said}")
     else:
         n = kernels.contrary_queries(queries.of_block, queries.starts, scores, ranks, n_queries)
         if n < 0:  # the rows of a query do not stand together
