@@ -279,9 +279,16 @@ def read_scores(
     name = bare_name(file.name)
     if name.endswith(_TABLES):
         table = (Csv() if name.endswith(_TEXT) else Parquet()).opened(file)
-        by = _ranked_by(table)
-        if by != "score" and notes is not None:
-            notes.append(f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best")
+        by = "score"
+        if by not in table.columns:  # ranks do where nothing is called as scores are
+            ranks = column_among(["rank", *ROLES["position"]], table.columns)
+            if ranks is None or any("score" in name.lower() for name in table.columns):
+                cure = did_you_mean("score", table.columns)
+                lacking = Problem(str(table.path), "has no column 'score'", cure=cure)
+                raise DataError(table.missing_header() or lacking)
+            by = ranks
+            if notes is not None:
+                notes.append(f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best")
         scored = ScoreTable(table, by, judgments, columns or {})
         scores = scored.scores(by)
         order, used = scored.matched(scores.size, order, other_queries)
@@ -324,15 +331,3 @@ def _as_many(file: Path, n_scores: int, judgments: Judgments) -> None:
         cure = by_query if n_scores == groups.n_queries else ""
         expected = "one score per row, in the order of the data"
         raise DataError.at(file, f"{count_of(n_scores, 'score')} for {rows}", expected, cure)
-
-
-def _ranked_by(table: OpenedTable) -> str:
-    """The column of scores, or of ranks where nothing is called as scores are."""
-    if "score" in table.columns:
-        return "score"
-    ranks = column_among(["rank", *ROLES["position"]], table.columns)
-    if ranks is not None and not any("score" in name.lower() for name in table.columns):
-        return ranks
-    if missing := table.missing_header():
-        raise DataError(missing)
-    raise DataError.at(table.path, "has no column 'score'", cure=did_you_mean("score", table.columns))
