@@ -240,21 +240,17 @@ def line_before(queries: Names, documents: Names | Texts) -> NDArray[np.int64]:
     return before
 
 
-def by_query(queries: Names) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows query by query, in their order; empty where they stand so; and where each query begins."""
-    if queries.of_block.size == queries.values.size:
-        return np.empty(0, dtype=np.int64), queries.starts
-    codes = queries.codes
-    boundaries = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=queries.values.size))])
-    return np.argsort(codes, kind="stable"), boundaries
-
-
 def _refuse_twice(
     lines: Lines, queries: Names, documents: Texts, what: str, subtopics: Names | None = None
 ) -> None:
     """Report every document that is listed again for the same query, or the same subtopic of one."""
-    if subtopics is None and not kernels.has_twice(*by_query(queries), documents.packed, documents.offsets):
-        return
+    if subtopics is None:
+        order, boundaries, n_queries = np.empty(0, dtype=np.int64), queries.starts, queries.values.size
+        if queries.of_block.size != n_queries:  # the rows of a query do not stand together
+            order, sizes = np.argsort(queries.codes, kind="stable"), np.bincount(queries.codes)
+            boundaries = np.concatenate([[0], np.cumsum(sizes)])
+        if not kernels.has_twice(order, boundaries, documents.packed, documents.offsets):
+            return
     before = line_before(lists_of(queries, *([] if subtopics is None else [subtopics])), documents)
 
     def found(row: int) -> str:
