@@ -55,11 +55,8 @@ class CatBoostPool(TableReader):
         first = Delimited(self.paths(files, root)[0], self.separator, header=False)
         beyond = [at for at in described if at >= len(first.columns)]
         if beyond:
-            raise DataError.at(
-                description,
-                f"describes column {beyond[0]}",
-                f"columns 0 to {len(first.columns) - 1}, which {first.path.name} has",
-            )
+            expected = f"columns 0 to {len(first.columns) - 1}, which {first.path.name} has"
+            raise DataError.at(description, f"describes column {beyond[0]}", expected)
         columns = [described.get(at, ("num", "")) for at in range(len(first.columns))]
         by_kind = [(kind, name or str(at)) for at, (kind, name) in enumerate(columns)]
         names = [name for _, name in by_kind]
@@ -83,9 +80,8 @@ class CatBoostPool(TableReader):
     def opened(self, path: Path) -> Delimited:
         table = Delimited(path, self.separator, header=False)
         if len(table.columns) != len(self._names):
-            raise DataError.at(
-                path, f"has {len(table.columns)} columns", f"{len(self._names)}, as the first pool"
-            )
+            expected = f"{len(self._names)}, as the first pool"
+            raise DataError.at(path, f"has {len(table.columns)} columns", expected)
         table.columns = list(self._names)
         return table
 
@@ -103,9 +99,8 @@ def _described(path: Path) -> dict[int, tuple[str, str]]:
         if not column.isascii() or not column.isdigit():
             problems.append(Problem(place, f"column {column!r}", "a column number, a tab, and what it is"))
         elif kind.lower() not in known:
-            problems.append(
-                Problem(place, f"unknown kind of column {kind!r}", cure=did_you_mean(kind.lower(), known))
-            )
+            cure = did_you_mean(kind.lower(), known)
+            problems.append(Problem(place, f"unknown kind of column {kind!r}", cure=cure))
         elif int(column) in described:
             problems.append(Problem(place, f"describes column {column} twice"))
         else:

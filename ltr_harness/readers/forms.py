@@ -138,12 +138,8 @@ def columns_of(table: OpenedTable, role: Role, said: Mapping[str, str] | None = 
         names = {"query": QUERY, "document": DOCUMENT, "grade": VALUE["qrels"], "score": VALUE["run"]}
         expected = "; ".join(f"{what}: {', '.join(names[what][:6])} …" for what in lacking)
         columns = shortened([repr(name) for name in table.columns], 8)
-        raise DataError.at(
-            table.path,
-            f"no column is the {' or the '.join(lacking)} (columns: {columns})",
-            f"such as {expected}",
-            "rename the column",
-        )
+        found = f"no column is the {' or the '.join(lacking)} (columns: {columns})"
+        raise DataError.at(table.path, found, f"such as {expected}", "rename the column")
     return {what: str(column) for what, column in named.items()}
 
 

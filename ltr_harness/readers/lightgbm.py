@@ -117,12 +117,9 @@ class _Companions:
         expected, before = "an integer >= 1, the number of rows of a query", len(self._problems)
         present = [beside for suffix in _SIZES if (beside := _beside(path, suffix)).is_file()]
         if not present:
-            self._refuse(
-                path,
-                f"there is no {path.name}.query (or .group) beside it",
-                "the number of rows of each query, one per line",
-                "use `reader: letor` if rows carry qid:…, `reader: csv` if a column names the query",
-            )
+            found = f"there is no {path.name}.query (or .group) beside it"
+            cure = "use `reader: letor` if rows carry qid:…, `reader: csv` if a column names the query"
+            self._refuse(path, found, "the number of rows of each query, one per line", cure)
             return np.empty(0, dtype=np.int64)
         if len(present) == 2:
             self.notes.append(f"{present[1].name} is not used: {present[0].name} gives the sizes")

@@ -135,9 +135,8 @@ class ParquetTable(OpenedTable):
             self.size = path.stat().st_size
             self.n_rows: int | None = self._file.metadata.num_rows
         except (ArrowException, UnicodeDecodeError) as problem:
-            raise DataError.at(
-                path, f"is not a Parquet file, or is damaged: {problem}", "a Parquet file"
-            ) from None
+            found = f"is not a Parquet file, or is damaged: {problem}"
+            raise DataError.at(path, found, "a Parquet file") from None
         except OSError as problem:
             raise unreadable(path, problem) from None
         _refuse_repeated(path, self.columns)

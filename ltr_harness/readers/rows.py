@@ -208,14 +208,11 @@ def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] 
     share = f"{n_scattered:,} of {count_of(len(first), 'query')}"
     if not regroup:
         block = again[0]
-        raise DataError.at(
-            rows.place(int(starts[block])),
-            f"query {str(ids[block])!r} is not contiguous; its first row is at "
-            f"{rows.place(int(starts[first[which[block]]]))}"
-            + (f" ({share} are scattered)" if n_scattered > 1 else ""),
-            "all rows of a query together",
-            "sort the rows by query, or set `regroup: true`",
-        )
+        there = rows.place(int(starts[first[which[block]]]))
+        found = f"query {str(ids[block])!r} is not contiguous; its first row is at {there}"
+        found += f" ({share} are scattered)" if n_scattered > 1 else ""
+        cure = "sort the rows by query, or set `regroup: true`"
+        raise DataError.at(rows.place(int(starts[block])), found, "all rows of a query together", cure)
     groups, order = QueryGroups.from_ids(np.repeat(ids, np.diff(boundaries)))
     note = f"{share} were scattered and have been regrouped (regroup: true)"
     return groups, order, (note,)
@@ -232,13 +229,10 @@ def per_query(name: str, values: NDArray[Any], groups: QueryGroups, place: OfRow
     if bad.size:
         row = int(bad[0])
         query = groups.query_of(row)
-        raise DataError.at(
-            place(row),
-            f"attribute {name!r} is {values[row]!s} here and {firsts[query]!s} in the first row of query "
-            f"{groups.name(query)!r} ({count_of(bad.size, 'such row')})",
-            "one value for all rows of a query",
-            "an attribute describes the query; make it a feature if it describes the document",
-        )
+        there = f"in the first row of query {groups.name(query)!r} ({count_of(bad.size, 'such row')})"
+        found = f"attribute {name!r} is {values[row]!s} here and {firsts[query]!s} {there}"
+        cure = "an attribute describes the query; make it a feature if it describes the document"
+        raise DataError.at(place(row), found, "one value for all rows of a query", cure)
     return firsts
 
 
@@ -344,10 +338,8 @@ def with_categories(dataset: RankingDataset, categories: Mapping[str, tuple[str,
         features[:, column] = recoded(dataset.features[:, column], before, texts)
         n_unseen = int(np.isnan(features[:, column]).sum() - np.isnan(dataset.features[:, column]).sum())
         if n_unseen:
-            notes.append(
-                f"{count_of(n_unseen, 'row')} {plural('has', n_unseen)} a text in {name!r} that training never saw; "
-                "there it is missing"
-            )
+            rows = f"{count_of(n_unseen, 'row')} {plural('has', n_unseen)}"
+            notes.append(f"{rows} a text in {name!r} that training never saw; there it is missing")
     return replace(dataset, features=features, categories=dict(categories), notes=tuple(notes))
 
 

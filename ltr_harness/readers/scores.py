@@ -58,12 +58,10 @@ class ScoreTable:
         elif self._has_row or (query is not None and label is not None):
             pass  # the labels themselves say whose scores these are
         elif query is not None and document is not None:
-            raise DataError.at(
-                table.path,
-                f"names its rows by {query} and {document}, and the data has no document ids",
-                "document ids in the data too, or a column row, counted from 0 within the query",
-                f"say which column of the data is the document (document_id), or leave {document} out {_BY_ORDER}",
-            )
+            found = f"names its rows by {query} and {document}, and the data has no document ids"
+            expected = "document ids in the data too, or a column row, counted from 0 within the query"
+            cure = "say which column of the data is the document (document_id)"
+            raise DataError.at(table.path, found, expected, f"{cure}, or leave {document} out {_BY_ORDER}")
         else:
             self._refuse_unused([name for name in rest if column_for("position", [name]) is None])
         numbers = [by, *(["row"] if self._has_row else []), *([label] if label else [])]
@@ -84,12 +82,10 @@ class ScoreTable:
             return
         listed = f"has the column{'s' if len(names) > 1 else ''} {', '.join(names)}"
         what, name = ("query", "query_id") if query is None else ("document", "document_id")
-        raise DataError.at(
-            self._table.path,
-            f"{listed}{f' with {query}' if query else ''}: say which is the {what}",
-            "query_id, and document_id or row, which counts from 0 within the query",
-            f"call the {what}'s column {name}, or leave out what is neither {_BY_ORDER}",
-        )
+        found = f"{listed}{f' with {query}' if query else ''}: say which is the {what}"
+        expected = "query_id, and document_id or row, which counts from 0 within the query"
+        cure = f"call the {what}'s column {name}, or leave out what is neither {_BY_ORDER}"
+        raise DataError.at(self._table.path, found, expected, cure)
 
     def scores(self, by: str) -> NDArray[np.float64]:
         """The scores (n_table_rows,), higher ones ranking first. Raises DataError: each that is none."""
@@ -119,24 +115,22 @@ class ScoreTable:
                 other = np.flatnonzero(self._codes(self._query, groups.ids) != wanted)
                 if other.size:
                     row = int(other[0])
-                    raise DataError.at(
-                        self._table.place(row),
-                        f"query {str(columns.cell(self._query, row))!r} where the data has "
-                        f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})",
+                    there = f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})"
+                    found = f"query {str(columns.cell(self._query, row))!r} where the data has {there}"
+                    expected = (
                         "the rows of the data in their order, or a second column that names the row: row, "
-                        "from 0 within the query, or document_id, where the data has one too",
                     )
+                    expected += "from 0 within the query, or document_id, where the data has one too"
+                    raise DataError.at(self._table.place(row), found, expected)
         if self._label is not None:  # it says which data the table was made for
-            labels, expected = columns.numbers(self._label)[used], self._judgments.labels[at]
-            other = np.flatnonzero(labels != expected)
+            labels, own = columns.numbers(self._label)[used], self._judgments.labels[at]
+            other = np.flatnonzero(labels != own)
             if other.size:
                 first = other[0]
-                raise DataError.at(
-                    self._table.place(int(used[first])),
-                    f"label {labels[first]:g} where the data has {expected[first]:g} "
-                    f"({count_of(other.size, 'such row')})",
-                    "scores of the same rows: is this another split, or another order?",
-                )
+                there = f"{own[first]:g} ({count_of(other.size, 'such row')})"
+                found = f"label {labels[first]:g} where the data has {there}"
+                expected = "scores of the same rows: is this another split, or another order?"
+                raise DataError.at(self._table.place(int(used[first])), found, expected)
         return at, used
 
     def _rows_named(
@@ -199,12 +193,10 @@ class ScoreTable:
                 return self._document, data_named, self._codes(self._document, values)
             if not self._has_row:
                 start, document = divmod(int(ordered[twice[0]]), values.size)
-                raise DataError.at(
-                    self._table.path,
-                    f"names rows by {self._document}, but document {str(values[document])!r} comes more than once "
-                    f"in query {groups.name(groups.query_of(start))!r} of the data",
-                    f"a column `row`, the row within the query from 0, instead of {self._document}",
-                )
+                again = f"comes more than once in query {groups.name(groups.query_of(start))!r} of the data"
+                found = f"names rows by {self._document}, but document {str(values[document])!r} {again}"
+                expected = f"a column `row`, the row within the query from 0, instead of {self._document}"
+                raise DataError.at(self._table.path, found, expected)
         named = self._columns.numbers("row")
         inside = (query >= 0) & (named >= 0) & (named == np.floor(named))
         inside &= named < groups.sizes[np.maximum(query, 0)]

@@ -246,14 +246,9 @@ class TableColumns:
         if coding is not None and len(coding[1]) <= MOST_CATEGORIES:
             self.categories[name] = coding[1]
             return coding[0]
-        has = (
-            f"the type {columns[name].type}" if coding is None else count_of(len(coding[1]), "distinct value")
-        )
-        self._refuse(
-            f"the categorical column {name!r} has {has}",
-            f"at most {MOST_CATEGORIES:,} texts or integers",
-            "name the columns to use with `features:`",
-        )
+        has = f"the type {column.type}" if coding is None else count_of(len(coding[1]), "distinct value")
+        found, cure = f"the categorical column {name!r} has {has}", "name the columns to use with `features:`"
+        self._refuse(found, f"at most {MOST_CATEGORIES:,} texts or integers", cure)
         return np.full(len(self.features), np.nan, dtype=np.float32)
 
     def _query_ids(self, columns: Columns, names: Sequence[str]) -> NDArray[np.str_]:

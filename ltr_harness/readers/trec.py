@@ -286,24 +286,17 @@ def join(
     kept = np.zeros(qrels.n_queries, dtype=bool)
     kept[in_qrels[in_qrels >= 0]] = True
     if not kept.any():
-        raise DataError.at(
-            run.path,
-            f"has no query of {qrels.path}: its queries are {shortened(run.queries.values, 3)}, those of the qrels "
-            f"{shortened(qrels.queries.values, 3)}",
-            "a run over the queries of the qrels",
-        )
+        own, others = (shortened(each.queries.values, 3) for each in (run, qrels))
+        found = f"has no query of {qrels.path}: its queries are {own}, those of the qrels {others}"
+        raise DataError.at(run.path, found, "a run over the queries of the qrels")
     notes, unknown, lacking = [*run.notes], run.queries.values[in_qrels < 0], qrels.queries.values[~kept]
     if unknown.size:
-        notes.append(
-            f"{run.path}: {unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels and "
-            f"are left out: {shortened(unknown, 3)}"
-        )
+        said = f"{unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels"
+        notes.append(f"{run.path}: {said} and are left out: {shortened(unknown, 3)}")
     if lacking.size:
         fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
-        notes.append(
-            f"{run.path}: {lacking.size:,} of the {count_of(kept.size, 'query')} of the qrels are not in the run "
-            f"and {fate}: {shortened(lacking, 3)}"
-        )
+        said = f"{lacking.size:,} of the {count_of(kept.size, 'query')} of the qrels are not in the run"
+        notes.append(f"{run.path}: {said} and {fate}: {shortened(lacking, 3)}")
     if complete:
         kept[:] = True
     arrangement = _Arrangement(qrels, run, in_qrels, kept, judged_only, depth)
