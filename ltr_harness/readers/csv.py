@@ -61,13 +61,9 @@ class Delimited(OpenedTable):
         n = len(numbers)
         if 2 * n < len(self.columns) or numbers in (counted[:n], counted[n:]):
             return None
-        shown = shortened(self.columns, 6)
-        return Problem(
-            str(self.path),
-            f"the first row has values, not names: {shown}",
-            "a header with the names of the columns",
-            "write one above the rows, or use `reader: lightgbm` for rows that begin with the label",
-        )
+        found = f"the first row has values, not names: {shortened(self.columns, 6)}"
+        cure = "write one above the rows, or use `reader: lightgbm` for rows that begin with the label"
+        return Problem(str(self.path), found, "a header with the names of the columns", cure)
 
     def numeric_columns(self) -> set[str]:
         """Columns that hold numbers, or nothing, in the first megabyte."""

@@ -64,12 +64,9 @@ class Bound:
         if needed <= self.most:
             return
         meant = f"if it is meant, set {VARIABLE} to a size, such as 20GB, or to off"
-        raise DataError.at(
-            place,
-            f"{found} {'more than ' * more}{in_words(needed)}",
-            f"at most {in_words(self.most)}: {self.why}",
-            f"{cure}; {meant}" if cure else meant,
-        )
+        size, most = in_words(needed), f"at most {in_words(self.most)}: {self.why}"
+        cure = f"{cure}; {meant}" if cure else meant
+        raise DataError.at(place, f"{found} {'more than ' * more}{size}", most, cure)
 
 
 @cache

@@ -100,15 +100,13 @@ class Listing:
             before = trec.line_before(trec.lists_of(names[0], *names[2:]), names[1])
             what = "judged" if role == "qrels" else "listed"
             once = "each document once per query" + " and subtopic" * (len(names) > 2)
-            problems.report(
-                (before >= 0) & (not several),
-                self.place,
-                lambda row: (
-                    f"document {columns['document'][row].as_py()!r} is {what} for query "
-                    f"{columns['query'][row].as_py()!r} at {self.place(int(before[row]))} already"
-                ),
-                once,
-            )
+
+            def already(row: int) -> str:
+                query, document = (columns[name][row].as_py() for name in ("query", "document"))
+                there = self.place(int(before[row]))
+                return f"document {document!r} is {what} for query {query!r} at {there} already"
+
+            problems.report((before >= 0) & (not several), self.place, already, once)
         problems.finish()
         return names
 

@@ -124,9 +124,8 @@ def _starts_and_ids(
     if group_sizes is not None:
         groups = QueryGroups.from_sizes(group_sizes)
         if groups.n_rows != n_rows:
-            raise DataError(
-                f"group_sizes add up to {groups.n_rows:,}; expected {n_rows:,}, the rows of features"
-            )
+            found = f"group_sizes add up to {groups.n_rows:,}"
+            raise DataError(f"{found}; expected {n_rows:,}, the rows of features")
         return groups.boundaries[:-1], groups.ids
     rows = as_column(query_ids, "query_ids")  # type: ignore[arg-type]
     if len(rows) != n_rows:
@@ -223,10 +222,9 @@ def _matrix(features: ArrayLike, retrieved: NDArray[np.bool_] | None) -> NDArray
         row, column = infinite[0]
         if retrieved is not None:
             row = np.flatnonzero(retrieved)[row]
-        raise DataError(
-            f"features[{row}, {column}] is infinite or beyond the range of float32 ({len(infinite):,} such); "
-            "expected finite numbers, NaN where a value is missing"
-        )
+        found = f"features[{row}, {column}] is infinite or beyond the range of float32"
+        expected = "finite numbers, NaN where a value is missing"
+        raise DataError(f"{found} ({len(infinite):,} such); expected {expected}")
     return matrix
 
 

@@ -107,11 +107,8 @@ class ArrowTable(OpenedTable):
             for at, field in enumerate(table.schema)
             if types.is_run_end_encoded(field.type) and is_numeric(field.type)
         ]
-        Bound.of_file(self.size).refuse(
-            str(self.path),
-            "without runs of equal values, its columns take",
-            8 * table.num_rows * len(runs),
-        )
+        found, needed = "without runs of equal values, its columns take", 8 * table.num_rows * len(runs)
+        Bound.of_file(self.size).refuse(str(self.path), found, needed)
         for at, field in runs:
             table = table.set_column(at, field.name, compute.run_end_decode(table.column(at)))
         _refuse_invalid(self.path, table, texts)

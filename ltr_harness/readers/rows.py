@@ -271,10 +271,8 @@ def _weights(
             row = int(absent[0])
             found = f"query {groups.name(groups.query_of(row))!r} has no candidate, and this missed document no weight"
             raise DataError.at(place(row), found, "a weight >= 0")
-        rows, candidates = (
-            weights[retrieved],
-            QueryGroups.from_counts(groups.sum(retrieved, np.int64), groups.ids),
-        )
+        rows = weights[retrieved]
+        candidates = QueryGroups.from_counts(groups.sum(retrieved, np.int64), groups.ids)
         weights, groups = weights[counts], QueryGroups.from_counts(groups.sum(counts, np.int64), groups.ids)
     means = groups.mean(weights)
     n = int(np.count_nonzero(candidates.min(rows) < candidates.max(rows)))
@@ -369,9 +367,8 @@ def _misfits(split: str, dataset: RankingDataset, train: RankingDataset) -> list
         cure = "name the columns to use with `features:`"
         if dataset.sparse:
             n_features = int(dataset.feature_names[-1]) + (dataset.feature_names[0] == "0")
-            cure = (
-                f"set `n_features: {n_features}` if the training files only leave them out because they are 0"
-            )
+            zero = "if the training files only leave them out because they are 0"
+            cure = f"set `n_features: {n_features}` {zero}"
             if "0" in unknown:
                 cure = "set `first_index: 0` if features count from 0 in all files"
         size = f"{count_of(dataset.n_features, 'feature')} against {train.n_features}"

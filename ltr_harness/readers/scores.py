@@ -117,10 +117,8 @@ class ScoreTable:
                     row = int(other[0])
                     there = f"{groups.name(int(wanted[row]))!r} ({count_of(other.size, 'such row')})"
                     found = f"query {str(columns.cell(self._query, row))!r} where the data has {there}"
-                    expected = (
-                        "the rows of the data in their order, or a second column that names the row: row, "
-                    )
-                    expected += "from 0 within the query, or document_id, where the data has one too"
+                    second = "row, from 0 within the query, or document_id, where the data has one too"
+                    expected = f"the rows of the data in their order, or a second column that names the row: {second}"
                     raise DataError.at(self._table.place(row), found, expected)
         if self._label is not None:  # it says which data the table was made for
             labels, own = columns.numbers(self._label)[used], self._judgments.labels[at]
@@ -172,10 +170,8 @@ class ScoreTable:
         if without.size:
             row = int(without[0])
             place = groups.query_of(row)
-            found = (
-                f"{without.size:,} of {count_of(groups.n_rows, 'row')} have no score, first in query "
-                f"{groups.name(place)!r}, its row {row - int(groups.boundaries[place])}"
-            )
+            first = f"first in query {groups.name(place)!r}, its row {row - int(groups.boundaries[place])}"
+            found = f"{without.size:,} of {count_of(groups.n_rows, 'row')} have no score, {first}"
             expected = "a score for every row: leaving rows out would change every metric"
             problems.append(Problem(str(self._table.path), found, expected))
         DataError.refuse(problems)

@@ -117,9 +117,8 @@ class TableColumns:
         self._options = options
         self.n_beyond = 0
         self.problems: list[Problem] = []
-        label, weight, position, document, retrieved, time = map(
-            roles.get, ("labels", "weights", "positions", "document_ids", "retrieved", "days")
-        )
+        names = ("labels", "weights", "positions", "document_ids", "retrieved", "days")
+        label, weight, position, document, retrieved, time = map(roles.get, names)
         mapped = label if options.grades else None
         numbers = [*(name for name in (label, weight, position) if name and name != mapped), *subtopics]
         texts = [*query, *(name for name in (document, mapped, retrieved, time) if name), *attributes]
@@ -255,9 +254,8 @@ class TableColumns:
         first, *others = (self._texts(columns, name, _QUERY_ID) for name in names)
         # else two queries could be called alike
         for name, ids in zip(names[:-1], (first, *others), strict=False):
-            self._report(
-                np.char.find(ids, "/") >= 0, name, columns, "no '/', which joins the columns of `query`"
-            )
+            joins = np.char.find(ids, "/") >= 0
+            self._report(joins, name, columns, "no '/', which joins the columns of `query`")
         for ids in others:
             first = np.char.add(np.char.add(first, "/"), ids)
         return first

@@ -231,9 +231,8 @@ class TableReader(FileReader, ValueOptions):
     def _one_role_each(self) -> Self:
         roles = [*self.roles(), *self._named_features()]
         if twice := repeated(roles):
-            raise ValueError(
-                f"{', '.join(map(repr, twice))} named more than once; expected one role for each column"
-            )
+            named = f"{', '.join(map(repr, twice))} named more than once"
+            raise ValueError(f"{named}; expected one role for each column")
         if twice := repeated(self.categorical):
             raise ValueError(f"{', '.join(map(repr, twice))} named more than once under categorical")
         if self.relevance is not None:
