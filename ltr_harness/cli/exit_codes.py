@@ -30,16 +30,9 @@ _HOME = re.compile(r"\A((?:[\w.-]+=)?)(~[/\\].*)", re.DOTALL)
 
 def run_command(command: click.Command, arguments: Sequence[str]) -> int:
     """Run a command and return its exit code: 0 good, 1 failed while running, 2 usage, 3 gate, 4 alert."""
+    expanded = [_HOME.sub(lambda found: found[1] + os.path.expanduser(found[2]), one) for one in arguments]
     notes = Notes(say_note)
     logging.getLogger("ltr_harness").addHandler(notes)
-    try:
-        return _code_of(command, arguments)
-    finally:
-        logging.getLogger("ltr_harness").removeHandler(notes)
-
-
-def _code_of(command: click.Command, arguments: Sequence[str]) -> int:
-    expanded = [_HOME.sub(lambda found: found[1] + os.path.expanduser(found[2]), one) for one in arguments]
     try:
         result = command.main(args=expanded, prog_name="ltr-harness", standalone_mode=False)
         sys.stdout.flush()
@@ -63,8 +56,14 @@ def _code_of(command: click.Command, arguments: Sequence[str]) -> int:
             if "LTR_HARNESS_TRACEBACK" in os.environ and not isinstance(problem, OSError):
                 raise
         code, problems = as_problems(problem)
-        say_problems(problems)
+        head = "error: " if len(problems) == 1 else "  "
+        if len(problems) != 1:
+            say(f"{count_of(sum(one.count for one in problems), 'problem')}:", err=True)
+        for one in problems:
+            say(f"{head}{one}", err=True)
         return code
+    finally:
+        logging.getLogger("ltr_harness").removeHandler(notes)
     return result if isinstance(result, int) else 0
 
 
@@ -82,15 +81,16 @@ def as_problems(error: Exception) -> tuple[int, Sequence[Problem]]:
     if isinstance(error, MemoryError):
         cure = "fewer rows, columns or --workers need less"
         return 1, [Problem("", "there is not enough memory", cure=cure)]
-    own = own_line(error)
-    if own:
-        found = f"{type(error).__name__}: {error}"
-        return 1, [Problem(own, found, cure=f"an error in your own code; details: {_kept_traceback(error)}")]
-    if sys.flags.optimize > 1:
-        return 2, [Problem("", f"{type(error).__name__}: {error}", cure=WITHOUT_DOCSTRINGS)]
-    found = f"internal error: {type(error).__name__}: {error}"
-    blame = "this is a defect of ltr-harness, not of your input; details: "
-    return 1, [Problem("", found, cure=f"{blame}{_kept_traceback(error)}")]
+    own, found = own_line(error), f"{type(error).__name__}: {error}"
+    if sys.flags.optimize > 1 and not own:
+        return 2, [Problem("", found, cure=WITHOUT_DOCSTRINGS)]
+    whose = "an error in your own code" if own else "this is a defect of ltr-harness, not of your input"
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="ltr-harness-", suffix=".log", delete=False, encoding="utf-8"
+    ) as file:  # for whoever repairs the defect
+        file.writelines(traceback.format_exception(error))
+    cure = f"{whose}; details: {file.name}"
+    return 1, [Problem(own, found if own else f"internal error: {found}", cure=cure)]
 
 
 def came_from_ctrl_c(error: BaseException | None) -> bool:
@@ -100,25 +100,6 @@ def came_from_ctrl_c(error: BaseException | None) -> bool:
     if type(error).__name__ == "SchemaError":  # pydantic's, made of whatever ends the making of a validator
         return "KeyboardInterrupt" in str(error)
     return came_from_ctrl_c(error.__cause__ or error.__context__)
-
-
-def say_problems(problems: Sequence[Problem]) -> None:
-    """Every problem on a line of its own."""
-    if len(problems) == 1:
-        say(f"error: {problems[0]}", err=True)
-        return
-    say(f"{count_of(sum(problem.count for problem in problems), 'problem')}:", err=True)
-    for problem in problems:
-        say(f"  {problem}", err=True)
-
-
-def _kept_traceback(error: Exception) -> str:
-    """Where the traceback is, for whoever repairs the defect."""
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="ltr-harness-", suffix=".log", delete=False, encoding="utf-8"
-    ) as file:
-        file.writelines(traceback.format_exception(error))
-    return file.name
 
 
 def _interrupted() -> int:

@@ -51,5 +51,5 @@ main(["list", "metrics"])
     )
     assert 'exit_codes.py", line' in done.stderr
     assert not kills.unanswered(done.stderr)
-    assert kills.unanswered(done.stderr.replace("in <module>", "in _code_of"))
+    assert kills.unanswered(done.stderr.replace("in <module>", "in run_command"))
     assert kills.unanswered("error: internal error: KeyError: 1")
