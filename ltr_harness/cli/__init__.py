@@ -121,18 +121,6 @@ def cli() -> None:
     """Train and compare LightGBM and XGBoost rankers under one definition of every metric."""
 
 
-def _open_closed_streams() -> None:
-    """Standard streams that the caller closed lead nowhere: else the next file opened would get their output."""
-    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
-        if getattr(sys, name) is None:
-            stream = os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)
-            setattr(sys, name, stream)
-
-
 # In Python's own bookkeeping of imports, a good part of a command's start, `KeyboardInterrupt` is lost, or leaves a
 # lock behind for which whoever imports in another thread waits for ever: there, and in `_answer`, it comes later.
 _BOOKKEEPING = "<frozen importlib._bootstrap>"
@@ -168,7 +156,15 @@ def _ask_again() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: deliberate errors become one message on stderr and their exit code, never a traceback."""
-    _open_closed_streams()
+    # standard streams that the caller closed lead nowhere: else the next file opened would get their output
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+        if getattr(sys, name) is None:
+            stream = os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)
+            setattr(sys, name, stream)
     answer_outside_imports()
     from ltr_harness.cli.exit_codes import run_command
     from ltr_harness.cores import let_idle_threads_sleep
