@@ -263,9 +263,8 @@ def _without_comparison(compared: "ComparedInputs", method: "Method", as_json: b
     assert found is not None
     assert metrics is not None
     if as_json:
-        say_json(
-            {"means": found.means, "notes": compared.notes, **streams.as_json(found, metrics[0], method)}
-        )
+        rest = streams.as_json(found, metrics[0], method)
+        say_json({"means": found.means, "notes": compared.notes, **rest})
         return 0
     say(f"{compared.title}: {counts(query=found.n_queries, row=found.n_rows)}")
     if found.moments is not None:
@@ -319,7 +318,17 @@ def compare_sets(
         comparison = one.compared(method, baseline, common_queries, primary_alone=True)
         comparisons[label if labels.count(label) == 1 else str(path)] = comparison
         notes += one.notes
-    across = across_data_sets(comparisons, None if weights is None else _weights(weights))
+    by_set: dict[str, float] | None = None
+    if weights is not None:
+        parts = [part.rpartition("=") for part in weights.split(",")]
+        try:
+            by_set = {name.strip(): float(number) for name, _, number in parts}
+        except ValueError:
+            by_set = {}
+        if not by_set or not all(name for name, _, _ in parts):
+            expected = "expected NAME=NUMBER for each data set, such as mq2008=1,web=2"
+            raise UsageError(f"--weights {weights}; {expected}")
+    across = across_data_sets(comparisons, by_set)
     say_page(data_sets_page(across), as_json, output, ("html", "md", "json"))
     say_notes(notes)
     return 0
@@ -344,18 +353,6 @@ def compare_interleaved(log: Path, as_json: bool, **given: Any) -> int:
     votes = interleaved(log, options.taken_method(given).confidence)
     say(json.dumps(json_value(votes)) if as_json else str(votes))
     return 0
-
-
-def _weights(text: str) -> dict[str, float]:
-    parts = [part.rpartition("=") for part in text.split(",")]
-    try:
-        weights = {name.strip(): float(number) for name, _, number in parts}
-    except ValueError:
-        weights = {}
-    if not weights or not all(name for name, _, _ in parts):
-        expected = "expected NAME=NUMBER for each data set, such as mq2008=1,web=2"
-        raise UsageError(f"--weights {text}; {expected}")
-    return weights
 
 
 def as_junit(verdict: str, gates: Sequence[CheckedGate]) -> bytes:
