@@ -67,13 +67,27 @@ def examined() -> Iterator[Diagnosis]:
     names = ("ltr-harness", "lightgbm", "xgboost", "numpy", "pandas", "numba", "pyarrow")
     versions = [f"Python {sys.version.split()[0]}", *(f"{name} {_version(name)}" for name in names)]
     yield Diagnosis("ok", "versions", ", ".join(versions))
-    yield _cores()
+    variables = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")
+    limits = ", ".join(f"{name}={os.environ[name]}" for name in variables if name in os.environ)
+    here, allowed = os.cpu_count() or 1, available_cores()
+    cores = f"{allowed}" if allowed == here else f"{allowed} of {here} may be used"
+    if limits:
+        cure = "it also limits the boosters; unset it to use all"
+        yield Diagnosis("note", "cores", f"{cores}; {limits}", cure)
+    else:
+        yield Diagnosis("ok", "cores", cores)
     yield from _attempt("compiled metrics", _metrics)
     yield from _attempt("lightgbm", lambda: _trains("lightgbm", "lambdarank"))
     yield from _attempt("xgboost", lambda: _trains("xgboost", "rank:ndcg"))
     yield from _attempt("charts", _charts)
     yield from _attempt("worker processes", _workers)
-    yield _data_cache()
+    if (folder := cache_folder()) is None:
+        yield Diagnosis("note", "data cache", "switched off", "every run parses its files again")
+    else:
+        from ltr_harness.cache import kept_entries
+
+        size = sum(entry.size for entry in kept_entries(folder))
+        yield _writable("data cache", folder, f", holds {in_words(size)}")
     yield _writable("temporary folder", Path(tempfile.gettempdir()), "")
     yield from _extras()
 
@@ -89,17 +103,6 @@ def _attempt(what: str, look: Callable[[], Diagnosis]) -> Iterator[Diagnosis]:
 
 def _version(name: str) -> str:
     return package_versions([name]).get(name, "not installed")
-
-
-def _cores() -> Diagnosis:
-    names = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")
-    limits = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
-    here, allowed = os.cpu_count() or 1, available_cores()
-    cores = f"{allowed}" if allowed == here else f"{allowed} of {here} may be used"
-    if not limits:
-        return Diagnosis("ok", "cores", cores)
-    cure = "it also limits the boosters; unset it to use all"
-    return Diagnosis("note", "cores", f"{cores}; {', '.join(limits)}", cure)
 
 
 def _metrics() -> Diagnosis:
@@ -151,16 +154,6 @@ def _workers() -> Diagnosis:
     with new_pool(1, worker_context()) as pool:
         pool.submit(os.getpid).result(60)
     return Diagnosis("ok", "worker processes", f"start ({time.perf_counter() - started:.1f} s)")
-
-
-def _data_cache() -> Diagnosis:
-    from ltr_harness.cache import kept_entries
-
-    folder = cache_folder()
-    if folder is None:
-        return Diagnosis("note", "data cache", "switched off", "every run parses its files again")
-    size = sum(entry.size for entry in kept_entries(folder))
-    return _writable("data cache", folder, f", holds {in_words(size)}")
 
 
 def _writable(what: str, folder: Path, more: str) -> Diagnosis:
