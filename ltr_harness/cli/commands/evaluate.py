@@ -238,38 +238,34 @@ def _print(found: _Found) -> None:
         rows = [[str(query), *map(four_decimals, values)] for query, *values in lines]
         print_table(["query", *ranking.metrics], rows)
         say()
-    if found.compared is None:
-        for ranking in found.each:
-            _print_one(ranking, found.typed)
+    if found.compared is not None:
+        from ltr_harness.report.terminal import show
+
+        show(found.compared)
+        say()
+        print_means(found.compared.comparison)
         return
-    from ltr_harness.report.terminal import show
-
-    show(found.compared)
-    say()
-    print_means(found.compared.comparison)
-
-
-def _print_one(ranking: _Ranking, typed: Mapping[str, str]) -> None:
-    """Each mean with the name it was asked for by and the queries it is over; then how the first one spreads."""
-    metrics = ranking.metrics
-    name, first = next(iter(metrics.items()))
-    say(f"{printable(ranking.name)}: {counts(query=first.n_queries, row=ranking.n_rows)}\n")
-    said = [_over(values) for values in metrics.values()]
-    width = max(map(len, metrics))
-    asked = [with_tool(typed[name]) if name in typed else "" for name in metrics]
-    for (metric, found), text, over in zip(metrics.items(), asked, said, strict=True):
-        line = f"{metric:<{width}}  {four_decimals(found.mean):>8}"
-        line += f"  {printable(text):<{max(map(len, asked))}}" if typed else ""
-        say((line if len(set(said)) == 1 else f"{line}  {over}").rstrip())
-    if len(set(said)) == 1:
-        say(f"\n{said[0]}")
-    values = first.per_query[~np.isnan(first.per_query)]
-    if values.size > 1 and not ranking.weighted:
-        low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
-        zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
-        say(f"\n{name} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
-    if ranking.limits is not None:
-        say(f"{'' if values.size > 1 else chr(10)}{name}: {ranking.limits}")
+    for ranking in found.each:
+        # each mean with the name it was asked for by and the queries it is over; then how the first one spreads
+        metrics = ranking.metrics
+        name, first = next(iter(metrics.items()))
+        say(f"{printable(ranking.name)}: {counts(query=first.n_queries, row=ranking.n_rows)}\n")
+        said = [_over(values) for values in metrics.values()]
+        width = max(map(len, metrics))
+        asked = [with_tool(found.typed[name]) if name in found.typed else "" for name in metrics]
+        for (metric, of_metric), text, over in zip(metrics.items(), asked, said, strict=True):
+            line = f"{metric:<{width}}  {four_decimals(of_metric.mean):>8}"
+            line += f"  {printable(text):<{max(map(len, asked))}}" if found.typed else ""
+            say((line if len(set(said)) == 1 else f"{line}  {over}").rstrip())
+        if len(set(said)) == 1:
+            say(f"\n{said[0]}")
+        values = first.per_query[~np.isnan(first.per_query)]
+        if values.size > 1 and not ranking.weighted:
+            low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
+            zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
+            say(f"\n{name} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
+        if ranking.limits is not None:
+            say(f"{'' if values.size > 1 else chr(10)}{name}: {ranking.limits}")
 
 
 def _over(values: MetricValues) -> str:
