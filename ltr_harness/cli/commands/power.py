@@ -77,7 +77,12 @@ def command(
     from ltr_harness.report.pages import power_page
 
     method = options.taken_method(given)
-    powers = _powers(power)
+    try:
+        powers = list(dict.fromkeys(float(part) for part in power.split(",") if part.strip()))
+    except ValueError:
+        powers = []
+    if not powers or not all(0 < chance < 1 for chance in powers):
+        raise UsageError(f"--power {power}; expected probabilities between 0 and 1, such as 0.8,0.9")
     if not (difference and abs(difference) < float("inf")):
         raise UsageError(f"--difference {difference:g}; expected a difference that is not 0, such as 0.005")
     kinds = [name for name, on in (("--interleaving", interleaving), ("--ab-test", ab_test)) if on]
@@ -98,16 +103,6 @@ def command(
         say_notes([*found.notes, *comparison.notes])
         plan = planned(comparison, difference, powers, models)
     say_page(power_page(plan), as_json, output, [part.strip() for part in formats.split(",")])
-
-
-def _powers(text: str) -> list[float]:
-    try:
-        powers = [float(part) for part in text.split(",") if part.strip()]
-    except ValueError:
-        powers = []
-    if not powers or not all(0 < power < 1 for power in powers):
-        raise UsageError(f"--power {text}; expected probabilities between 0 and 1, such as 0.8,0.9")
-    return list(dict.fromkeys(powers))
 
 
 def _typed(
