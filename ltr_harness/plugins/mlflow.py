@@ -3,12 +3,11 @@
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -127,29 +126,25 @@ def _table(
     columns["label"] = dataset.targets_name or "targets"
     columns["score"] = _OUTPUT if model is not None else dataset.predictions_name or "predictions"
     if model is not None:
-        scores = _scores(model, frame, own.values(), predictions)
+        signature = getattr(getattr(model, "metadata", None), "signature", None)
+        inputs = getattr(signature, "inputs", None)
+        wanted = () if inputs is None else inputs.input_names()
+        scores = model.predict(frame.drop(columns=[name for name in own.values() if name not in wanted]))
+        if hasattr(scores, "columns"):
+            names = scores.columns.tolist()
+            chosen = names[0] if len(names) == 1 else predictions
+            if names.count(chosen) != 1:
+                found = f"has the columns {', '.join(map(str, names))}"
+                raise DataError.at(_OUTPUT, found, "one column, or predictions= the name of one")
+            scores = scores[chosen]
+        scores = np.asarray(scores)
+        if scores.size != len(frame):
+            found = f"has the shape {scores.shape} for {count_of(len(frame), 'row')}"
+            raise DataError.at(_OUTPUT, found, "a score for each row")
+        scores = scores.reshape(-1)
     values = {str(name): frame[name] for name in own.values()}
     values |= {columns["label"]: labels, columns["score"]: scores}
     try:
         return pa.table({name: pa.array(one, from_pandas=True) for name, one in values.items()}), columns
     except pa.ArrowException as problem:
         raise DataError.at("data", f"cannot be read as a table: {problem}") from None
-
-
-def _scores(model: Any, frame: pd.DataFrame, own: Iterable[str], predictions: str | None) -> Any:
-    """The model's score of each row."""
-    signature = getattr(getattr(model, "metadata", None), "signature", None)
-    inputs = signature.inputs.input_names() if signature is not None and signature.inputs is not None else ()
-    output = model.predict(frame.drop(columns=[name for name in own if name not in inputs]))
-    if hasattr(output, "columns"):
-        names = output.columns.tolist()
-        chosen = names[0] if len(names) == 1 else predictions
-        if names.count(chosen) != 1:
-            found = f"has the columns {', '.join(map(str, names))}"
-            raise DataError.at(_OUTPUT, found, "one column, or predictions= the name of one")
-        output = output[chosen]
-    scores = np.asarray(output)
-    if scores.size != len(frame):
-        found = f"has the shape {scores.shape} for {count_of(len(frame), 'row')}"
-        raise DataError.at(_OUTPUT, found, "a score for each row")
-    return scores.reshape(-1)
