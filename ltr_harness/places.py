@@ -101,12 +101,28 @@ def _opened(address: str) -> tuple[Any, str]:
 
 def _copied(address: str, system: Any, path: str) -> Path:
     """The copy's path, in a folder of the cache that is this address's own."""
+    from pyarrow import fs
+
+    if ".." in PurePosixPath(path).parts:  # the copy would lie outside of its folder
+        raise DataError.at(_shown(address), "has '..' in it", "an address from the bucket down")
+    there = system.get_file_info(path)
+    if there.type == fs.FileType.NotFound:
+        bucket = system.get_file_info(path.partition("/")[0]).type
+        lacking = "bucket" if bucket == fs.FileType.NotFound else "file or folder"
+        raise DataError.at(_shown(address), f"no such {lacking}")
+    inside = [there] if there.is_file else system.get_file_info(fs.FileSelector(path, recursive=True))
     scheme = urlsplit(address).scheme
     kept = cache_folder()
     copies = _temporary() if kept is None else kept.absolute() / COPIES
     top = copies / hashlib.sha256(address.encode()).hexdigest()[:16] / scheme
     ADDRESSES[f"{top}{os.sep}"] = f"{scheme}://"
-    files = {top / file.path: file for file in _files_at(address, system, path)}
+    files = {}
+    for file in inside:  # but for what Spark and others write beside their files, such as _SUCCESS
+        parts_below = PurePosixPath(file.path).relative_to(path).parts
+        if file.is_file and not any(part.startswith((".", "_")) for part in parts_below):
+            files[top / file.path] = file
+    if not files:
+        raise DataError.at(_shown(address), "holds no file")
     stale = {target: file for target, file in files.items() if _stamp(target) != (file.size, file.mtime_ns)}
     if stale:
         newest = max(file.mtime_ns for file in stale.values()) / 1e9
@@ -121,26 +137,6 @@ def _copied(address: str, system: Any, path: str) -> Path:
         if old not in files and old.is_file():
             old.unlink(missing_ok=True)
     return top / path
-
-
-def _files_at(address: str, system: Any, path: str) -> list[Any]:
-    """What stands at an address, but for what Spark and others write beside their files, such as _SUCCESS."""
-    from pyarrow import fs
-
-    if ".." in PurePosixPath(path).parts:  # the copy would lie outside of its folder
-        raise DataError.at(_shown(address), "has '..' in it", "an address from the bucket down")
-    there = system.get_file_info(path)
-    if there.type == fs.FileType.NotFound:
-        bucket = system.get_file_info(path.partition("/")[0]).type
-        lacking = "bucket" if bucket == fs.FileType.NotFound else "file or folder"
-        raise DataError.at(_shown(address), f"no such {lacking}")
-    inside = [there] if there.is_file else system.get_file_info(fs.FileSelector(path, recursive=True))
-    names = (PurePosixPath(file.path).relative_to(path).parts for file in inside)
-    shown = [not any(part.startswith((".", "_")) for part in parts) for parts in names]
-    files = [file for file, known in zip(inside, shown, strict=True) if known and file.is_file]
-    if not files:
-        raise DataError.at(_shown(address), "holds no file")
-    return files
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
