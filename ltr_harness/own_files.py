@@ -207,9 +207,7 @@ def _imports(source: bytes, package: tuple[str, ...]) -> frozenset[tuple[str, ..
     try:
         try:
             tree = ast.parse(source)
-        except (
-            SystemError
-        ):  # CPython 3.11 where another thread parses at the same moment (python/cpython#106905)
+        except SystemError:  # of CPython 3.11, where another thread parses, too (python/cpython#106905)
             tree = ast.parse(source)
     except (SyntaxError, ValueError):  # said where it is executed
         return frozenset()

@@ -107,9 +107,8 @@ class ComparedInputs:
                 raise UsageError(f"{found}; {option} is about files of scores or TREC runs")
             found = "is neither a run folder nor a table"
             expected = "--data FILE for scores, or --qrels FILE for TREC runs"
-            UsageError.refuse(
-                Problem(str(path), found, expected) for path in files if path.suffix not in TABLES
-            )
+            no_tables = [path for path in files if path.suffix not in TABLES]
+            UsageError.refuse(Problem(str(path), found, expected) for path in no_tables)
             if texts:
                 typed = metric_names.split(texts)
                 self.metrics = [*typed, *(str(gate.metric) for gate in gates)]

@@ -134,10 +134,8 @@ def load_rankings(source: RankingSource) -> Rankings:
     scores = all_of([partial(read_scores, path, judgments, notes=notes, **of_rows) for path in files])
     each = zip(_names(files), files, scores, strict=True)
     rankings = tuple(Scored(name, path, judgments, values) for name, path, values in each)
-    notes = [*dataset.notes, *notes]
-    return Rankings(
-        rankings, judgments, source.data, source.max_grade, tuple(notes), dataset.query_attributes
-    )
+    notes, grade = [*dataset.notes, *notes], source.max_grade
+    return Rankings(rankings, judgments, source.data, grade, tuple(notes), dataset.query_attributes)
 
 
 def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:

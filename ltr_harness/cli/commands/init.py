@@ -68,9 +68,8 @@ def command(
         raise UsageError.at("--valid", "given without --test", cure=cure)
     if not train:
         if valid or test or reader_name or reader_options:
-            raise UsageError(
-                "no training file; expected it as the argument, as in `ltr-harness init train.csv`"
-            )
+            expected = "expected it as the argument, as in `ltr-harness init train.csv`"
+            raise UsageError(f"no training file; {expected}")
         text, said = starter(output.stem, _MADE_UP, None, {"feature": "match_1"}), list[str]()
     else:
         files = {"train": train, "valid": (valid,) if valid else (), "test": (test,) if test else ()}

@@ -121,9 +121,8 @@ def _say(watched: "Watched", output: Path | None, per_query: bool, quiet: bool) 
         say(f"{answer.status.text}: {answer.text}", err=True)
     for alert in result.alerts:
         say(str(alert))
-    if (
-        per_query or not result.changes
-    ):  # the plain numbers, where there is nothing to compare or somebody asked
+    # the plain numbers, where there is nothing to compare or somebody asked
+    if per_query or not result.changes:
         queries = watched.production["query_id"]
         metrics = columns_of(watched.production, "metric")
         if per_query:
