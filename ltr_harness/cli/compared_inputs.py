@@ -2,12 +2,14 @@
 
 import glob
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from ltr_harness.cli import metric_names, options, rankings
-from ltr_harness.cli.stored_runs import evaluated_by
+from ltr_harness.cli.stored_runs import on_scale_of, scored
 from ltr_harness.cli.streams import ScoreColumns
 from ltr_harness.comparison import Comparison, Entrant, compare
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
@@ -24,6 +26,7 @@ from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.places import here
 from ltr_harness.runs import Run, find_runs
 from ltr_harness.runs.folder import RECORD
+from ltr_harness.runs.record import MetricSummary
 from ltr_harness.stats.method import Method
 
 EXPERIMENT = "experiment.yaml"
@@ -54,6 +57,17 @@ def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
     if not paths:
         raise DataError(f"no run among {', '.join(inputs)}")
     return list(dict.fromkeys(paths)), notes
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Rescored(Run):
+    """A run by other metrics than it was evaluated by; to a comparison, a run like any other."""
+
+    computed: pd.DataFrame
+
+    @property
+    def per_query(self) -> pd.DataFrame:
+        return self.computed
 
 
 class ComparedInputs:
@@ -216,14 +230,44 @@ class ComparedInputs:
     def _from_stored_scores(
         self, by_folder: dict[Path, list[Run]], wanted: Sequence[Metric], keep: Sequence[str] = ()
     ) -> dict[Path, Sequence[Any]]:
-        """The runs by the metrics asked for, whatever they were evaluated by when they were trained."""
-        compared, added = evaluated_by(self.runs, wanted, keep)
-        if added:
-            computed = "not among the metrics of the runs; computed now from their stored scores"
-            self.notes.append(f"{', '.join(added)}: {computed}")
-            self.notes += _without_valid([metric for metric in wanted if str(metric) in added], "all runs")
-        left = iter(compared)
-        return {path: [next(left) for _ in runs] for path, runs in by_folder.items()}
+        """The runs by the metrics asked for, those that are not stored computed from the stored scores."""
+        complete = [run for run in self.runs if run.record.status == "complete"]
+        lacking = [one for one in wanted if any(_stored(run, one) is None for run in complete)]
+        if not lacking:
+            return dict(by_folder)
+        # one temperature for all runs: one from validation data beside one of 1 would tell equal models apart
+        anew = [one for one in lacking if isinstance(one, ProbabilityMetric) and one.temperature is None]
+        added: dict[str, None] = {}
+        evaluated = {run: run for run in self.runs}
+        for run in complete:
+            frame, record = run.per_query, run.record
+            facts = frame[[name for name in frame if name not in record.metrics]]
+            names = {metric: None if metric in anew else _stored(run, metric) for metric in wanted}
+            stored = [*keep, *(name for name in names.values() if name is not None)]
+            values = {name: frame[name].to_numpy() for name in stored}
+            summaries = {name: record.metrics[name] for name in stored}
+            if computed := [metric for metric, name in names.items() if name is None]:
+                ranking = scored(run)
+                evaluation = ranking.evaluate(on_scale_of(record, computed, ranking.judgments))
+                at = {str(query): i for i, query in enumerate(evaluation.query_ids.tolist())}
+                order = [at[str(query)] for query in frame["query_id"].tolist()]
+                for name in evaluation.metrics:
+                    values[name] = evaluation[name].per_query[order]
+                    summaries[name] = MetricSummary.of(evaluation[name])
+                    added[name] = None
+            # one order of metrics whatever was stored: runs of one model must have the same
+            columns = {name: values[name] for name in sorted(values)}
+            metrics = {name: summaries[name] for name in sorted(values)}
+            of_metrics = record.model_copy(update={"metrics": metrics})
+            evaluated[run] = _Rescored(run.path, of_metrics, computed=facts.assign(**columns))
+        found = "not among the metrics of the runs; computed now from their stored scores"
+        self.notes.append(f"{', '.join(added)}: {found}")
+        self.notes += _without_valid([metric for metric in wanted if str(metric) in added], "all runs")
+        return {path: [evaluated[run] for run in runs] for path, runs in by_folder.items()}
+
+
+def _stored(run: Run, metric: Metric) -> str | None:
+    return name_among(list(run.record.metrics), metric)
 
 
 def _without_valid(metrics: Sequence[Metric], whose: str) -> list[str]:

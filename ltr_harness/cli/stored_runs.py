@@ -1,12 +1,10 @@
 """What a stored run still answers: its model on any rows, and any metric on its test rows; nothing is trained again."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from ltr_harness.cli import data_source
 from ltr_harness.cli.rankings import Scored
@@ -14,10 +12,9 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import Metric, parse_metric
-from ltr_harness.metrics.core.softmax import ProbabilityMetric
 from ltr_harness.rankers.ranker import FittedModel
 from ltr_harness.runs import Run, load_run
-from ltr_harness.runs.record import MetricSummary, Record
+from ltr_harness.runs.record import Record
 
 
 def with_model(path: Path, trust: bool) -> Run:
@@ -64,59 +61,3 @@ def on_scale_of(record: Record, metrics: Sequence[Metric | str], judgments: Judg
     """The metrics, or the primary one, with a highest grade where they ask for one: the run's, or the largest label."""
     scale = grade_scale(record) or max(float(judgments.pool.labels.max()), 1.0)
     return [parse_metric(metric).on_scale(scale) for metric in metrics or [record.primary]]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Rescored(Run):
-    """A run by other metrics than it was evaluated by; to a comparison, a run like any other."""
-
-    computed: pd.DataFrame
-
-    @property
-    def per_query(self) -> pd.DataFrame:
-        return self.computed
-
-
-def evaluated_by(
-    runs: Sequence[Run], wanted: Sequence[Metric], keep: Sequence[str] = ()
-) -> tuple[Sequence[Run], list[str]]:
-    """The runs by these metrics, those that are not stored computed from the stored scores; and their names."""
-    complete = [run for run in runs if run.record.status == "complete"]
-    lacking = [metric for metric in wanted if any(_stored(run, metric) is None for run in complete)]
-    if not lacking:
-        return runs, []
-    # one temperature for all runs: one from validation data beside one of 1 would tell equal models apart
-    anew = [one for one in lacking if isinstance(one, ProbabilityMetric) and one.temperature is None]
-    added: dict[str, None] = {}
-    evaluated: list[Run] = []
-    for run in runs:
-        if run not in complete:
-            evaluated.append(run)
-            continue
-        frame, record = run.per_query, run.record
-        facts = frame[[name for name in frame if name not in record.metrics]]
-        names = {metric: None if metric in anew else _stored(run, metric) for metric in wanted}
-        stored = [*keep, *(name for name in names.values() if name is not None)]
-        values = {name: frame[name].to_numpy() for name in stored}
-        summaries = {name: record.metrics[name] for name in stored}
-        if computed := [metric for metric, name in names.items() if name is None]:
-            ranking = scored(run)
-            evaluation = ranking.evaluate(on_scale_of(record, computed, ranking.judgments))
-            at = {str(query): i for i, query in enumerate(evaluation.query_ids.tolist())}
-            order = [at[str(query)] for query in frame["query_id"].tolist()]
-            for name in evaluation.metrics:
-                values[name] = evaluation[name].per_query[order]
-                summaries[name] = MetricSummary.of(evaluation[name])
-                added[name] = None
-        # one order of metrics whatever was stored: runs of one model must have the same
-        columns = {name: values[name] for name in sorted(values)}
-        metrics = {name: summaries[name] for name in sorted(values)}
-        of_metrics = record.model_copy(update={"metrics": metrics})
-        evaluated.append(_Rescored(run.path, of_metrics, computed=facts.assign(**columns)))
-    return evaluated, list(added)
-
-
-def _stored(run: Run, metric: Metric) -> str | None:
-    from ltr_harness.comparison.inputs import name_among
-
-    return name_among(list(run.record.metrics), metric)
