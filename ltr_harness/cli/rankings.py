@@ -44,20 +44,17 @@ class RankingSource:
         if (self.data is None) == (self.qrels is None):
             found = "neither --data nor --qrels" if self.data is None else "both --data and --qrels"
             raise UsageError(f"{found}; {both}")
-        if self.data is not None and (what := self._given("run", "all_queries", "judged_only", "depth")):
-            raise UsageError(f"{what} with --data; {what} goes with --qrels; {both}")
-        if self.qrels is not None and (what := self._given("scores", "reader_name", "reader_options")):
-            raise UsageError(f"{what} with --qrels; {what} goes with --data; {both}")
+        one, other, elsewhere = "--data", "--qrels", ["run", "all_queries", "judged_only", "depth"]
+        if self.data is None:
+            one, other, elsewhere = other, one, ["scores", "reader_name", "reader_options"]
+        for what in (options.written(name) for name in elsewhere if getattr(self, name)):
+            raise UsageError(f"{what} with {one}; {what} goes with {other}; {both}")
         if self.data is not None and not self.scores:
             raise UsageError("--data without --scores FILE; expected at least one file of scores")
         if self.qrels is not None and not self.run:
             raise UsageError("--qrels without --run FILE; expected at least one run")
         if self.max_grade is not None and not (np.isfinite(self.max_grade) and self.max_grade > 0):
             raise UsageError(f"--max-grade {self.max_grade:g}; expected a grade above 0")
-
-    def _given(self, *names: str) -> str | None:
-        """The first of these options that was given, as the user writes it."""
-        return next((options.written(name) for name in names if getattr(self, name)), None)
 
 
 @dataclass(frozen=True, eq=False)
