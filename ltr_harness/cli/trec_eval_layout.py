@@ -123,12 +123,7 @@ def completed(
 
 
 def lines(
-    scored: Scored,
-    measures: Mapping[str, tuple[str, ...]],
-    *,
-    relevant: float = 1,
-    complete: bool = False,
-    per_query: bool = False,
+    scored: Scored, measures: Mapping[str, tuple[str, ...]], relevant: float, complete: bool, per_query: bool
 ) -> Iterator[str]:
     """The lines that trec_eval would print for this ranking."""
     computed = list(_measures(scored, measures, relevant, complete))

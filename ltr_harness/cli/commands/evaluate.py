@@ -135,9 +135,8 @@ def _as_trec_eval(
     measures = trec_eval_layout.asked(metrics)
     loaded = rankings.load_rankings(source)
     measures, notes = trec_eval_layout.completed(measures, loaded, relevant)
-    how: dict[str, Any] = {"complete": source.all_queries, "per_query": per_query}
     for scored in loaded.all:
-        for line in trec_eval_layout.lines(scored, measures, relevant=relevant, **how):
+        for line in trec_eval_layout.lines(scored, measures, relevant, source.all_queries, per_query):
             say(line)
     say_notes([*loaded.notes, *notes])
     return 0
