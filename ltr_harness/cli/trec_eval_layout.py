@@ -126,7 +126,31 @@ def lines(
     scored: Scored, measures: Mapping[str, tuple[str, ...]], relevant: float, complete: bool, per_query: bool
 ) -> Iterator[str]:
     """The lines that trec_eval would print for this ranking."""
-    computed = list(_measures(scored, measures, relevant, complete))
+    metrics = {
+        name: {text: with_relevant(metric, relevant) for text, metric in _metrics(name, cutoffs).items()}
+        for name, cutoffs in measures.items()
+    }
+    distinct = dict.fromkeys(metric for printed in metrics.values() for metric in printed.values())
+    evaluation = scored.evaluate(list(distinct)) if distinct else None
+    is_relevant, levels = scored.judgments.labels >= relevant, None
+    if {"iprec_at_recall", "11pt_avg"} & measures.keys():
+        levels = interpolated_precision(scored, is_relevant)
+    computed: list[Measure] = []  # all that has a value per query, in the order of `measures`
+    for name, printed in metrics.items():
+        if name in COUNTS:
+            # with -c, trec_eval counts all that is relevant, whatever -l says
+            all_relevant = complete and name == "num_rel"
+            summed = _count(name, scored, scored.judgments.labels > 0) if all_relevant else None
+            computed.append(Measure(name, _count(name, scored, is_relevant), "sum", summed))
+        elif name == "11pt_avg" and levels is not None:
+            means = np.array([sum(column) for column in levels.T.tolist()]) / len(levels)
+            computed.append(Measure(name, means))
+        elif name == "iprec_at_recall" and levels is not None:
+            at_each = zip(RECALL_LEVELS, levels, strict=True)
+            computed += [Measure(f"{name}_{level:.2f}", values) for level, values in at_each]
+        elif evaluation is not None:
+            total: Total = "geometric mean" if name.startswith("gm_") else "mean"
+            computed += [Measure(text, evaluation[one].per_query, total) for text, one in printed.items()]
     queries = [str(query) for query in scored.judgments.groups.ids.tolist()]
     order = np.array(sorted(range(len(queries)), key=lambda at: queries[at].encode()))
     for at in order.tolist() if per_query else ():
@@ -144,39 +168,6 @@ def lines(
 
 def _line(name: str, query: str, value: str) -> str:
     return f"{name:<22}\t{query}\t{value}"
-
-
-def _measures(
-    scored: Scored, asked: Mapping[str, tuple[str, ...]], relevant: float, complete: bool
-) -> Iterator[Measure]:
-    """Everything that has a value per query, in the order of `asked`."""
-    metrics = {
-        name: {text: with_relevant(metric, relevant) for text, metric in _metrics(name, cutoffs).items()}
-        for name, cutoffs in asked.items()
-    }
-    distinct = dict.fromkeys(metric for printed in metrics.values() for metric in printed.values())
-    evaluation = scored.evaluate(list(distinct)) if distinct else None
-    is_relevant = scored.judgments.labels >= relevant
-    levels = None
-    if {"iprec_at_recall", "11pt_avg"} & asked.keys():
-        levels = interpolated_precision(scored, is_relevant)
-    for name, printed in metrics.items():
-        if name in COUNTS:
-            summed = None
-            # with -c, trec_eval counts all that is relevant, whatever -l says
-            if complete and name == "num_rel":
-                summed = _count(name, scored, scored.judgments.labels > 0)
-            yield Measure(name, _count(name, scored, is_relevant), "sum", summed)
-        elif name == "11pt_avg" and levels is not None:
-            yield Measure(name, np.array([sum(column) for column in levels.T.tolist()]) / len(levels))
-        elif name == "iprec_at_recall" and levels is not None:
-            for level, values in zip(RECALL_LEVELS, levels, strict=True):
-                yield Measure(f"{name}_{level:.2f}", values)
-        if evaluation is None:
-            continue
-        for text, metric in printed.items():
-            total: Total = "geometric mean" if name.startswith("gm_") else "mean"
-            yield Measure(text, evaluation[metric].per_query, total)
 
 
 def _metrics(name: str, cutoffs: Sequence[str]) -> dict[str, Metric]:
