@@ -190,27 +190,23 @@ def rankings(*without: str) -> Callable[[F], F]:
 
 def score_columns(command: F) -> F:
     """``--score-column``, ``--sample`` and ``--strata``: see `streams.ScoreColumns`."""
-    for option in (
-        click.option(
-            "--strata", metavar="COLUMN", help="Draw the sample in proportion to a column's values."
-        ),
-        click.option(
-            "--sample",
-            type=click.IntRange(min=2),
-            metavar="N",
-            help="Evaluate N queries, drawn by a hash of their ids, and print the interval that this costs.",
-        ),
-        click.option(
-            "--score-column",
-            "score_columns",
-            multiple=True,
-            metavar="COLUMN",
-            help="Scores in a column of --data, in place of files; several times. Tables of any size are read in "
-            "batches.",
-        ),
-    ):
-        command = option(command)
-    return command
+    strata = click.option(
+        "--strata", metavar="COLUMN", help="Draw the sample in proportion to a column's values."
+    )
+    sample = click.option(
+        "--sample",
+        type=click.IntRange(min=2),
+        metavar="N",
+        help="Evaluate N queries, drawn by a hash of their ids, and print the interval that this costs.",
+    )
+    columns = click.option(
+        "--score-column",
+        "score_columns",
+        multiple=True,
+        metavar="COLUMN",
+        help="Scores in a column of --data, in place of files; several times. Tables of any size are read in batches.",
+    )
+    return columns(sample(strata(command)))
 
 
 _WRITTEN = {"reader_name": "--reader", "reader_options": "--column", "score_columns": "--score-column"}
