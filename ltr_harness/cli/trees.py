@@ -80,17 +80,13 @@ class Result(NamedTuple):
 
     run: str  # its folder
     model: str  # its name, with fold and seed
+    rounds: int | None  # of a part of it
     mean: float
-    latency: Latency
+    p50: float  # p50, p99: microseconds
+    p99: float | None
 
     def __str__(self) -> str:
-        rounds = self.latency.rounds
-        return self.model if rounds is None else f"{self.model}, with {count_of(rounds, 'round')}"
-
-    def as_dict(self) -> dict[str, Any]:
-        took = self.latency
-        times = {"p50": took.p50, "p99": took.p99}
-        return {"run": self.run, "model": self.model, "rounds": took.rounds, "mean": self.mean, **times}
+        return self.model if self.rounds is None else f"{self.model}, with {count_of(self.rounds, 'round')}"
 
 
 def say_best(
@@ -129,14 +125,13 @@ def say_best(
         run, model, split = entries[one.run]
         score, least = first_rounds(model, one.rounds), _CALLS_OF_EACH // 2
         took = latency(score, split.features, documents, calls=_CALLS_OF_EACH, least=least, budget=within)
-        of_rounds = took.model_copy(update={"rounds": one.rounds})
-        results[one] = Result(str(run.path), _name(run), one.mean, of_rounds)
+        results[one] = Result(str(run.path), _name(run), one.rounds, one.mean, took.p50, took.p99)
         return took
 
     chosen = insight.best_within(ordered, timed, budget)
     if chosen is None:
-        fastest = min(results.values(), key=lambda one: one.latency.p50)
-        above = f"that of the fastest, {fastest}, is above it with a median of {fastest.latency.p50:.3g} µs"
+        fastest = min(results.values(), key=lambda one: one.p50)
+        above = f"that of the fastest, {fastest}, is above it with a median of {fastest.p50:.3g} µs"
         found = f"no model's p99 is within it for {count_of(documents, 'document')}; {above}"
         raise GateError.at(f"--budget {limit[0]}", found)
     if ordered[0] != chosen:
@@ -203,13 +198,12 @@ def _say(
         names = ("n", "difference", "ci_low", "ci_high", "p")
         loss = None if pair is None else {name: getattr(pair, name) for name in names}
         content = {"metric": str(metric), "budget": limit[0], "documents": limit[1]}
-        say_json({**content, "within": chosen.as_dict(), "best": best.as_dict(), "paired": loss})
+        say_json({**content, "within": chosen._asdict(), "best": best._asdict(), "paired": loss})
         return
     rows = []
     for name, one in [(f"within {limit[0]}", chosen), *([] if pair is None else [("best of all", best)])]:
-        took = one.latency
-        times = _whole(took.p50), _whole(took.p99)
-        rows.append([name, one.model, _whole(took.rounds), f"{one.mean:z.4f}", *times])
+        numbers = _whole(one.rounds), f"{one.mean:z.4f}", _whole(one.p50), _whole(one.p99)
+        rows.append([name, one.model, *numbers])
     print_table(["", "model", "rounds", str(metric), "p50, µs", "p99, µs"], rows, left=(0, 1))
     within = f"within {limit[0]} for {count_of(limit[1], 'document')}"
     if pair is None:
