@@ -190,10 +190,8 @@ def _forget(wanted: tuple[Path, ...], before: tuple[Path, ...]) -> None:
     names = {_stem(file) for file in (*before, *wanted)}
     stale = {file.resolve() for file in (*before, *others) if _stem(file) in names}
     for name, module in sys.modules.copy().items():  # one step: the garbage collector may import between two
-        file = getattr(module, "__file__", None)
-        if file is None or name == "__main__" or name.rpartition(".")[2] not in names:
-            continue
-        if Path(file).resolve() in stale:
+        file, namesake = getattr(module, "__file__", None), name.rpartition(".")[2] in names
+        if file is not None and name != "__main__" and namesake and Path(file).resolve() in stale:
             del sys.modules[name]
 
 

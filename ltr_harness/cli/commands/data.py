@@ -229,10 +229,8 @@ def _divided(
         return {"": divided_by_time(groups, shares, keys["time"])}
     if n_folds is None:
         return {"": divided(groups, shares, seed, **keys)}
-    return {
-        f"fold{i + 1}": dict(zip(("train", "valid", "test"), queries, strict=True))
-        for i, queries in enumerate(folds(groups, n_folds, seed, **keys))
-    }
+    parts, each = ("train", "valid", "test"), enumerate(folds(groups, n_folds, seed, **keys), start=1)
+    return {f"fold{number}": dict(zip(parts, queries, strict=True)) for number, queries in each}
 
 
 def tables_of(reader: Reader, files: Sequence[Path], suffix: str) -> list[OpenedTable]:
