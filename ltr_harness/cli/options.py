@@ -36,6 +36,7 @@ class Place(click.Path):
 
 PATH, DATA = Place(), Place(data=True)
 FILE, FOLDER = Place(dir_okay=False), Place(file_okay=False)
+COUNT = click.IntRange(min=1)
 
 config = click.argument("config", type=PATH)
 run = click.argument("run", type=PATH)
@@ -164,7 +165,7 @@ _OF_RANKINGS = {
     "judged_only": flag("--judged-only", "Remove unjudged documents from the runs (trec_eval -J)."),
     "depth": click.option(
         "--depth",
-        type=click.IntRange(min=1),
+        type=COUNT,
         metavar="N",
         help="Look at the first N documents of each query of a run only (trec_eval -M).",
     ),

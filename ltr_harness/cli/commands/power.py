@@ -47,7 +47,7 @@ Exit 2: results that must not be compared, or nothing to plan with.
 @options.flag("--common-queries", "The queries that all have.")
 @click.option(
     "--models",
-    type=click.IntRange(min=1),
+    type=options.COUNT,
     metavar="N",
     help="How many models will be compared with the baseline.  [default: as many as here]",
 )

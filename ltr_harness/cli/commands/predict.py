@@ -33,7 +33,7 @@ _SUFFIXES = (".parquet", ".csv", ".tsv", ".npy", ".txt", ".run")
 @click.argument("data", type=options.DATA)
 @options.output(f"Where to write: {', '.join(_SUFFIXES)}.", options.FILE, required=True, metavar="FILE")
 @options.reader
-@click.option("--threads", type=click.IntRange(min=1), help="For scoring.  [default: the run's]")
+@click.option("--threads", type=options.COUNT, help="For scoring.  [default: the run's]")
 @options.trust
 def command(run: Path, data: Path, output: Path, threads: int | None, trust: bool, **reader: Any) -> None:
     """Score the rows of DATA with a stored model.

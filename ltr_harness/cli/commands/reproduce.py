@@ -19,7 +19,7 @@ Exit codes: 0 identical, 1 not identical or training failed, 2 the run or its da
 """)
 @click.command("reproduce")
 @options.run
-@click.option("--threads", type=click.IntRange(min=1), help="Another number of threads than the run's.")
+@click.option("--threads", type=options.COUNT, help="Another number of threads than the run's.")
 @click.option("--data-root", type=options.PATH, help="Where the data is now, if it has moved.")
 @options.trust
 @options.as_json

@@ -41,7 +41,7 @@ def command() -> None:
 )
 @click.option(
     "--documents",
-    type=click.IntRange(min=1),
+    type=options.COUNT,
     default=100,
     show_default=True,
     help="Length of the lists that rounds and --budget go by.",
@@ -162,9 +162,7 @@ def show_runs(folder: Path, output: Path | None, as_json: bool) -> None:
 @command.command("worst")
 @options.run
 @click.option("-m", "--metric", help="One of the run's metrics; the primary one unless given.")
-@click.option(
-    "-n", "number", type=click.IntRange(min=1), default=10, show_default=True, help="How many queries."
-)
+@click.option("-n", "number", type=options.COUNT, default=10, show_default=True, help="How many queries.")
 @options.as_json
 def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> None:
     """Print the queries that a run ranks worst: where to look first."""
@@ -193,10 +191,8 @@ def show_worst(run: Path, metric: str | None, number: int, as_json: bool) -> Non
 @options.run
 @options.rows_of_run
 @click.option("-m", "--metric", help="Whose loss is measured.  [default: the experiment's primary metric]")
-@click.option(
-    "--repeats", type=click.IntRange(min=1), default=3, show_default=True, help="Shuffles of each feature."
-)
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Features shown.")
+@click.option("--repeats", type=options.COUNT, default=3, show_default=True, help="Shuffles of each feature.")
+@click.option("--top", type=options.COUNT, default=20, show_default=True, help="Features shown.")
 @options.trust
 @options.as_json
 def show_importance(
@@ -250,7 +246,7 @@ def show_importance(
     metavar="A B",
     help="Two of its rows, from 0.  [default: the two ranked first]",
 )
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Features shown.")
+@click.option("--top", type=options.COUNT, default=10, show_default=True, help="Features shown.")
 @options.trust
 @options.as_json
 def show_why(
