@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.cautions import unit_codes, warnings
-from ltr_harness.comparison.comparable import aligned, differences, require_bounds, require_finite
+from ltr_harness.comparison import comparable
 from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.over_time import in_periods, signs_notes
 from ltr_harness.comparison.pairs import Contrast, Entrant, Paired, Summary, contrast, summarise
@@ -64,7 +63,6 @@ def compare(
         >>> compare({"A": a, "B": b}, test="permutation").paired("B").p
         0.75
     """
-    from ltr_harness.comparison.comparable import common_queries as on_common_queries
     from ltr_harness.comparison.inputs import gather, resolve_metric
 
     method = method_of(options)
@@ -90,13 +88,13 @@ def compare(
         )
     notes = list(gathered.notes)
     if common_queries:
-        entrants, lost = on_common_queries(entrants)
+        entrants, lost = comparable.common_queries(entrants)
         notes += lost
     if metrics:
         names = list(dict.fromkeys(resolve_metric(metric, entrants) for metric in metrics))
         primary = names[0]
     else:
-        NotComparableError.refuse(differences(entrants))
+        NotComparableError.refuse(comparable.differences(entrants))
         names = list(entrants[0].values)
         primary = gathered.primaries[0] if gathered.primaries else names[0]
     comparison = compare_entrants(
@@ -131,11 +129,11 @@ def compare_entrants(
     baseline = names[0] if baseline is None else baseline
     if baseline not in names:
         raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
-    NotComparableError.refuse(differences(entrants, metrics))
-    require_finite(entrants, metrics)
+    NotComparableError.refuse(comparable.differences(entrants, metrics))
+    comparable.require_finite(entrants, metrics)
     if method.test == "bounded":
-        require_bounds(entrants, metrics)
-    ordered, unit = in_periods(aligned(entrants), method.unit, baseline, primary)
+        comparable.require_bounds(entrants, metrics)
+    ordered, unit = in_periods(comparable.aligned(entrants), method.unit, baseline, primary)
     method = replace(method, unit=unit)
     reference = ordered[names.index(baseline)]
     told = [entrant for entrant in ordered if "n_relevant" in entrant.query_attributes]
@@ -147,7 +145,7 @@ def compare_entrants(
     others = [entrant for entrant in ordered if entrant is not reference]
     families = [[Contrast(one, reference, metric) for metric in part for one in others] for part in grouped]
     without = told[0].query_attributes["n_relevant"] == 0 if told else undefined[primary]
-    units = None if method.unit is None else unit_codes(ordered, method.unit)
+    units = None if method.unit is None else comparable.unit_codes(ordered, method.unit)
     comparison = Comparison(
         entrants=tuple(ordered),
         metrics=tuple(metrics),
@@ -163,5 +161,5 @@ def compare_entrants(
         units=units,
     )
     decisive = [pair for pair in comparison.pairs if pair.metric == primary]
-    notes = (*notes, *signs_notes(comparison.fold_signs, decisive), *warnings(comparison))
+    notes = (*notes, *signs_notes(comparison.fold_signs, decisive), *comparable.warnings(comparison))
     return replace(comparison, notes=notes)

@@ -1,18 +1,35 @@
-"""May these results be set side by side, and if not, why not? Whatever differs is reported, all of it at once."""
+"""May these results be set side by side, and what makes their numbers less sure than they look?
 
-from collections.abc import Sequence
+Whatever differs is reported, all of it at once. Cautions are about rare kinds of queries, units, weights, seeds and
+budgets.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ltr_harness.comparison.pairs import Entrant, value_bounds
+from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.comparison.gained import little_to_gain
+from ltr_harness.comparison.over_time import compared, neighbours
+from ltr_harness.comparison.pairs import WEIGHT, Entrant, Paired, value_bounds
 from ltr_harness.errors import DataError, NotComparableError, Problem, UsageError
+from ltr_harness.groups import as_column
 from ltr_harness.metrics.core.grammar import MetricName
-from ltr_harness.stats.method import Method
+from ltr_harness.metrics.core.headroom import Headroom
+from ltr_harness.runs.record import Record
+from ltr_harness.stats.contributions import Codes, Contributions
+from ltr_harness.stats.families import rare_kind, rare_training
+from ltr_harness.stats.method import FLIPS, Method
 from ltr_harness.wording import count_of
 
 # What a query must have in common with its namesake elsewhere: facts of the labels, not of the model.
 LABEL_FACTS = ("rows", "n_relevant")
+
+FEW = 10  # degrees of freedom below which a comparison says that few units decide it, unless there are few anyway
 
 _OTHER_CANDIDATES = (
     "two retrievers, whose candidates differ, are compared where `data.judgments` and document ids say for both "
@@ -219,3 +236,187 @@ def _query_differences(first: Entrant, other: Entrant) -> list[Problem]:
             cure = _OTHER_CANDIDATES if fact == "rows" else ""
             problems.append(Problem(other.name, found, "one set of judgments", cure))
     return problems
+
+
+def caution_of(comparison: Comparison, pair: Paired, family: int, margin: float | None = None) -> str:
+    """The line beside one verdict, or beside a gate at a margin; "" where nothing absent could change it."""
+    method, then = comparison.method, "the verdict changes"
+    if margin is not None:
+        room, then = abs(pair.difference - margin), "the gate fails"
+    else:
+        room = abs(pair.difference)
+        room = (method.margin or 0.0) - room if pair.verdict == "equivalent" else room
+    width = comparison.value_range(pair.metric)
+    line = rare_kind(comparison.n_independent(pair), room, width, method, then, family)
+    if not pair.over_seeds:
+        return line
+    sides = [comparison.entrant(name) for name in (pair.model, pair.other)]
+    seeds = min(len(one.replicates) for one in sides if one.seeded or len(one.replicates) > 1)
+    return " ".join(filter(None, (line, rare_training(seeds, room, width, method))))
+
+
+def unit_codes(entrants: Sequence[Entrant], unit: str) -> Codes:
+    """(n_queries,): a code for each unit, by the attribute that the entrants have; all in one order of queries."""
+    having = [entrant for entrant in entrants if unit in entrant.query_attributes]
+    place = f"unit {unit!r}"
+    if not having:
+        names = {name for entrant in entrants for name in entrant.query_attributes}
+        known = sorted(name for name in names if not Headroom.is_column(name))
+        cure = "name it under `attributes:` of the data, or give a table a column of that name"
+        cure = did_you_mean(unit, known) if known else cure
+        raise UsageError.at(place, f"no query has an attribute {unit!r}", cure=cure)
+    first = having[0]
+    own = unit_texts(first.query_attributes[unit])
+    for other in having[1:]:
+        apart = np.flatnonzero(unit_texts(other.query_attributes[unit]) != own)
+        if apart.size:
+            at = int(apart[0])
+            found = (
+                f"query {str(first.query_ids[at])!r} is of {other.query_attributes[unit][at]} for {other.name} "
+                f"and of {first.query_attributes[unit][at]} for {first.name}"
+            )
+            raise NotComparableError.at(place, found, "one unit for each query")
+    missing = np.flatnonzero(own == "")
+    if missing.size:
+        found = f"{count_of(missing.size, 'query')} without one, {str(first.query_ids[missing[0]])!r} first"
+        cure = "where it is unknown, make each query a unit of its own"
+        raise UsageError.at(place, found, "one for each query", cure)
+    codes: Codes = np.unique(own, return_inverse=True)[1].reshape(-1)
+    if codes.max(initial=0) == 0:
+        raise UsageError.at(place, "all queries are of one", "at least two units; many are needed to tell")
+    return codes
+
+
+def unit_notes(comparison: Comparison) -> list[str]:
+    """How many units there are, how large, and what belonging together makes of the queries' number."""
+    unit, codes = comparison.method.unit, comparison.units
+    if unit is None or codes is None:
+        return []
+    sizes = np.sort(np.bincount(codes))
+    largest = count_of(int(sizes[-1]), "query")
+    if sizes[0] != sizes[-1]:
+        largest = f"{sizes[0]:,} to {largest}, median {np.median(sizes):g}"
+    values = compared(comparison.entrants, comparison.baseline, comparison.primary)
+    alike, left_open = neighbours(comparison.entrants, unit, values, codes)
+    said = f"{alike}tests and intervals go by {unit}: {sizes.size:,} of {largest}"
+    means = Contributions.of(values, codes)
+    known = ~np.isnan(means.design_effect)
+    if known.any():
+        low, high = means.design_effect[known].min(), means.design_effect[known].max()
+        effect = " to ".join(dict.fromkeys((f"{low:.2g}", f"{high:.2g}")))
+        meaning = "variances are this multiple of what independent queries would have"
+        said += f"; design effect {effect}: {meaning}"
+    notes = [said]
+    freedom = float(np.nanmin(means.freedom)) if not np.isnan(means.freedom).all() else np.inf
+    if freedom < FEW and freedom < (sizes.size - 1) / 2:
+        notes.append(
+            f"{unit}: a few units have so many of the queries (the largest {sizes[-1] / codes.size:.0%}) that "
+            f"{sizes.size:,} count as {freedom + 1:.2g}: they generalise poorly to other units, and p-values are less "
+            "reliable than they look"
+        )
+    elif sizes.size < 2 * FEW:
+        notes.append(f"{unit}: {sizes.size} units are few: intervals and p-values hold approximately")
+    return [*notes, left_open] if left_open else notes
+
+
+def unit_texts(values: NDArray[Any]) -> NDArray[np.str_]:
+    """What the (n_queries,) units are called; empty where a query has none."""
+    texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
+    return as_column(texts, "unit")
+
+
+def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
+    """What a reader must know of the budgets; nothing where no model was tuned."""
+    tuned = {name: [one.tuning for one in own if one.tuning is not None] for name, own in records.items()}
+    tuned = {name: facts for name, facts in tuned.items() if facts}
+    if not tuned:
+        return []
+    said = []
+    for name, facts in tuned.items():  # such as ``40 trials in each of 5 folds (212 s)``: what was used
+        searches = list({one.study: one for one in facts}.values())
+        counts = [one.n_trials for one in searches]
+        trials = " to ".join(map(str, dict.fromkeys((min(counts), max(counts)))))
+        folds = f" in each of {count_of(len(searches), 'fold')}" if len(searches) > 1 else ""
+        limit = "" if searches[0].minutes is None else f" of at most {searches[0].minutes:g} min"
+        seconds = sum(one.seconds for one in searches)
+        said.append(f"{name} by {trials} trials{folds} ({seconds:.0f} s{limit})")
+    rest = [name for name in records if name not in tuned]
+    notes = [
+        f"tuned on validation data, before the test queries were scored: {'; '.join(said)}"
+        + (f". Not tuned: {', '.join(rest)}" if rest else "")
+    ]
+    if len({(facts[0].trials, facts[0].minutes) for facts in tuned.values()}) > 1:
+        may = "a difference may come from the search, not from the models"
+        notes.append(f"the tuned models had different budgets: {may}")
+    return notes
+
+
+def _weighted_means(comparison: Comparison) -> list[str]:
+    """What the means would be by the queries' weights, which the tests do not use."""
+    weights = comparison.entrant(comparison.baseline).query_attributes.get(WEIGHT)
+    if weights is None or weights.dtype.kind not in "iuf" or np.all(weights == weights[0]):
+        return []
+    said = []
+    for model in comparison.ranking[:5]:
+        values = comparison.entrant(model).per_query(comparison.primary)
+        counted = ~np.isnan(values) & (weights > 0)
+        if counted.any():
+            said.append(f"{model} {np.average(values[counted], weights=weights[counted]):.4f}")
+    more = f" and {len(comparison.models) - 5} more" if len(comparison.models) > 5 else ""
+    return [
+        f"the queries have weights; here every query counts once. Weighted, {comparison.primary} is "
+        f"{', '.join(said) or 'undefined'}{more}"
+    ]
+
+
+def warnings(comparison: Comparison) -> list[str]:
+    """What makes the numbers less sure than they look, at the primary metric."""
+    metric, method = comparison.primary, comparison.method
+    notes = little_to_gain(comparison.entrants, metric) + _weighted_means(comparison) + unit_notes(comparison)
+    pairs = [pair for pair in comparison.pairs if pair.metric == metric]
+    once = [  # whose spread over seeds had to be taken from another model
+        name
+        for name in comparison.models
+        if comparison.entrant(name).seeded
+        and len(comparison.entrant(name).replicates) == 1
+        and any(pair.over_seeds and name in (pair.model, pair.other) for pair in pairs)
+    ]
+    if once:
+        notes.append(
+            f"{', '.join(once)}: trained with one seed; its spread over seeds is assumed to be that of the models with "
+            "several"
+        )
+    for metric_name in comparison.metrics:
+        apart = comparison.on_other_queries(metric_name)
+        if apart:
+            counts = sorted(one.n_undefined for one in comparison.summaries if one.metric == metric_name)
+            low, high = counts[0], count_of(counts[-1], "query")
+            lacking = f"{high}, not the same ones," if low == counts[-1] else f"{low:,} to {high}"
+            said = [
+                f"{pair.model} {pair.model_mean:.4f} against {pair.other_mean:.4f} over {pair.n:,}"
+                if pair.n
+                else f"{pair.model} none"
+                for pair in apart[:5]
+            ]
+            notes.append(
+                f"{metric_name} is undefined for {lacking} depending on "
+                f"the model; each pair is compared over the queries defined for both: {', '.join(said)}"
+                + (f" and {len(apart) - 5} more" if len(apart) > 5 else "")
+            )
+    counts_of_flips = [comparison.n_independent(pair) for pair in pairs if pair.n]
+    n = min(counts_of_flips, default=0)
+    if counts_of_flips and 2.0 ** (1 - n) >= method.alpha and method.test in FLIPS:
+        what = count_of(n, "query") if method.unit is None else f"{n} of {method.unit}"
+        notes.append(
+            f"n = {n}: the smallest p-value {what} can give is {2.0 ** (1 - n):g}; "
+            "no difference could have been significant"
+        )
+    absent: dict[str, list[str]] = {}  # what a rare kind of query, or of training, could change
+    for pair in pairs:
+        if pair.verdict not in ("not distinguishable", "baseline"):
+            absent.setdefault(caution_of(comparison, pair, len(pairs)), []).append(pair.model)
+    for line, models in absent.items():
+        if line:
+            names = ", ".join(models[:3]) + (f" and {len(models) - 3} more" if len(models) > 3 else "")
+            notes.append(f"{names}: {line}")
+    return notes

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.cautions import budget_notes
+from ltr_harness.comparison.comparable import budget_notes
 from ltr_harness.comparison.pairs import Entrant, text_ids
 from ltr_harness.errors import NotComparableError, Problem, all_of
 from ltr_harness.inspection.lints import REPEATED

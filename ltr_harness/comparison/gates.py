@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.cautions import caution_of
-from ltr_harness.comparison.comparable import FOREIGN
+from ltr_harness.comparison.comparable import FOREIGN, caution_of
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.inputs import resolve_metric
 from ltr_harness.errors import MetricError, UsageError

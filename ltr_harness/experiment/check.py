@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.cautions import unit_texts
+from ltr_harness.comparison.comparable import unit_texts
 from ltr_harness.config.experiment import model_at
 from ltr_harness.config.rules import probes
 from ltr_harness.dataset import RankingDataset

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ltr_harness import inspection
 from ltr_harness.cache import CachedSet, DataCache
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.comparison.cautions import unit_texts
+from ltr_harness.comparison.comparable import unit_texts
 from ltr_harness.config import data_mapping, load_data, stored_tree
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
 from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_truth

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison import Entrant, compare
-from ltr_harness.comparison.cautions import budget_notes
+from ltr_harness.comparison.comparable import budget_notes
 from ltr_harness.comparison.entrants import configuration, entrants_from_runs, merged
 from ltr_harness.errors import NotComparableError
 from ltr_harness.runs.record import Record, SplitFacts, TuningFacts

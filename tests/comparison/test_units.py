@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ltr_harness.comparison import Comparison, Entrant, compare
-from ltr_harness.comparison.cautions import FEW
+from ltr_harness.comparison.comparable import FEW
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
 from ltr_harness.stats.contributions import Contributions
