@@ -56,16 +56,6 @@ class FoldSigns:
         return f"{self.agreeing} of {self.folds}"
 
 
-def _periods(days: Days) -> tuple[str, NDArray[np.str_]]:
-    """The unit that makes about forty of them at most, and the (n_queries,) names."""
-    period = period_for(days)
-    if period != "month":
-        return period, periods_of(days, period)
-    months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
-    size = next((size for size in _LONGER if np.ptp(months) < _MOST * size), max(_LONGER))
-    return _LONGER[size], (months - months % size).astype("datetime64[M]").astype(np.str_)
-
-
 def _folds(entrants: Sequence[Entrant], days: Days) -> NDArray[np.str_] | None:
     """(n_queries,): the fold in time that tests each query, by its first day; None without several such folds."""
     for one in entrants:
@@ -90,7 +80,13 @@ def in_time(
     own, base = np.column_stack([one.per_query(metric) for one in entrants]), baseline.per_query(metric)
     differences = paired_differences(own, base[:, None])
     columns = np.hstack([np.where(np.isnan(differences), np.nan, own), differences])
-    for unit, names in (_periods(days), (FOLD, _folds(entrants, days))):
+    period = period_for(days)  # of which there are about forty at most
+    course: tuple[str, NDArray[np.str_]] = period, periods_of(days, period)
+    if period == "month":
+        months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
+        size = next((size for size in _LONGER if np.ptp(months) < _MOST * size), max(_LONGER))
+        course = _LONGER[size], (months - months % size).astype("datetime64[M]").astype(np.str_)
+    for unit, names in (course, (FOLD, _folds(entrants, days))):
         if names is None or (unit != FOLD and np.unique(names).size < _FEW):
             continue
         codes = None if unit != FOLD and method.unit and period_in(method.unit) else units
