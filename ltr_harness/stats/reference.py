@@ -89,19 +89,18 @@ def _add_flipped(signs: NDArray[np.uint8], values: Floats, sums: Floats) -> None
                     sums[first + 3, draw] += four
 
 
-def all_flipped_sums(grid: Floats) -> Floats:
-    """Column sums under every one of the 2**n sign patterns: (2**n, m); for n up to `EXACT_UP_TO`."""
-    sums = np.empty((grid.shape[1], 1 << len(grid)))
-    sums[:, 0] = -grid.sum(axis=0)
-    for at, values in enumerate(2 * grid):  # each pattern so far, once more with another sign
+def half_of_flipped_sums(grid: Floats) -> Floats:
+    """Column sums under the 2**(n - 1) sign patterns of which no two are opposites; for n up to `EXACT_UP_TO`.
+
+    The last value's sign stays: (2**(n - 1), m); (1, m) where n is 0.
+    """
+    others = grid[:-1]
+    sums = np.empty((grid.shape[1], 1 << len(others)))
+    sums[:, 0] = grid[-1:].sum(axis=0) - others.sum(axis=0)
+    for at, values in enumerate(2 * others):  # each pattern so far, once more with another sign
         done = 1 << at
         np.add(sums[:, :done], values[:, None], out=sums[:, done : 2 * done])
     return sums.T
-
-
-def half_of_flipped_sums(grid: Floats) -> Floats:
-    """Those of `all_flipped_sums` of which no two are opposites: (2**(n - 1), m); (1, m) where n is 0."""
-    return all_flipped_sums(grid[:-1]) + (grid[-1] if len(grid) else 0.0)
 
 
 def uniform_below(generator: np.random.PCG64, n: int, rows: int, columns: int) -> NDArray[np.int64]:
