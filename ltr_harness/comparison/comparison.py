@@ -229,10 +229,8 @@ class Comparison:
         metric, baseline, leader = self.primary, self.baseline, self.ranking[0]
         top = self.summary(leader)
         if not top.n:
-            queries = count_of(self.n_queries, "query")
-            return Headline(
-                "nothing to compare", f"Nothing to compare: {metric} is undefined for all {queries}"
-            )
+            text = f"Nothing to compare: {metric} is undefined for all {count_of(self.n_queries, 'query')}"
+            return Headline("nothing to compare", text)
         if len(self.entrants) == 1:
             ends = self._ends(top.ci_low, top.ci_high, "")
             return Headline("one model", f"{leader}: {metric} {top.mean:.4f}{ends}")
@@ -258,11 +256,10 @@ class Comparison:
             text = f"{pair.model} is equivalent to {baseline}: {pair.difference:+z.4f}{ends}"
             return Headline("equivalent", text)
         closest, lead = pairs["worse"], self._lead_of(pairs["worse"])
+        text = f"All others are worse than {baseline}; the closest, {closest.model}, by {lead}"
         if sum(pair.n > 0 for pair in rivals) == 1:
-            return Headline("worse", f"{closest.model} is worse than {baseline} by {lead}")
-        return Headline(
-            "worse", f"All others are worse than {baseline}; the closest, {closest.model}, by {lead}"
-        )
+            text = f"{closest.model} is worse than {baseline} by {lead}"
+        return Headline("worse", text)
 
     def _lead_of(self, pair: Paired) -> str:
         """The size of a difference, with its interval in the direction of the difference."""

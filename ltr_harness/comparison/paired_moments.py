@@ -18,6 +18,7 @@ from ltr_harness.stats.families import by_t
 from ltr_harness.stats.method import method_of
 
 LEAST = 100_000  # queries from which on flips of signs add nothing to Student's t
+_MERGED = "compare() on the merged results"
 _MOST_SKEWED = 0.1  # skewness of a mean; beyond it either tail is off by more than a third of the level
 
 
@@ -64,9 +65,7 @@ class PairedMoments:
         """
         (name, first), *others = results.items()
         if WEIGHT in first.schema.names:
-            raise UsageError(
-                "weighted queries have no moments here; expected compare() on the merged results"
-            )
+            raise UsageError(f"weighted queries have no moments here; expected {_MERGED}")
         for other, table in others:
             if table.schema.names != first.schema.names or not table[QUERY].equals(first[QUERY]):
                 found = f"{other} has other queries, another order of them or other metrics than {name}"
@@ -111,9 +110,7 @@ class PairedMoments:
             UsageError: fewer than two models, no such metric or option.
         """
         if others := options.keys() - {"confidence", "margin", "correction"}:
-            raise UsageError(
-                f"moments have no option {min(others)!r}; expected compare() on the merged results"
-            )
+            raise UsageError(f"moments have no option {min(others)!r}; expected {_MERGED}")
         if len(self.models) < 2:
             raise UsageError(f"{len(self.models)} of 2 models; expected at least two results to compare")
         method = method_of({**options, "test": "t"})
@@ -124,18 +121,14 @@ class PairedMoments:
         n = int(self.n[at])
         if n < LEAST:
             found = f"{n:,} queries: moments do not say how skewed so few are"
-            raise DataError(f"{found}; expected {LEAST:,} or more, or compare() on the merged results")
+            raise DataError(f"{found}; expected {LEAST:,} or more, or {_MERGED}")
         models, mean, squares = self.models[1:], self.mean[at, 1:], self.squares[at, 1:]
         with np.errstate(invalid="ignore", divide="ignore"):
             skewness = np.abs(self.cubes[at, 1:]) / squares**1.5  # of the mean
         for model, one in zip(models, skewness, strict=True):
             if one > _MOST_SKEWED:
-                found = (
-                    f"{model}: the difference rests on few of {n:,} queries (skewness of its mean {one:.2f})"
-                )
-                raise DataError(
-                    f"{found}; expected at most {_MOST_SKEWED:g}, or compare() on the merged results"
-                )
+                found = f"the difference rests on few of {n:,} queries (skewness of its mean {one:.2f})"
+                raise DataError(f"{model}: {found}; expected at most {_MOST_SKEWED:g}, or {_MERGED}")
         family = len(models) if method.correction == "joint" else 1
         tested = by_t(mean, np.sqrt(squares / (n - 1) / n), np.full(len(models), n - 1.0), method, family)
         higher = [parse_metric(name).higher_is_better] * len(models)

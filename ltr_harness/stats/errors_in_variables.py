@@ -58,14 +58,7 @@ class TrueEffects:
     def of(
         cls, offline: Floats, error: Floats, online: Floats, online_error: Floats, above: Floats | None = None
     ) -> "TrueEffects":
-        """From (n,) measured differences and their standard errors; `above`: those offline beyond which it was tested.
-
-        Example:
-            >>> x = np.arange(-6.0, 7.0)
-            >>> found = TrueEffects.of(x, np.ones(13), x / 2 + np.cos(x), np.full(13, 0.7))
-            >>> print(found.interval(found.slope))
-            0.5216 [0.3757, 0.6646]
-        """
+        """From (n,) measured differences and standard errors; `above`: those offline beyond which it was tested."""
         unit = float(np.sqrt(offline.var() + np.median(error) ** 2))
         online_unit = float(np.sqrt(online.var() + np.median(online_error) ** 2))
         measured = (offline / unit, error / unit, online / online_unit, online_error / online_unit)

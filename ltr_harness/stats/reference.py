@@ -8,6 +8,7 @@ so coarse that every sum is an integer below 2**53: without rounding error in wh
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,15 +173,11 @@ class Flips:
         self._at = np.stack(
             [np.where(at >= 0, at + start, -1) for (_, _, at), start in zip(columns, starts, strict=False)]
         )
-        rows = sum(len(grid) for _, grid, _ in columns)
-        if single:
-            flipped = columns[0][1]
-        else:
-            flipped = np.zeros((rows, int(starts[-1])))
-            top = 0
-            for (_, grid, _), start in zip(columns, starts, strict=False):
-                flipped[top : top + len(grid), start : start + grid.shape[1]] = grid
-                top += len(grid)
+        flipped = columns[0][1]
+        if not single:  # each sample's columns beside zeros
+            sides = [(start, starts[-1] - stop) for start, stop in pairwise(starts)]
+            grids = zip(columns, sides, strict=True)
+            flipped = np.concatenate([np.pad(grid, ((0, 0), side)) for (_, grid, _), side in grids])
         self._grid, self._unit = on_grid(flipped)
         self._differing = self._grid[(self._grid != 0).any(axis=1)]
         self.exact = len(self._differing) <= EXACT_UP_TO

@@ -7,6 +7,7 @@ from ltr_harness.stats.adjustment import KeyEffects, Regression, decompose
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions, WeightedSum, moments, win_tie_loss
 from ltr_harness.stats.drift import bin_edges, distances, worth
+from ltr_harness.stats.errors_in_variables import TrueEffects
 from ltr_harness.stats.families import outcomes, rare_kind, rare_share, rare_training
 from ltr_harness.stats.method import Method, refusal, successors
 from ltr_harness.stats.seeds import method_difference, seed_agreement
@@ -19,6 +20,12 @@ def test_regression_of() -> None:
     fit = Regression.of(np.array([0.2, 0.5, 0.5, 0.8]), x)
     assert round(float(fit.slopes[0]), 6) == 0.3
     assert round(fit.mean, 6) == 0.5
+
+
+def test_true_effects_of() -> None:
+    x = np.arange(-6.0, 7.0)
+    found = TrueEffects.of(x, np.ones(13), x / 2 + np.cos(x), np.full(13, 0.7))
+    assert str(found.interval(found.slope)) == "0.5216 [0.3757, 0.6646]"
 
 
 def test_key_effects_of() -> None:
