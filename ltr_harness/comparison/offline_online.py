@@ -12,6 +12,8 @@ import numpy as np
 from pydantic import AliasPath, BaseModel, Field
 
 from ltr_harness.catalog import did_you_mean
+from ltr_harness.comparison import compare
+from ltr_harness.comparison.inputs import gather
 from ltr_harness.errors import DataError, MetricError, Problem, UsageError, all_of
 from ltr_harness.logs.columns import category_of, is_numeric, numbers_of, texts_of
 from ltr_harness.logs.log import Log, open_log
@@ -338,9 +340,6 @@ def _refuse_values(place: str, names: Sequence[str], columns: Mapping[str, Float
 
 def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Difference and standard error of each metric, above 0 where the candidate is better."""
-    from ltr_harness.comparison import compare
-    from ltr_harness.comparison.inputs import gather
-
     # each folder by itself: else its runs keep the names of their models, which may be alike
     sides = {"baseline": gather([baseline]).entrants, "candidate": gather([candidate]).entrants}
     UsageError.refuse(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ltr_harness.errors import MetricError
 from ltr_harness.evaluation import Evaluation
 from ltr_harness.groups import as_column
+from ltr_harness.metrics import parse_metric
 from ltr_harness.own_files import is_own_file
 from ltr_harness.stats.contributions import (
     TIE,
@@ -39,8 +40,6 @@ SMALLEST = 5
 @lru_cache(maxsize=1024)
 def _bounds_of(metric: str) -> tuple[float, float]:
     """The lowest and highest value that a metric of this name can have; infinite where it is not known."""
-    from ltr_harness.metrics import parse_metric
-
     try:
         return (-math.inf, math.inf) if is_own_file(metric) else parse_metric(metric).bounds
     except MetricError:

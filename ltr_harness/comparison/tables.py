@@ -1,6 +1,7 @@
 """Per-query values in tables: those of any tool, and ``comparison.parquet``, which keeps a comparison for any tool."""
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +45,6 @@ _KEPT = ("name", "replicates", "deterministic", "seeded", "source")
 
 def read_table(path: Path) -> "pd.DataFrame":
     """The table in a .parquet, .csv or .tsv file, query ids as text; DataError where it cannot be read."""
-    import warnings
-
     import pandas as pd
 
     try:

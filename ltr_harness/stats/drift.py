@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtri
+from scipy.special import chdtri, kolmogorov
 
 from ltr_harness.stats.contributions import Floats
 from ltr_harness.stats.two_samples import Codes
@@ -79,8 +79,6 @@ def jensen_shannon(one: Floats, other: Floats) -> float:
 
 def distances(one: Floats, other: Floats, shares: tuple[float, float] = (1, 1)) -> tuple[float, float, float]:
     """Kolmogorov-Smirnov distance of (n,) and (m,) values, its asymptotic p, and Wasserstein distance; NaN left out."""
-    from scipy.special import kolmogorov
-
     a, b = (np.sort(values[~np.isnan(values)]) for values in (one, other))
     if min(a.size, b.size) == 0:
         return float("nan"), float("nan"), float("nan")

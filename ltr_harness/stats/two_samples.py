@@ -78,16 +78,15 @@ class Influence:
         else:
             totals, counts = np.bincount(clusters, influence) / n, np.bincount(clusters)
             sizes = counts[counts > 0].astype(np.float64)
-        units = sizes.size
-        if units < 2:
-            return cls(totals, clusters, float("nan"), float(units - 1), units)
-        if sizes.max() == sizes.min():
+        units, variance, freedom = sizes.size, float("nan"), float(sizes.size - 1)
+        if units > 1 and sizes.max() == sizes.min():
             variance = float(units / (units - 1) * (totals**2).sum())
-            return cls(totals, clusters, variance, float(units - 1), units)
-        known = totals[counts > 0]
-        alike = correlation_within(known * n, float((influence**2).sum()), sizes)
-        freedom = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
-        return cls(totals, clusters, float((known**2 / (1 - sizes / n)).sum()), freedom, units)
+        elif units > 1:
+            known = totals[counts > 0]
+            alike = correlation_within(known * n, float((influence**2).sum()), sizes)
+            variance = float((known**2 / (1 - sizes / n)).sum())
+            freedom = satterthwaite(sizes, sizes * (1 + (sizes - 1) * alike))
+        return cls(totals, clusters, variance, freedom, units)
 
     def covariance(self, other: "Influence") -> float:
         """Of two estimates that share clusters (the same users in both periods); 0 without clusters."""
