@@ -4,8 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, kolmogorov
 
-from ltr_harness.stats.contributions import Floats
-from ltr_harness.stats.two_samples import Codes
+from ltr_harness.stats.contributions import Codes, Floats
 
 _FLOOR = 1e-4  # a share of 0 would make PSI infinite
 _THRESHOLDS = 12

@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import chdtrc, lambertw, stdtr, stdtrit
 
-from ltr_harness.stats.contributions import SMALLEST_P, Floats, correlation_within, satterthwaite
-from ltr_harness.stats.contributions import Codes as Codes
+from ltr_harness.stats.contributions import SMALLEST_P, Codes, Floats, correlation_within, satterthwaite
 
 Alternative = Literal["drop", "rise", "change"]
 

@@ -18,8 +18,7 @@ from ltr_harness.monitoring.queries import concatenated
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.monitoring.stages import analysed
 from ltr_harness.monitoring.stored import PastWindow
-from ltr_harness.stats.contributions import Floats
-from ltr_harness.stats.two_samples import Codes
+from ltr_harness.stats.contributions import Codes, Floats
 
 Table = Callable[..., pd.DataFrame]
 Analyse = Callable[..., MonitorResult]
