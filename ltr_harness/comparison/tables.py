@@ -234,8 +234,23 @@ def to_parquet(comparison: "Comparison") -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    taken = {*_INDEX, *comparison.metrics}
-    table = _joined([_table(entrant, comparison.metrics, taken) for entrant in comparison.entrants])
+    taken, tables = {*_INDEX, *comparison.metrics}, []
+    for entrant in comparison.entrants:
+        n, times = len(entrant.query_ids), len(entrant.replicates)
+        columns = {
+            "model": pa.array([entrant.name] * (n * times)),
+            "replicate": pa.array(np.repeat(np.array(entrant.replicates), n)),
+            "query_id": pa.chunked_array([pa.array(entrant.query_ids)] * times),
+        }
+        for metric in comparison.metrics:
+            columns[metric] = pa.array(entrant.values[metric].reshape(-1))
+        for name, values in entrant.query_attributes.items():
+            try:
+                column = pa.array(values)
+            except pa.ArrowException:  # a column of several types: its words are what slices are cut by
+                column = pa.array([None if value is None else str(value) for value in values.tolist()])
+            columns[_column(name, taken)] = pa.chunked_array([column] * times)
+        tables.append(pa.table(columns))
     about = {
         "version": _VERSION,
         "primary": comparison.primary,
@@ -252,7 +267,7 @@ def to_parquet(comparison: "Comparison") -> bytes:
         ],
         "metrics": [[metric, comparison.higher_is_better[metric]] for metric in comparison.metrics],
     }
-    table = table.replace_schema_metadata({_KEY: json.dumps(about, sort_keys=True).encode()})
+    table = _joined(tables).replace_schema_metadata({_KEY: json.dumps(about, sort_keys=True).encode()})
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     return bytes(sink.getvalue())
@@ -331,26 +346,6 @@ def _metadata(path: Path) -> bytes | None:
 def _column(name: str, taken: set[str]) -> str:
     """An attribute's column, under another name where a metric or the index has its own."""
     return f"query.{name}" if name in taken else name
-
-
-def _table(entrant: Entrant, metrics: Sequence[str], taken: set[str]) -> "pa.Table":
-    import pyarrow as pa
-
-    n, times = len(entrant.query_ids), len(entrant.replicates)
-    columns = {
-        "model": pa.array([entrant.name] * (n * times)),
-        "replicate": pa.array(np.repeat(np.array(entrant.replicates), n)),
-        "query_id": pa.chunked_array([pa.array(entrant.query_ids)] * times),
-    }
-    for metric in metrics:
-        columns[metric] = pa.array(entrant.values[metric].reshape(-1))
-    for name, values in entrant.query_attributes.items():
-        try:
-            column = pa.array(values)
-        except pa.ArrowException:  # a column of several types: its words are what slices are cut by
-            column = pa.array([None if value is None else str(value) for value in values.tolist()])
-        columns[_column(name, taken)] = pa.chunked_array([column] * times)
-    return pa.table(columns)
 
 
 def _joined(tables: "Sequence[pa.Table]") -> "pa.Table":
