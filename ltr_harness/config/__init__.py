@@ -7,12 +7,11 @@ sweeps), `load` with `explain` and `rules` (checked values, messages), `experime
 from ltr_harness.config.experiment import DataConfig as DataConfig
 from ltr_harness.config.experiment import Experiment as Experiment
 from ltr_harness.config.experiment import Holdout as Holdout
-from ltr_harness.config.load import Outline as Outline
+from ltr_harness.config.experiment import Outline as Outline
 from ltr_harness.config.load import as_mapping as as_mapping
 from ltr_harness.config.load import data_mapping as data_mapping
 from ltr_harness.config.load import load_data as load_data
 from ltr_harness.config.load import load_experiment as load_experiment
-from ltr_harness.config.load import outline_of as outline_of
 from ltr_harness.config.load import read_outline as read_outline
 from ltr_harness.config.load import resolved_yaml as resolved_yaml
 from ltr_harness.config.load import settings as settings

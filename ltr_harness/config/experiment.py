@@ -405,17 +405,24 @@ class Header(Section):
     """Each model is trained once per seed."""
 
 
-class Experiment(Header):
+class Outline(Section):
+    """What an experiment says of its comparison, nothing of which has to be loaded."""
+
+    name: str
+    models: dict[str, Any]  # by name, in the order of the file
+    compare: CompareConfig
+    report: ReportConfig = ReportConfig()
+    references: tuple[Reference, ...] = ()
+
+
+class Experiment(Header, Outline):
     """Models, data, metrics and the rule that stops training; runs depend on all but `report` and `references`."""
 
     data: DataConfig
     metrics: MetricsConfig
     stopping: StoppingConfig | None = None  # None where each model says its own number of rounds
-    models: dict[Name, ModelConfig]  # in the order of the file; the points of a sweep among them
-    compare: CompareConfig
+    models: dict[Name, ModelConfig]  # the points of a sweep among them
     tune: TuneConfig | None = None  # None where nothing is searched for
-    report: ReportConfig = ReportConfig()
-    references: tuple[Reference, ...] = ()
 
 
 ROUNDS = "rounds"

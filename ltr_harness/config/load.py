@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -17,7 +17,7 @@ from ltr_harness.catalog import Catalog, did_you_mean
 from ltr_harness.config import expand, rules
 from ltr_harness.config import experiment as sections
 from ltr_harness.config.expand import PRESETS, absolute_path, merged_tree, normal_form, spelt_out
-from ltr_harness.config.experiment import CompareConfig, DataConfig, Experiment, ModelConfig, Reference
+from ltr_harness.config.experiment import CompareConfig, DataConfig, Experiment, ModelConfig, Outline
 from ltr_harness.config.explain import explained
 from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.config.tree import KeyPath, Node, Place, dotted, from_plain, plain_scalar, shown
@@ -50,29 +50,6 @@ def plain_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str] 
     return normal_form(spelt_out(merged_tree(source, overrides))[0])
 
 
-class Outline(NamedTuple):
-    """What an experiment says of its comparison, nothing of which has to be loaded."""
-
-    name: str
-    models: tuple[str, ...]  # their names, in the order of the file
-    compare: CompareConfig
-    text: str  # the whole configuration as YAML
-    references: tuple[Reference, ...] = ()
-    sections: tuple[str, ...] | None = None  # of the report, in this order; None for all
-
-
-def outline_of(experiment: Experiment) -> Outline:
-    """That of an experiment at hand."""
-    return Outline(
-        experiment.name,
-        tuple(experiment.models),
-        experiment.compare,
-        resolved_yaml(experiment),
-        experiment.references,
-        experiment.report.sections,
-    )
-
-
 def stored_tree(path: Path) -> Node:
     """The values of a stored configuration, which is a regular file of its folder."""
     try:
@@ -82,17 +59,16 @@ def stored_tree(path: Path) -> Node:
 
 
 def read_outline(path: Path) -> Outline:
-    """That of a stored configuration: readers, rankers and metrics may be from files that nobody here trusts."""
+    """The outline of a stored configuration: readers, rankers and metrics may be from files that nobody here trusts."""
     tree = stored_tree(path)
     loading = _Loading(tree)
     compare, references = loading.compare(), loading.references()
     report = loading.section(sections.ReportConfig, "report", required=False) or sections.ReportConfig()
     if compare is None or loading.problems:
         raise loading.error()
-    models = tuple(tree.mapping["models"].mapping) if "models" in tree.mapping else ()
+    models = tree.mapping["models"].mapping if "models" in tree.mapping else {}
     name = tree.mapping["name"].plain() if "name" in tree.mapping else path.parent.name
-    text = path.read_text(encoding="utf-8-sig")
-    return Outline(str(name), models, compare, text, references, report.sections)
+    return Outline(name=str(name), models=models, compare=compare, report=report, references=references)
 
 
 def as_mapping(experiment: Experiment) -> dict[str, Any]:
@@ -378,7 +354,7 @@ class _Loading:
             self.check(rules.model_rule(where, "", baseline.value, models.mapping, swept, cure))
         return compare
 
-    def references(self, max_grade: float | None = None) -> tuple[Reference, ...]:
+    def references(self, max_grade: float | None = None) -> tuple[sections.Reference, ...]:
         node = self.tree.mapping.get("references")
         if node is None or node.value is None:
             return ()

@@ -12,7 +12,7 @@ from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.cache import DataCache
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import Comparison
-from ltr_harness.config import Experiment, as_mapping, load_experiment, outline_of
+from ltr_harness.config import Experiment, as_mapping, load_experiment, resolved_yaml
 from ltr_harness.config.load import settings
 from ltr_harness.cores import let_idle_threads_sleep, sensible_workers, threads_of
 from ltr_harness.errors import DataError, Problem, TrainingError, UsageError
@@ -229,8 +229,8 @@ def run_prepared(
     refuse_errors(job.findings)
     job.folder.mkdir(parents=True, exist_ok=True)
     sweep_unfinished(job.folder)
-    outline = outline_of(job.experiment)
-    write_stored(job.folder / "experiment.yaml", outline.text.encode("utf-8", "backslashreplace"))
+    text = resolved_yaml(job.experiment)
+    write_stored(job.folder / "experiment.yaml", text.encode("utf-8", "backslashreplace"))
     progress.planned(job)
     if job.open_studies:
         tune(job, progress)
@@ -254,7 +254,7 @@ def run_prepared(
             raise TrainingError(f"{task}: {run.record.error}; stopped because of --fail-fast")
     progress.reporting()
     finished = [load_run(task.folder) for task in job.tasks]
-    data = experiment_data(outline, finished) if tested else None
+    data = experiment_data(job.experiment, text, finished) if tested else None
     path = None
     if data is not None:
         progress.compared(data)

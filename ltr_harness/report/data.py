@@ -210,7 +210,12 @@ def computed_once(compute: Callable[[ReportData], T]) -> Callable[[ReportData], 
 
 
 def experiment_data(
-    experiment: "Outline", runs_read: Sequence[Run], baseline: str | None = None, *, ledger: bool = True
+    experiment: "Outline",
+    text: str,  # the whole configuration as YAML
+    runs_read: Sequence[Run],
+    baseline: str | None = None,
+    *,
+    ledger: bool = True,
 ) -> ReportData | None:
     """The comparison that an experiment's `compare:` section describes; None if no run has finished."""
     finished = {run.record.model for run in runs_read if run.record.status == "complete"}
@@ -230,10 +235,10 @@ def experiment_data(
         said.append(f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it")
     return replace(
         _of_runs(comparison, runs_read, said),
-        experiment_yaml=experiment.text,
+        experiment_yaml=text,
         title=experiment.name,
         references=experiment.references,
-        sections=experiment.sections,
+        sections=experiment.report.sections,
     )
 
 
@@ -246,7 +251,8 @@ def stored_data(folders: Sequence[Path], baseline: str | None = None, *, ledger:
     if len(folders) == 1 and configuration.exists():
         from ltr_harness.config import read_outline
 
-        data = experiment_data(read_outline(configuration), runs_read, baseline, ledger=ledger)
+        outline, text = read_outline(configuration), configuration.read_text(encoding="utf-8-sig")
+        data = experiment_data(outline, text, runs_read, baseline, ledger=ledger)
         assert data is not None
         return data
     return _of_runs(compare(*runs_read, baseline=baseline, ledger=ledger), runs_read)
