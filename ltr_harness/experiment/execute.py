@@ -16,7 +16,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, HarnessError, TrainingError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.folds import Fold, reading_of
-from ltr_harness.experiment.job import Job, Task, ranker_definition, stopping_facts
+from ltr_harness.experiment.job import Job, Task, ranker_definition
 from ltr_harness.files import unfinished
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.softmax import ProbabilityMetric
@@ -272,14 +272,24 @@ def _written(
     if isinstance(fitted, TreeModel):
         worth = {"gain": fitted.importance("gain"), "split": fitted.importance("split")}
         write_table(folder / IMPORTANCE, {"feature": list(fold.train.feature_names), **worth})
-    (folder / LOG).write_text(_log(task, job, fitted, evaluation), encoding="utf-8")
+    lines = [str(task), *(f"note: {note}" for note in fitted.notes)]
+    lines += [
+        f"round {point.round}: {point.data} {point.metric} {point.value!r}"
+        for point in fitted.history
+        if point.metric == str(job.decisive)
+    ]
+    if fitted.best_round is not None:
+        lines.append(f"best round {fitted.best_round} of {fitted.rounds_trained} trained")
+    if evaluation is not None:
+        lines += [f"test {evaluation[name]}" for name in evaluation.metrics]
+    (folder / LOG).write_text("\n".join(lines) + "\n", encoding="utf-8")
     decides = fitted.best_round is not None or job.config_of(task).ranker.needs_valid
     rule = job.stopping if decides else None
     return {
         "status": "complete",
         "params": dict(fitted.params),
         "metrics": _summaries(evaluation),
-        "stopping": None if rule is None else stopping_facts(rule),
+        "stopping": rule and {**vars(rule), "metric": str(rule.metric), "on": "valid"},
         "best_round": fitted.best_round,
         "rounds_trained": fitted.rounds_trained,
         "notes": [*fold.splits.get("test", fold.train).notes, *fitted.notes],
@@ -339,28 +349,11 @@ def _summaries(evaluation: Evaluation | None) -> dict[str, MetricSummary]:
     return {name: MetricSummary.of(evaluation[name]) for name in evaluation.metrics} if evaluation else {}
 
 
-def _log(task: Task, job: Job, fitted: FittedModel, evaluation: Evaluation | None) -> str:
-    lines = [str(task), *(f"note: {note}" for note in fitted.notes)]
-    lines += [
-        f"round {point.round}: {point.data} {point.metric} {point.value!r}"
-        for point in fitted.history
-        if point.metric == str(job.decisive)
-    ]
-    if fitted.best_round is not None:
-        lines.append(f"best round {fitted.best_round} of {fitted.rounds_trained} trained")
-    if evaluation is not None:
-        lines += [f"test {evaluation[name]}" for name in evaluation.metrics]
-    return "\n".join(lines) + "\n"
-
-
 ShouldPrune = Callable[[int, float], bool]
 """Told a step and the best value so far; True ends the trial."""
 
 CHECKPOINTS = 25
 """How often, at most, a trial asks whether it may go on: asking every round costs as much as a small tree."""
-
-_Begun = Callable[..., Training]  # with all but the data
-_Judged = tuple[float, dict[str, Any]]  # value; best round and rounds trained, where there is one training
 
 
 class Pruned(Exception):  # noqa: N818 - it is none
@@ -413,17 +406,7 @@ def run_trial(
 
     try:
         config = model_at(job.experiment.models[model], point)
-        training = partial(
-            Training,
-            seed=job.tune.seed,
-            threads=job.threads,
-            metrics=(job.decisive,),
-            stopping=job.stopping,
-            rounds=config.rounds,
-            decisive=job.decisive,
-        )
-        judge = _on_validation if job.tune.inner_folds is None else _on_inner_folds
-        value, rounds = judge(job, config, training, fold, should_prune)
+        value, rounds = _judged(job, config, fold, should_prune)
         if np.isnan(value):
             raise DataError(f"{job.decisive} is undefined: no query that counts has a relevant document")
     except Pruned as pruned:
@@ -434,31 +417,36 @@ def run_trial(
     return over("complete", value=value, **rounds)
 
 
-def _on_validation(
-    job: Job, config: ModelConfig, training: _Begun, fold: Fold, should_prune: ShouldPrune
-) -> _Judged:
-    assert fold.valid is not None  # checked where the experiment was built
-    rounds = config.rounds or (1 if job.stopping is None else job.stopping.max_rounds)
-    callback = PruningCallback(job.decisive, job.stopping, rounds, should_prune)
-    fitted = config.ranker.fit(training(train=fold.train, valid=fold.valid, progress=callback))
-    value = float(bind([job.decisive], fold.valid.judgments).means(fitted.score_split(fold.valid))[0])
-    if fitted.history:
-        callback.finished(value)
-    return value, {"best_round": fitted.best_round, "rounds_trained": fitted.rounds_trained}
-
-
-def _on_inner_folds(
-    job: Job, config: ModelConfig, training: _Begun, fold: Fold, should_prune: ShouldPrune
-) -> _Judged:
+def _judged(
+    job: Job, config: ModelConfig, fold: Fold, should_prune: ShouldPrune
+) -> tuple[float, dict[str, Any]]:
+    """The value on validation data, with what one training did; or on inner folds, which are several trainings."""
+    training = partial(
+        Training,
+        seed=job.tune.seed,
+        threads=job.threads,
+        metrics=(job.decisive,),
+        stopping=job.stopping,
+        rounds=config.rounds,
+        decisive=job.decisive,
+    )
+    if job.tune.inner_folds is None:
+        assert fold.valid is not None  # checked where the experiment was built
+        rounds = config.rounds or (1 if job.stopping is None else job.stopping.max_rounds)
+        callback = PruningCallback(job.decisive, job.stopping, rounds, should_prune)
+        fitted = config.ranker.fit(training(train=fold.train, valid=fold.valid, progress=callback))
+        value = float(bind([job.decisive], fold.valid.judgments).means(fitted.score_split(fold.valid))[0])
+        if fitted.history:
+            callback.finished(value)
+        return value, {"best_round": fitted.best_round, "rounds_trained": fitted.rounds_trained}
     values: list[NDArray[np.float64]] = []
-    value = 0.0
     for number, (train, held) in enumerate(_inner_folds(job, fold.train), start=1):
         fitted = config.ranker.fit(training(train=train, valid=held))
         values.append(bind([job.decisive], held.judgments).per_query(fitted.score_split(held))[0])
         known = np.concatenate(values)
         known = known[~np.isnan(known)]
         value = float(known.mean()) if known.size else float("nan")
-        if number < (job.tune.inner_folds or 0) and should_prune(number, value):
+        if number < job.tune.inner_folds and should_prune(number, value):
             raise Pruned(value)
     return value, {}
 

@@ -24,7 +24,6 @@ from ltr_harness.runs import identity as identities
 from ltr_harness.runs.folder import LOG, RECORD, damaged_files, encoded, folder_name, read_record
 from ltr_harness.runs.record import (
     STUDIES,
-    StoppingFacts,
     StudyRecord,
     Trial,
     TuningFacts,
@@ -49,11 +48,6 @@ def ranker_definition(config: ModelConfig) -> dict[str, Any]:
 def metric_definition(metric: Metric) -> str:
     """A metric's canonical name, with the digest of its code where that is not the harness's own."""
     return str(metric) if metric.digest is None else f"{metric} {metric.digest}"
-
-
-def stopping_facts(rule: StoppingRule) -> StoppingFacts:
-    """A stopping rule as records keep it."""
-    return StoppingFacts(**{**vars(rule), "metric": str(rule.metric)}, on="valid")
 
 
 def other_files(experiment: Experiment) -> dict[str, str]:
@@ -84,23 +78,11 @@ def identity_of(
         rounds=model.rounds,
         stopping=None
         if stopping is None
-        else stopping_facts(stopping).model_dump() | {"metric": metric_definition(stopping.metric)},
+        else {**vars(stopping), "metric": metric_definition(stopping.metric), "on": "valid"},
         train=fold.facts["train"].fingerprint,
         valid=fold.facts["valid"].fingerprint if valid and "valid" in fold.facts else None,
         packages=identities.package_versions(ranker.packages),
         threads=job.threads if ranker.threads_matter else None,
-    )
-
-
-def evaluation_identity_of(job: "Job", identity: str, fold: Fold) -> str:
-    """What decides every value of a trained model on the fold's test split, if it has one."""
-    if "test" not in fold.facts:
-        return identity
-    test = fold.facts["test"].fingerprint
-    if fold.test.file_rows is not None:  # scores in a file may be in the order of the data's file
-        test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"
-    return identities.evaluation_identity(
-        identity, [metric_definition(metric) for metric in job.metrics], test
     )
 
 
@@ -344,7 +326,13 @@ def _task(
     if config.ranker.needs_valid:
         facts["decisive"] = metric_definition(job.decisive)
     identity = identity_of(job, config, fold, seed if matters else None, **facts)
-    evaluation = evaluation_identity_of(job, identity, fold)
+    evaluation = identity
+    if "test" in fold.facts:
+        test = fold.facts["test"].fingerprint
+        if fold.test.file_rows is not None:  # scores in a file may be in the order of the data's file
+            test = f"{test} {fingerprint_arrays(fold.test.file_rows)}"
+        metrics = [metric_definition(metric) for metric in job.metrics]
+        evaluation = identities.evaluation_identity(identity, metrics, test)
     folder = job.folder / folder_name(model, fold.name, seed, identity)
     state = "train" if job.force else _state(folder, identity, evaluation, tuning)
     folders = {name: part.folder for name, part in parts.items()}
