@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,13 +56,6 @@ class Fold:
         return self.splits["test"]
 
 
-class _Files(NamedTuple):
-    """Where the queries of a part come from."""
-
-    rows: tuple[str, ...]
-    judgments: tuple[str, ...]  # beside the rows; often none
-
-
 class FoldReader:
     """Reads folds on demand, and files once; `undivided` makes the rows that folds divide one fold without a test."""
 
@@ -71,7 +64,7 @@ class FoldReader:
         self._undivided = undivided
         self._cache = DataCache() if cache is None else cache
         self._read: dict[tuple[str, ...], CachedSet] = {}
-        self._joined: dict[tuple[_Files, str], CachedSet] = {}
+        self._joined: dict[tuple[tuple[str, ...], tuple[str, ...], str], CachedSet] = {}
         self._folds: dict[str, Fold] = {}
 
     def names(self) -> list[str]:
@@ -116,9 +109,20 @@ class FoldReader:
             learned = parts["train"]
             if learned.dataset.judgments.judged is not None or not learned.dataset.groups.with_rows.all():
                 parts["train"] = self._cache.derived(learned, ["judged"], learned.dataset.learnable)
-            aligned = self._aligned(parts)
-            facts = {split: self._facts(part, self._files_of(name, split)) for split, part in aligned.items()}
-            self._folds[name] = Fold(name, {split: part.dataset for split, part in aligned.items()}, facts)
+            # all with the training part's columns and categories: a text that it never saw is missing
+            check_alignment({split: part.dataset for split, part in parts.items()})
+            names, categories = parts["train"].dataset.feature_names, occurring(parts["train"].dataset)
+            for split, part in parts.items():
+                if part.dataset.feature_names != names:
+                    make = partial(with_columns, part.dataset, names)
+                    part = self._cache.derived(part, ["columns", *names], make)
+                if part.dataset.categories != categories:
+                    recipe = ["categories", json.dumps(categories)]
+                    make = partial(with_categories, part.dataset, categories)
+                    part = self._cache.derived(part, recipe, make)
+                parts[split] = part
+            facts = {split: self._facts(name, split, part) for split, part in parts.items()}
+            self._folds[name] = Fold(name, {split: part.dataset for split, part in parts.items()}, facts)
         return self._folds[name]
 
     def findings(self, name: str) -> tuple[Finding, ...]:
@@ -189,31 +193,40 @@ class FoldReader:
             parts[side] = self._cache.derived(whole, recipe, partial(dated, part.queries, source))
         return parts
 
-    def _files_of(self, name: str, side: str) -> _Files:
-        if self._data.files is not None:
-            return self._files(self._data.files)
-        split = self._data.splits[name]
-        own = getattr(split, side)  # of a hold-out, those it is held out from
-        return self._files(own, side) if isinstance(own, tuple) else self._files(split.train)
-
-    def _files(self, rows: tuple[str, ...], side: str = "train") -> _Files:
+    def _beside(self, side: str) -> tuple[str, ...]:
+        """The files of judgments beside a split's rows; often none."""
         judgments = self._data.judgments
-        beside = () if judgments is None else judgments.files or judgments.by_split.get(side, ())
-        return _Files(rows, beside)
+        return () if judgments is None else judgments.files or judgments.by_split.get(side, ())
 
     def _file_set(
         self, files: tuple[str, ...], side: str = "train", sides: Mapping[str, tuple[str, ...]] | None = None
     ) -> CachedSet:
         """The rows of files beside their judgments; of `sides` with one truth, each has its own queries."""
-        rows, both = self._rows(files), self._files(files, side)
-        if both.judgments:
-            judgments, elsewhere = self._data.judgments, None
+        data, rows, beside = self._data, self._rows(files), self._beside(side)
+        if data.judgments is not None and beside:
+            elsewhere = None
             others = [own for name, own in (sides or {}).items() if name != side]
-            if others and judgments is not None and judgments.files is not None:
+            if others and data.judgments.files is not None:
                 ids = [truths.as_text(self._rows(own).dataset.groups.ids) for own in others]
                 elsewhere = np.unique(np.concatenate(ids))
-            rows = self._beside_judgments(rows, both, elsewhere)
-        if self._data.no_candidates == "skip" and not rows.dataset.groups.with_rows.all():
+            columns, several = data.judgments.columns, data.judgments.several
+            key = (files, beside, fingerprint_arrays(elsewhere))
+
+            def joined() -> RankingDataset:
+                truth = truths.read_judgments(beside, data.root, data.reader, columns, several)
+                _, labelled = truths.reader_of_rows(data.reader, files, data.root)
+                candidates, missing = self._rows(files).dataset, data.no_candidates
+                return truths.with_judgments(
+                    candidates, truth, labelled=labelled, no_candidates=missing, elsewhere=elsewhere
+                )
+
+            if key not in self._joined:
+                digests = [self._cache.digest(path) for path in truths.judgment_files(beside, data.root)]
+                options = [json.dumps([columns, several]), data.reader.model_dump_json(), data.no_candidates]
+                recipe = ["judgments", *beside, *digests, *options, key[-1]]
+                self._joined[key] = self._cache.derived(rows, recipe, joined)
+            rows = self._joined[key]
+        if data.no_candidates == "skip" and not rows.dataset.groups.with_rows.all():
             make = partial(truths.with_candidates, rows.dataset)
             rows = self._cache.derived(rows, ["with candidates"], make)
         return rows
@@ -226,48 +239,9 @@ class FoldReader:
             self._read[files] = self._cache.read(reader, files, self._data.root)
         return self._read[files]
 
-    def _beside_judgments(
-        self, rows: CachedSet, files: _Files, elsewhere: NDArray[np.str_] | None
-    ) -> CachedSet:
-        data, judgments = self._data, self._data.judgments
-        assert judgments is not None
-
-        def joined() -> RankingDataset:
-            several = judgments.several
-            truth = truths.read_judgments(files.judgments, data.root, data.reader, judgments.columns, several)
-            _, labelled = truths.reader_of_rows(data.reader, files.rows, data.root)
-            return truths.with_judgments(
-                rows.dataset, truth, labelled=labelled, no_candidates=data.no_candidates, elsewhere=elsewhere
-            )
-
-        digests = [self._cache.digest(path) for path in truths.judgment_files(files.judgments, data.root)]
-        options = [json.dumps([judgments.columns, judgments.several]), data.reader.model_dump_json()]
-        others = [data.no_candidates, fingerprint_arrays(elsewhere)]
-        recipe = ["judgments", *files.judgments, *digests, *options, *others]
-        key = (files, recipe[-1])
-        if key not in self._joined:
-            self._joined[key] = self._cache.derived(rows, recipe, joined)
-        return self._joined[key]
-
     def _taken(self, whole: CachedSet, queries: NDArray[np.int64], source: str | None = None) -> CachedSet:
         recipe = ["take", fingerprint_arrays(queries), source or ""]
         return self._cache.derived(whole, recipe, lambda: whole.dataset.take(queries, source))
-
-    def _aligned(self, parts: Mapping[str, CachedSet]) -> dict[str, CachedSet]:
-        """All with the training part's columns and categories: a text that it never saw is missing."""
-        check_alignment({split: part.dataset for split, part in parts.items()})
-        names, categories = parts["train"].dataset.feature_names, occurring(parts["train"].dataset)
-        aligned = {}
-        for split, part in parts.items():
-            if part.dataset.feature_names != names:
-                part = self._cache.derived(
-                    part, ["columns", *names], partial(with_columns, part.dataset, names)
-                )
-            if part.dataset.categories != categories:
-                recipe = ["categories", json.dumps(categories)]
-                part = self._cache.derived(part, recipe, partial(with_categories, part.dataset, categories))
-            aligned[split] = part
-        return aligned
 
     def _check(self, part: RankingDataset) -> None:
         weights = part.judgments.query_weights
@@ -282,12 +256,14 @@ class FoldReader:
             cure = "set data.max_grade to the scale's highest grade"
             raise DataError(Problem(part.source, found, f"labels up to {highest:g}", cure))
 
-    def _facts(self, cached: CachedSet, files: _Files) -> SplitFacts:
-        part = cached.dataset
-        root = self._data.root
-        inputs = [*self._data.reader.inputs(files.rows, root)]
-        if files.judgments:
-            inputs += truths.judgment_files(files.judgments, root)
+    def _facts(self, name: str, side: str, cached: CachedSet) -> SplitFacts:
+        data, part, root = self._data, cached.dataset, self._data.root
+        own = None if data.files else getattr(data.splits[name], side)
+        files = own if isinstance(own, tuple) else data.files or data.splits[name].train
+        side = side if files is own else "train"  # a hold-out is of the files that it is held out from
+        inputs = [*data.reader.inputs(files, root)]
+        if beside := self._beside(side):
+            inputs += truths.judgment_files(beside, root)
         names = [path.relative_to(root) if path.is_relative_to(root) else path for path in inputs]
         digests = {
             addressed(name.as_posix()): self._cache.digest(path)
@@ -381,9 +357,6 @@ def _data_section(configuration: Path) -> dict[str, Any]:
     return section if isinstance(section, dict) else {}
 
 
-FOLDER = "data"
-
-
 def with_files(config: Any, runs: str | Path) -> Any:
     """The configuration with its data sets written as files, once, for whatever reads the experiment again."""
     data = config.get("data") if isinstance(config, Mapping) else None
@@ -405,7 +378,7 @@ def with_files(config: Any, runs: str | Path) -> Any:
             found = f"does not say which documents were candidates, and data.{said} does"
             cure = "`retrieved` with 1 in each row where nothing was missed"
             raise DataError(Problem(f"data.{unsaid}", found, "`retrieved` for all sets or for none", cure))
-    folder = Path(runs).expanduser().resolve() / encoded(str(config.get("name"))) / FOLDER
+    folder = Path(runs).expanduser().resolve() / encoded(str(config.get("name"))) / "data"
     folder.mkdir(parents=True, exist_ok=True)
     names = {key: _written(one, folder) for key, one in sets.items()}
     roles = {
