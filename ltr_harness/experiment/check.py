@@ -98,7 +98,7 @@ def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
 def check(job: Job, accept: Collection[str] = ()) -> Job:
     """The job with the data lints' findings, which are not refused here; UsageError with every problem found."""
     problems = [
-        *(_metric_problems(job) or _undefined_everywhere(job)),
+        *_metric_problems(job),
         *_model_problems(job),
         *_unit_problems(job),
     ]
@@ -107,8 +107,8 @@ def check(job: Job, accept: Collection[str] = ()) -> Job:
 
 
 def _metric_problems(job: Job) -> list[Problem]:
-    """Labels outside a metric's domain, found before the first tree."""
-    problems = []
+    """Labels outside a metric's domain; or a metric that decides and has no value for any query."""
+    problems: list[Problem] = []
     for fold in job.folds:
         for split in ("valid", "test"):
             part = fold.splits.get(split)
@@ -119,11 +119,8 @@ def _metric_problems(job: Job) -> list[Problem]:
                 bind(wanted, part.judgments)
             except HarnessError as problem:
                 problems.append(Problem(part.source, str(problem)))
-    return problems
-
-
-def _undefined_everywhere(job: Job) -> list[Problem]:
-    """A metric that decides and has no value for any query: there would be nothing to compare, or to stop on."""
+    if problems:
+        return problems
     tests = [fold.test for fold in job.folds if _is_undefined(job.primary, fold.test)]
     undefined = [(job.primary, part) for part in tests] if len(tests) == len(job.folds) else []
     if job.stopping is not None:

@@ -208,7 +208,13 @@ class DaskWorkerPool(WorkerPool):
         return [worker for worker in present if worker in self._sees_data]
 
     def submit(self, worker: str, task: Task) -> Future[dict[str, bytes]]:
-        data = None if self._sees_data[worker] else self._data_on(worker, task.fold)
+        data = None
+        if not self._sees_data[worker]:  # a fold is sent once, and gone when the worker goes on to another
+            fold, data = self._sent_folds.get(worker, ("", None))
+            if fold != task.fold:
+                self._sent_folds.pop(worker, None)
+                data = self._client.scatter(self._reader.read(task.fold), workers=[worker], hash=False)
+                self._sent_folds[worker] = (task.fold, data)
         executor = self._client.get_executor(workers=[worker], pure=False)
         future: Future[dict[str, bytes]] = executor.submit(
             train_on_worker, self._sent, task, self._reader.read(task.fold).facts, data
@@ -274,15 +280,6 @@ class DaskWorkerPool(WorkerPool):
         problems += [Problem(worker, text, cure="share its folder") for text in wrong]
         UsageError.refuse(problems)
         self._sees_data[worker] = sees_data
-
-    def _data_on(self, worker: str, name: str) -> Any:
-        """A fold in a worker's memory: sent once, and gone when the worker goes on to another."""
-        sent = self._sent_folds.get(worker)
-        if sent is None or sent[0] != name:
-            self._sent_folds.pop(worker, None)
-            fold = self._client.scatter(self._reader.read(name), workers=[worker], hash=False)
-            self._sent_folds[worker] = sent = (name, fold)
-        return sent[1]
 
 
 # --- what happens on a worker ---

@@ -22,7 +22,7 @@ from ltr_harness.experiment.execute import run_here
 from ltr_harness.experiment.folds import FoldReader, largest_label, with_files
 from ltr_harness.experiment.job import Cluster, Job, list_tasks, other_files
 from ltr_harness.experiment.pool import refuse_in_worker, wait_for_shutdowns
-from ltr_harness.experiment.progress import Progress, interactive_progress
+from ltr_harness.experiment.progress import Progress, TerminalProgress
 from ltr_harness.experiment.search import require_optuna, tune
 from ltr_harness.experiment.workers import run_in_workers
 from ltr_harness.files import sweep_unfinished, write_stored
@@ -199,8 +199,9 @@ def run_experiment(
     if workers != 1:
         refuse_in_worker()
     in_time = let_idle_threads_sleep()
-    interactive = interactive_progress() if progress is None else None
-    shown = interactive or nullcontext(progress or Progress())
+    # in Python, the result shows the table
+    watching = TerminalProgress(quiet=False, table=False) if progress is None else None
+    shown = watching if watching and watching.is_watched else nullcontext(progress or Progress())
     with chosen_cluster(workers, dask) as cluster, shown as listener:
         n_workers = workers if isinstance(workers, int) else None
         config = with_files(config, runs)

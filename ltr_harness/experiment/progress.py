@@ -156,12 +156,6 @@ def seconds_left(job: Job, study: StudyRecord) -> float | None:
     return min(limits)
 
 
-def interactive_progress() -> "TerminalProgress | None":
-    """Progress for a terminal or a notebook, without the table, which the result shows; None elsewhere."""
-    progress = TerminalProgress(quiet=False, table=False)
-    return progress if progress.is_watched else None
-
-
 class TerminalProgress(Progress):
     """Says what is planned, what runs and how each run ended."""
 
@@ -211,7 +205,17 @@ class TerminalProgress(Progress):
         self._rule = job.stopping
         self._watched = str(job.decisive)
         if job.open_studies:  # the runs that follow are not known yet: `planned` is called again
-            self._say_searches(job)
+            todo = job.open_studies
+            begun = sum(len(job.trials_of(study)) for study in todo)
+            more = f", {count_of(begun, 'trial')} done" if begun else ""
+            left = [seconds for study in todo if (seconds := seconds_left(job, study)) is not None]
+            if len(left) == len(todo):
+                more += f", about {duration(sum(left))} of training left"
+            known = f", besides {count_of(len(job.tasks), 'run')}" if job.tasks else ""
+            called = ", ".join(map(str, todo))
+            self.say(
+                f"{count_of(len(todo), 'search')} to make{more}{known}; the runs of these models follow: {called}"
+            )
             return
         parts = [f"{count_of(len(job.tasks), 'run')}: {new} to train"]
         if again:
@@ -219,24 +223,11 @@ class TerminalProgress(Progress):
         if done:
             parts.append(f"{done} done already")
         said = ", ".join(parts) + f"; {count_of(job.threads, 'thread')} each"
-        left = str(time_left(job))
-        self.say(f"{said}; {left}" if left else said)
+        remaining = str(time_left(job))
+        self.say(f"{said}; {remaining}" if remaining else said)
         constant = sorted({task.model for task in job.tasks if not task.seed_matters})
         if constant:
             self.say(f"trained once, because the seed cannot matter: {', '.join(constant)}")
-
-    def _say_searches(self, job: Job) -> None:
-        todo = job.open_studies
-        begun = sum(len(job.trials_of(study)) for study in todo)
-        more = f", {count_of(begun, 'trial')} done" if begun else ""
-        left = [seconds for study in todo if (seconds := seconds_left(job, study)) is not None]
-        if len(left) == len(todo):
-            more += f", about {duration(sum(left))} of training left"
-        known = f", besides {count_of(len(job.tasks), 'run')}" if job.tasks else ""
-        self.say(
-            f"{count_of(len(todo), 'search')} to make{more}{known}; the runs of these models follow: "
-            f"{', '.join(map(str, todo))}"
-        )
 
     def tuning(self, study: StudyRecord) -> None:
         self._best[str(study)] = (self._new_row(f"tuning {study}"), None)

@@ -158,24 +158,20 @@ class Search:
 
     def write(self) -> StudyRecord:
         """Put what has been tried beside Optuna's storage, for those who read it without Optuna."""
-        record = self.record()
-        write_stored(self.folder / STUDY, f"{record.model_dump_json(indent=2)}\n".encode())
-        return record
-
-    def record(self) -> StudyRecord:
-        """Everything that has been tried."""
         trials = []
         for number, one in enumerate(self._over()):
             kept: dict[str, Any] = {name: one.user_attrs.get(name) for name in KEPT}
             kept["status"] = _STATUS.get(one.state.name, "failed")
             trials.append(Trial(number=number, point=one.params, **kept))
-        return self.study.model_copy(
+        record = self.study.model_copy(
             update={
                 "trials": trials,
                 "importance": self._importance() if self.used_up else {},
                 "environment": package_versions(("ltr-harness", "optuna")),
             }
         )
+        write_stored(self.folder / STUDY, f"{record.model_dump_json(indent=2)}\n".encode())
+        return record
 
     def _importance(self) -> dict[str, float]:
         """Which options decide the value, by PED-ANOVA: how far the better trials' values are from all trials'."""

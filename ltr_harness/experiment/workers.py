@@ -76,8 +76,7 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: "Progress") -> I
             present = pool.workers()
             for worker in present:
                 others = [task for task, _ in running.values()]
-                if worker not in running and (ready := _ready(queue, others)):
-                    task = _next(ready, last.get(worker), others)
+                if worker not in running and (task := _next(queue, last.get(worker), others)) is not None:
                     queue.remove(task)
                     progress.started(task)
                     running[worker] = (task, pool.submit(worker, task))
@@ -112,14 +111,10 @@ def dispatch(tasks: Sequence[Task], pool: WorkerPool, progress: "Progress") -> I
             future.cancel()
 
 
-def _ready(queue: Sequence[Task], others: Sequence[Task]) -> Sequence[Task]:
-    """The tasks whose parts are neither waiting nor in training."""
-    pending = {task.folder for task in (*queue, *others)}
-    return [task for task in queue if pending.isdisjoint(task.parts.values())]
-
-
-def _next(ready: Sequence[Task], last: Task | None, others: Sequence[Task]) -> Task:
+def _next(queue: Sequence[Task], last: Task | None, others: Sequence[Task]) -> Task | None:
     """The task that shares most with what the worker has in memory, and least with what others have."""
+    pending = {task.folder for task in (*queue, *others)}
+    ready = [task for task in queue if pending.isdisjoint(task.parts.values())]  # its parts are trained
     # binned data belongs to a fold and a model, mapped data to a fold
     models = {(task.fold, task.model) for task in others}
     folds = {task.fold for task in others}
@@ -129,7 +124,7 @@ def _next(ready: Sequence[Task], last: Task | None, others: Sequence[Task]) -> T
         same_model = same_fold and last is not None and task.model == last.model
         return (not same_model, not same_fold, task.fold in folds, (task.fold, task.model) in models)
 
-    return min(ready, key=distance)
+    return min(ready, key=distance, default=None)
 
 
 def batched(task: Task, send: Callable[[Rounds], None]) -> OnRound:

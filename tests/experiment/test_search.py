@@ -111,7 +111,7 @@ def test_half_a_line_and_a_lock_that_nobody_holds_are_mended(tuned: dict[str, An
     journal.with_name("journal.log.lock").symlink_to(journal)
     with opened(job, study) as open_search:
         open_search.tell(open_search.ask(), OVER)
-        assert [trial.number for trial in open_search.record().trials] == [0, 1]
+        assert [trial.number for trial in open_search.write().trials] == [0, 1]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pipes in folders")
@@ -147,7 +147,7 @@ def test_what_stands_behind_a_damaged_line_is_made_again(
     journal = folder / FILES["journal"]
     journal.write_bytes(whole + garbage + journal.read_bytes()[len(whole) :])
     with opened(job, study) as open_search:
-        assert [trial.point for trial in open_search.record().trials] == [first.point]
+        assert [trial.point for trial in open_search.write().trials] == [first.point]
         assert open_search.ask().point == second.point
     assert caplog.messages == [f"{folder}: 1 trial lost from journal.log: made again"]
 
@@ -177,7 +177,7 @@ def test_trials_that_are_lost_are_made_again(
         open_search.tell(again, OVER)
     assert caplog.messages[-1] == f"{folder}: 1 trial lost from {FILES[storage]}: made again"
     with opened(job, study) as open_search:
-        assert [trial.point for trial in open_search.record().trials] == [first.point]
+        assert [trial.point for trial in open_search.write().trials] == [first.point]
 
 
 def test_what_was_interrupted_is_tried_again_and_counts_once(tuned: dict[str, Any], tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_what_was_interrupted_is_tried_again_and_counts_once(tuned: dict[str, An
         again = open_search.ask()
         assert again.point == first.point
         open_search.tell(again, OVER)
-        assert [trial.point for trial in open_search.record().trials] == [first.point]
+        assert [trial.point for trial in open_search.write().trials] == [first.point]
 
 
 def test_what_was_not_written_down_any_more_is_written_the_next_time(
@@ -215,7 +215,7 @@ def test_a_trial_that_was_cut_off_while_it_was_written_down_is_tried_again(
             open_search._running[first.number].set_user_attr(name, 0.5)
         open_search._running.clear()
     with opened(job, study) as open_search:
-        assert open_search.record().trials == []
+        assert open_search.write().trials == []
         assert open_search.ask().point == first.point
 
 
@@ -228,7 +228,7 @@ def test_a_point_that_kills_its_process_three_times_has_failed(tuned: dict[str, 
             open_search._running.clear()  # as a kill leaves it: begun, and nobody there to end it
     assert points[0] == points[1] == points[2]
     with opened(job, study) as open_search:
-        (trial,) = open_search.record().trials
+        (trial,) = open_search.write().trials
         assert trial.status == "failed"
         assert trial.error == "its process was killed 3 times in training, perhaps for lack of memory"
         assert open_search.ask().point != points[0]
