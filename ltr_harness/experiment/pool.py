@@ -6,7 +6,6 @@ A fork of the experiment's own process instead would inherit the boosters' threa
 for ever. Light to import, so that the loading can begin before anything else does.
 """
 
-import importlib
 import multiprocessing
 import os
 import signal
@@ -14,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from multiprocessing.context import BaseContext
 from typing import Any, TypeVar
 
@@ -27,6 +26,8 @@ _script_lock = threading.Lock()
 
 
 _SAFE_PATH = "PYTHONSAFEPATH"
+SOCKETS = "LTR_HARNESS_SOCKETS"
+"""Environment variable with the forkserver's folder of sockets, for the forkserver alone."""
 
 
 @contextmanager
@@ -114,20 +115,11 @@ def worker_context(*modules: str) -> BaseContext:
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["ltr_harness.experiment.preloaded", *modules])
-    _start_forkserver()
-    return context
-
-
-SOCKETS = "LTR_HARNESS_SOCKETS"
-"""Environment variable with the forkserver's folder of sockets, for the forkserver alone."""
-
-
-def _start_forkserver() -> None:
-    """Start the process that workers are copies of, with Ctrl-C blocked: the process that owns them handles it."""
     from multiprocessing import forkserver, util
 
     if multiprocessing.parent_process() is None:  # a worker has its owner's folder
         os.environ[SOCKETS] = util.get_temp_dir()
+    # the process that workers are copies of starts with Ctrl-C blocked: the process that owns them handles it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         with isolated():
@@ -135,6 +127,7 @@ def _start_forkserver() -> None:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.environ.pop(SOCKETS, None)
+    return context
 
 
 def refuse_in_worker() -> None:
@@ -187,26 +180,3 @@ def wait_for_shutdowns() -> None:
     """Wait for `shutdown_in_background`: Python prints a traceback where it exits while one is closing."""
     while _shutdowns:
         _shutdowns.pop().join()
-
-
-MODULES = (
-    "ltr_harness.experiment.workers",
-    "ltr_harness.boosting.lightgbm",
-    "ltr_harness.boosting.xgboost",
-    "ltr_harness.rankers.lightgbm",
-    "ltr_harness.rankers.xgboost",
-    "lightgbm",
-    "xgboost",
-    "pyarrow.parquet",
-)
-
-
-def load_all() -> None:
-    """Whatever of it cannot be loaded here fails again in the worker that needs it, where the failure is told."""
-    with suppress(Exception):
-        for module in MODULES:
-            importlib.import_module(module)
-        from ltr_harness.evaluation import evaluate
-
-        metrics = ["ndcg@10", "mrr@10", "err(max_grade=4)@10", "map@10"]
-        evaluate([0, 1], [0.5, 0.1], group_sizes=[2], metrics=metrics)

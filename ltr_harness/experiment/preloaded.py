@@ -2,12 +2,14 @@
 
 import atexit
 import gc
+import importlib
 import os
 import shutil
 import sys
+from contextlib import suppress
 from types import TracebackType
 
-from ltr_harness.experiment.pool import SOCKETS, load_all
+from ltr_harness.experiment.pool import SOCKETS
 
 
 def _report(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -28,7 +30,26 @@ def _clear() -> None:
         shutil.rmtree(_sockets, ignore_errors=True)
 
 
+MODULES = (
+    "ltr_harness.experiment.workers",
+    "ltr_harness.boosting.lightgbm",
+    "ltr_harness.boosting.xgboost",
+    "ltr_harness.rankers.lightgbm",
+    "ltr_harness.rankers.xgboost",
+    "lightgbm",
+    "xgboost",
+    "pyarrow.parquet",
+)
+
 gc.disable()
-load_all()
+with suppress(
+    Exception
+):  # what cannot be loaded fails again in the worker that needs it, where the failure is told
+    for module in MODULES:
+        importlib.import_module(module)
+    from ltr_harness.evaluation import evaluate
+
+    metrics = ["ndcg@10", "mrr@10", "err(max_grade=4)@10", "map@10"]
+    evaluate([0, 1], [0.5, 0.1], group_sizes=[2], metrics=metrics)
 gc.freeze()  # what is loaded stays: nobody need look through it, and the copies go on sharing its memory
 gc.enable()

@@ -22,7 +22,7 @@ from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.own_files import admitted, is_own_file, own_file_digest, trusting
 from ltr_harness.rankers import Ranker, Training, catalog
-from ltr_harness.rankers.ranker import FittedModel, Part, Workers
+from ltr_harness.rankers.ranker import Part, Workers
 from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.identity import environment
 from ltr_harness.runs.record import PartRecord, Record
@@ -80,7 +80,16 @@ def reproduce(
         changed = []
         records: dict[str, PartRecord | Record] = {**record.parts, record.model: record}
         for place, (name, one) in enumerate(records.items()):
-            fitted, also = _trained(run, name, one, replace(training, parts=parts), fold)
+            ranker, also = _ranker(run, name, one)
+            kept, rule, rounds = one.stopping, None, None
+            if kept is not None:
+                rule = StoppingRule(_metric(run, kept.metric), **kept.model_dump(exclude={"metric", "on"}))
+            else:
+                rounds = one.rounds or one.rounds_trained
+            how: dict[str, Any] = {"stopping": rule, "rounds": rounds, "parts": parts}
+            how["decisive"] = _metric(run, record.primary) if rule is None else rule.metric
+            with trusting(run.trust, run.path), _workers(ranker, fold) as workers:
+                fitted = ranker.fit(replace(training, **how, workers=workers))
             own = Path(folder, str(place))
             own.mkdir()
             file = own / fitted.save(own)
@@ -125,22 +134,6 @@ def _fold(data: DataConfig, record: Record) -> Fold:
         known = ", ".join(reader.names())
         raise UsageError(f"the experiment has no fold {record.fold!r} any more; folds: {known}")
     return reader.read(record.fold)
-
-
-def _trained(
-    run: Run, name: str, record: Record | PartRecord, training: Training, fold: Fold
-) -> tuple[FittedModel, list[str]]:
-    """A model trained as its record says, and what has changed about its ranker since."""
-    ranker, changed = _ranker(run, name, record)
-    kept, rule, rounds = record.stopping, None, None
-    if kept is not None:
-        rule = StoppingRule(_metric(run, kept.metric), **kept.model_dump(exclude={"metric", "on"}))
-    else:
-        rounds = record.rounds or record.rounds_trained
-    decisive = _metric(run, run.record.primary) if rule is None else rule.metric
-    with trusting(run.trust, run.path), _workers(ranker, fold) as workers:
-        own = replace(training, stopping=rule, rounds=rounds, decisive=decisive, workers=workers)
-        return ranker.fit(own), changed
 
 
 def _ranker(run: Run, model: str, record: Record | PartRecord) -> tuple[Ranker, list[str]]:
