@@ -147,20 +147,13 @@ def _replaced(node: Node, steps: list[str], value: Node, walked: tuple[str, ...]
         node = Node({}, value.place)
     if not isinstance(node.value, dict):
         raise ConfigError(Problem(said, f"{where} is {node.plain()!r} and has nothing below it"))
-    key, rest = _next_key(node.value, steps)
+    lengths = range(len(steps), 0, -1)  # names may hold dots, so the longest that exists is taken
+    length = next((one for one in lengths if ".".join(steps[:one]) in node.mapping), 1)
+    key, rest = ".".join(steps[:length]), steps[length:]
     if key not in node.value and rest and walked in _NAMED_BY_USER:
         raise ConfigError(Problem(said, f"{where} has no {key!r}", cure=did_you_mean(key, node.value)))
     below = node.value.get(key, Node({}, value.place))
     return node.with_entry(key, _replaced(below, rest, value, (*walked, key), said))
-
-
-def _next_key(entries: Mapping[str, Node], steps: list[str]) -> tuple[str, list[str]]:
-    """The next key and what remains; names may hold dots, so the longest that exists is taken."""
-    for length in range(len(steps), 0, -1):
-        key = ".".join(steps[:length])
-        if key in entries:
-            return key, steps[length:]
-    return steps[0], steps[1:]
 
 
 PRIMARY = "primary"  # as an objective: the metric that decides the experiment

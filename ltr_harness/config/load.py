@@ -234,19 +234,19 @@ class _Loading:
         """Every problem once, those of the main file first, in the order of its lines."""
         main, placed = self.tree.place.name, []
         position: tuple[Any, ...] = ()
+        swept = sorted(expand.origins(self.tree).items(), key=lambda pair: -len(pair[0]))
         for problem in self.problems:
             place = problem.place
             if isinstance(place, Place):  # others belong to the one before them
                 position = (place.name != main, place.name, place.line, place.column)
-            placed.append((position, self._of_swept(problem)))
+            found = problem.found
+            for (
+                point,
+                model,
+            ) in swept:  # what is wrong with all points of a sweep is wrong once, with its model
+                found = found.replace(f"models.{point}", f"models.{model}")
+            placed.append((position, replace(problem, found=found)))
         return ConfigError(dict.fromkeys(problem for _, problem in sorted(placed, key=itemgetter(0))))
-
-    def _of_swept(self, problem: Problem) -> Problem:
-        """What is wrong with all points of a sweep is wrong once, with the model that was swept."""
-        found = problem.found
-        for point, model in sorted(expand.origins(self.tree).items(), key=lambda pair: -len(pair[0])):
-            found = found.replace(f"models.{point}", f"models.{model}")
-        return replace(problem, found=found)
 
     # --- sections ---
 

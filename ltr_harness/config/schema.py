@@ -52,7 +52,14 @@ def json_schema() -> Schema:
         "description": "A public set in its published layout, under `root`: supplies reader, options, splits and "
         "max_grade where they are not given.",
     }
-    layout["splits"] = _flat_or_by_fold(layout["splits"])
+    split = layout["splits"]["additionalProperties"]
+    layout["splits"] = {  # flat, or by fold
+        "type": "object",
+        "description": layout["splits"]["description"],
+        "if": {"anyOf": [{"required": [side]} for side in ("train", "valid", "test")]},
+        "then": split,
+        "else": {"additionalProperties": split},
+    }
     of[MetricsConfig]["properties"]["preset"] = {
         "enum": list(PRESETS),
         "default": DEFAULT_PRESET,
@@ -122,18 +129,6 @@ def _one_of(key: str, kinds: Mapping[str, Schema], beside: Schema, description: 
         "description": description,
         "properties": {key: {"oneOf": [*named, own_file]}, **beside},
         "allOf": branches,
-    }
-
-
-def _flat_or_by_fold(by_fold: Schema) -> Schema:
-    split = by_fold["additionalProperties"]
-    sides = [{"required": [side]} for side in ("train", "valid", "test")]
-    return {
-        "type": "object",
-        "description": by_fold["description"],
-        "if": {"anyOf": sides},
-        "then": split,
-        "else": {"additionalProperties": split},
     }
 
 

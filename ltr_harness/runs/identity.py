@@ -53,23 +53,23 @@ def study_identity(training: str, search: Mapping[str, Any]) -> str:
 @cache
 def environment() -> dict[str, str]:
     """Python, platform, processor and the versions of everything whose change could change a number."""
-    facts = {"python": platform.python_version(), "platform": sys.platform, "machine": platform.machine()}
-    return facts | {"processor": _processor()} | package_versions(_COUNTING)
+    try:  # libraries choose their instructions by the processor's model, and with them the last bit of a sum
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return {
+        "python": platform.python_version(),
+        "platform": sys.platform,
+        "machine": platform.machine(),
+        "processor": next(named, "") or platform.processor() or "unknown",
+        **package_versions(_COUNTING),
+    }
 
 
 def package_versions(names: Sequence[str]) -> dict[str, str]:
     """Installed versions; a package that is not installed is left out (xgboost-cpu answers for xgboost)."""
     return {name: package["Version"] for name in names if (package := _metadata(name)) is not None}
-
-
-def _processor() -> str:
-    """The processor's model: libraries choose their instructions by it, and with them the last bit of a sum."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(named, "") or platform.processor() or "unknown"
 
 
 def _digest(value: Mapping[str, Any]) -> str:
