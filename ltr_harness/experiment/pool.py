@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.context import BaseContext
@@ -138,35 +138,26 @@ def refuse_in_worker() -> None:
         )
 
 
-def wait_for_start(pools: Iterable[Executor]) -> None:
-    """Wait until every pool has a worker; UsageError where they end before they can do anything."""
-    for started in [pool.submit(len, ()) for pool in pools]:
-        try:
-            started.result()
-        except BrokenExecutor:
-            raise UsageError(
-                f"the worker processes ended while they started: {MAIN_GUARD}; or use workers=1"
-            ) from None
-
-
 @contextmanager
-def started_pool(workers: int, start: Callable[..., None], *settings: Any) -> Iterator[ProcessPoolExecutor]:
-    """A pool whose workers have started; an error within ends them at once."""
-    pool = new_pool(workers, worker_context(), start, *settings)
+def started(pools: Collection[ProcessPoolExecutor]) -> Iterator[None]:
+    """Pools that have a worker each, or a UsageError where these end at once; an error within ends them at once."""
     try:
-        wait_for_start([pool])
-        yield pool
-    except BaseException:  # Ctrl-C, or a defect
-        terminate(pool)
+        for start in [pool.submit(len, ()) for pool in pools]:
+            try:
+                start.result()
+            except BrokenExecutor:
+                raise UsageError(
+                    f"the worker processes ended while they started: {MAIN_GUARD}; or use workers=1"
+                ) from None
+        yield
+    except BaseException:  # Ctrl-C, a defect, a caller who wants no more: what workers are doing is lost
+        for pool in pools:
+            for process in list((pool._processes or {}).values()):  # terminate_workers() from Python 3.14 on
+                process.terminate()
         raise
     finally:
-        shutdown_in_background(pool)
-
-
-def terminate(pool: ProcessPoolExecutor) -> None:
-    """End a pool's workers at once: what they are doing is lost. The caller's other processes go on."""
-    for process in list((pool._processes or {}).values()):  # terminate_workers() from Python 3.14 on
-        process.terminate()
+        for pool in pools:
+            shutdown_in_background(pool)
 
 
 def shutdown_in_background(pool: Executor) -> None:

@@ -24,7 +24,7 @@ from ltr_harness.config.search import Range, TuneConfig
 from ltr_harness.errors import HarnessError, TrainingError, optional_module
 from ltr_harness.experiment.execute import ShouldPrune, run_trial
 from ltr_harness.experiment.job import Job, receive_job, received_job
-from ltr_harness.experiment.pool import started_pool
+from ltr_harness.experiment.pool import new_pool, started, worker_context
 from ltr_harness.files import write_stored
 from ltr_harness.runs.identity import package_versions
 from ltr_harness.runs.record import STUDY, StudyRecord, Trial, read_study, used_up
@@ -335,7 +335,8 @@ def tune(job: Job, progress: "Progress") -> None:
         workers = 1 if job.cluster else min(job.workers, len(searches) * job.tune.parallel)
         submit: Submit = partial(_here, job)
         if workers > 1:
-            pool = stack.enter_context(started_pool(workers, receive_job, job.sent()))
+            pool = new_pool(workers, worker_context(), receive_job, job.sent())
+            stack.enter_context(started([pool]))
             submit = lambda study, asked: pool.submit(_run, study, asked)  # noqa: E731
         for search in searches:
             progress.tuning(search.study)

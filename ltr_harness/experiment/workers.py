@@ -151,14 +151,8 @@ def run_in_workers(
 ) -> Iterator[tuple[Task, Run]]:
     """In `workers` processes; each maps the data itself, and a task's result does not depend on which ran it."""
     pool = ProcessWorkerPool(job, workers)
-    try:
-        pool.wait_for_start()
+    with processes.started(pool.processes.values()):
         yield from dispatch(tasks, pool, progress)
-    except BaseException:  # Ctrl-C, a defect, a caller who wants no more
-        pool.terminate()
-        raise
-    finally:
-        pool.shutdown()
 
 
 class ProcessWorkerPool(WorkerPool):
@@ -168,46 +162,38 @@ class ProcessWorkerPool(WorkerPool):
 
     def __init__(self, job: Job, workers: int) -> None:
         super().__init__(job)
-        self._pools = {f"worker {number + 1}": self._new_worker() for number in range(workers)}
-
-    def wait_for_start(self) -> None:
-        """Until all of them can work; UsageError where they cannot start."""
-        processes.wait_for_start(pool for pool, _ in self._pools.values())
+        self.processes: dict[str, ProcessPoolExecutor] = {}  # by worker
+        self._messages: dict[str, Messages] = {}
+        for number in range(workers):
+            self._start(f"worker {number + 1}")
 
     def workers(self) -> Collection[str]:
-        return list(self._pools)
+        return list(self.processes)
 
     def submit(self, worker: str, task: Task) -> Future[Run]:
         try:
-            return self._pools[worker][0].submit(_train, task)
+            return self.processes[worker].submit(_train, task)
         except BrokenProcessPool:  # it died while it had nothing to do
             self.replace(worker)
-            return self._pools[worker][0].submit(_train, task)
+            return self.processes[worker].submit(_train, task)
 
     def replace(self, worker: str) -> None:
-        processes.shutdown_in_background(self._pools[worker][0])
-        self._pools[worker] = self._new_worker()
+        processes.shutdown_in_background(self.processes[worker])
+        self._start(worker)
 
     def messages(self) -> Iterable[Rounds]:
-        for _, messages in self._pools.values():
+        for messages in self._messages.values():
             with suppress(Empty):
                 while True:
                     yield messages.get_nowait()
 
-    def terminate(self) -> None:
-        for pool, _ in self._pools.values():
-            processes.terminate(pool)
-
-    def shutdown(self) -> None:
-        for pool, _ in self._pools.values():
-            processes.shutdown_in_background(pool)
-
-    def _new_worker(self) -> tuple[ProcessPoolExecutor, Messages]:
+    def _start(self, worker: str) -> None:
         context = processes.worker_context()
         with processes.shared_memory():
             # its own: a process killed while it writes holds the lock for ever
             messages: Messages = context.Queue()
-        return processes.new_pool(1, context, _initialize, self._sent, messages), messages
+        self._messages[worker] = messages
+        self.processes[worker] = processes.new_pool(1, context, _initialize, self._sent, messages)
 
 
 _messages: Messages
