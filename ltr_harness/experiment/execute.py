@@ -210,11 +210,7 @@ def _evaluation_facts(task: Task, job: Job, fold: Fold) -> dict[str, Any]:
 
 
 def _evaluated(
-    fitted: FittedModel,
-    job: Job,
-    fold: Fold,
-    seconds: dict[str, float],
-    known: Mapping[str, float] = {},
+    fitted: FittedModel, job: Job, fold: Fold, seconds: dict[str, float], known: Mapping[str, float] = {}
 ) -> tuple[NDArray[np.float64], Evaluation]:
     """The test rows' scores (n_rows,) and what they are worth; `seconds` gets what both took."""
     metrics = tempered(job.metrics, fitted, fold.valid, known)
@@ -241,13 +237,6 @@ def tempered(
             scores = fitted.score_split(valid) if scores is None else scores
             made[place] = one.fitted(one.best_temperature(valid.judgments, scores))
     return made
-
-
-def _learned(learned: Mapping[str, Any], evaluation: Evaluation | None) -> dict[str, Any]:
-    """With the temperatures that the test queries were evaluated by."""
-    metrics = [] if evaluation is None else [evaluation[name].metric for name in evaluation.metrics]
-    fitted = {str(one): one.t for one in metrics if isinstance(one, ProbabilityMetric) and one.is_fitted}
-    return {**learned, TEMPERATURE: fitted} if fitted else dict(learned)
 
 
 def _written(
@@ -288,32 +277,40 @@ def _written(
     return {
         "status": "complete",
         "params": dict(fitted.params),
-        "metrics": _summaries(evaluation),
         "stopping": rule and {**vars(rule), "metric": str(rule.metric), "on": "valid"},
         "best_round": fitted.best_round,
         "rounds_trained": fitted.rounds_trained,
         "notes": [*fold.splits.get("test", fold.train).notes, *fitted.notes],
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
-        "learned": _learned(fitted.learned, evaluation),
-        "seconds": seconds,
-        "latency": _latency(fitted, folder, task, job, fold, evaluation, seconds["fit"]),
+        **_results(fitted, fitted.learned, evaluation, seconds, folder, task, job, fold),
     }
 
 
-def _latency(
+def _results(
     fitted: FittedModel,
+    learned: Mapping[str, Any],
+    evaluation: Evaluation | None,
+    seconds: dict[str, float],
     folder: Path,
     task: Task,
     job: Job,
     fold: Fold,
-    evaluation: Evaluation | None,
-    seconds: float,
-) -> list[Latency]:
-    """Of the stored model; one seed's stands for all, whose models are about as large."""
-    if evaluation is None or task.seed != job.experiment.seeds[0] or not isinstance(fitted, TreeModel):
-        return []
-    primary = evaluation[str(job.primary)]
-    return of_training(fitted, fitted.load(folder, 1), fold.test, primary.metric, primary.mean, seconds)
+) -> dict[str, Any]:
+    """What a record says of a stored model's evaluation, and of the time that it took."""
+    results = {} if evaluation is None else {name: evaluation[name] for name in evaluation.metrics}
+    probabilities = [one.metric for one in results.values() if isinstance(one.metric, ProbabilityMetric)]
+    temperatures = {str(one): one.t for one in probabilities if one.is_fitted}
+    latency: list[Latency] = []
+    # one seed's stands for all, whose models are about as large
+    if evaluation is not None and task.seed == job.experiment.seeds[0] and isinstance(fitted, TreeModel):
+        value, alone = evaluation[str(job.primary)], fitted.load(folder, 1)
+        latency = of_training(fitted, alone, fold.test, value.metric, value.mean, seconds["fit"])
+    return {
+        "metrics": {name: MetricSummary.of(values) for name, values in results.items()},
+        "learned": {**learned, **({TEMPERATURE: temperatures} if temperatures else {})},
+        "seconds": seconds,
+        "latency": latency,
+    }
 
 
 def _score_again(task: Task, job: Job, fold: Fold) -> Run:
@@ -326,11 +323,8 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
     record = run.record.model_copy(
         update={
             **_evaluation_facts(task, job, fold),
-            "metrics": _summaries(evaluation),
-            "learned": _learned(run.record.learned, evaluation),
-            "seconds": seconds,
+            **_results(fitted, run.record.learned, evaluation, seconds, task.folder, task, job, fold),
             "files": {name: digest for name, digest in run.record.files.items() if name != MISSED},
-            "latency": _latency(fitted, task.folder, task, job, fold, evaluation, seconds["fit"]),
         }
     )
     write = partial(
@@ -343,10 +337,6 @@ def _score_again(task: Task, job: Job, fold: Fold) -> Run:
 def message_of(problem: Exception) -> str:
     """What records say of a failure: only others' errors need their kind."""
     return str(problem) if isinstance(problem, HarnessError) else f"{type(problem).__name__}: {problem}"
-
-
-def _summaries(evaluation: Evaluation | None) -> dict[str, MetricSummary]:
-    return {name: MetricSummary.of(evaluation[name]) for name in evaluation.metrics} if evaluation else {}
 
 
 ShouldPrune = Callable[[int, float], bool]
