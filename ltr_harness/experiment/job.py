@@ -22,14 +22,7 @@ from ltr_harness.metrics import Metric
 from ltr_harness.own_files import imported_modules, installed_version, is_own_file, own_file_digest
 from ltr_harness.runs import identity as identities
 from ltr_harness.runs.folder import LOG, RECORD, damaged_files, encoded, folder_name, read_record
-from ltr_harness.runs.record import (
-    STUDIES,
-    StudyRecord,
-    Trial,
-    TuningFacts,
-    read_study,
-    used_up,
-)
+from ltr_harness.runs.record import STUDIES, StudyRecord, Trial, TuningFacts, read_study, used_up
 from ltr_harness.runs.run import MISSED, PER_QUERY, TEST_SCORES
 from ltr_harness.wording import count_of
 
@@ -91,19 +84,16 @@ def study_of(job: "Job", model: str, fold: Fold, *, restart: bool = False) -> St
     tune, metric = job.tune, job.decisive
     training = identity_of(job, job.experiment.models[model], fold, tune.seed, valid=tune.inner_folds is None)
     # not its budget: more of that goes on from the trials there are
-    decisive = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "storage", "seed"})
-    decisive |= {"space": tune.plain_space(model), "metric": metric_definition(metric)}
+    how = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "seed"})
+    how["space"] = tune.plain_space(model)
+    decisive = {**how, "storage": tune.storage, "metric": metric_definition(metric)}
     study = StudyRecord(
         model=model,
         fold=fold.name,
         identity=identities.study_identity(training, decisive),
         metric=str(metric),
         higher_is_better=metric.higher_is_better,
-        space=tune.plain_space(model),
-        sampler=tune.sampler,
-        pruner=tune.pruner,
-        inner_folds=tune.inner_folds,
-        seed=tune.seed,
+        **how,
         trials=[],
         environment=identities.package_versions(("ltr-harness", "optuna")),
     )
@@ -128,20 +118,16 @@ def choice_of(job: "Job", study: StudyRecord) -> Choice | None:
     counts = Counter(trial.status for trial in trials)
     return TuningFacts(
         study=job.folder_of(study).name,
-        metric=study.metric,
         value=best.value,
         trial=best.number,
         chosen=best.point,
-        trials=job.tune.trials,
-        minutes=job.tune.minutes,
         n_trials=len(trials),
         n_complete=counts["complete"],
         n_pruned=counts["pruned"],
         n_failed=counts["failed"],
         seconds=seconds,
-        sampler=study.sampler,
-        inner_folds=study.inner_folds,
-        seed=study.seed,
+        **job.tune.model_dump(include={"trials", "minutes"}),
+        **study.model_dump(include={"metric", "sampler", "inner_folds", "seed"}),
     )
 
 
