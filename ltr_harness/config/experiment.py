@@ -228,14 +228,12 @@ class JudgmentsConfig(Section):
     @property
     def by_split(self) -> dict[str, tuple[str, ...]]:
         """Split to its files; empty where all splits share them."""
-        sides = {"train": self.train, "valid": self.valid, "test": self.test}
-        return {side: files for side, files in sides.items() if files is not None}
+        return self.model_dump(include={"train", "valid", "test"}, exclude_none=True)
 
     @property
     def columns(self) -> dict[str, str]:
         """Role to the column that is named for it."""
-        named = {"query": self.query, "document_id": self.document_id, "label": self.label}
-        return {role: name for role, name in named.items() if name is not None}
+        return self.model_dump(include={"query", "document_id", "label"}, exclude_none=True)
 
 
 def _as_files(value: Any) -> Any:

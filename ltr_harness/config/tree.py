@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, Self
 
@@ -192,14 +192,6 @@ def _cure_of_colon(line: str) -> str:
     return f"a value with a colon and a space needs quotes; or is it {key}: {first}:{second}?"
 
 
-def sections(text: str) -> Iterator[str]:
-    """Each top-level ``key:`` with what belongs to it, on the lines where it stands in the text."""
-    lines = text.splitlines(keepends=True)
-    starts = [number for number, line in enumerate(lines) if re.match(r"[\w'\"][^#]*:(\s|$)", line)]
-    for start, end in pairwise([*starts, len(lines)]):
-        yield "\n" * start + "".join(lines[start:end])
-
-
 log = logging.getLogger(__name__)
 
 _NULL = {"", "~", "null", "Null", "NULL"}
@@ -376,8 +368,11 @@ class _Reading:
 
     def look_further(self, text: str) -> None:
         """After a syntax error, read each top-level section alone, so that one typo does not hide the next."""
+        lines = text.splitlines(keepends=True)
+        starts = [number for number, line in enumerate(lines) if re.match(r"[\w'\"][^#]*:(\s|$)", line)]
         told = False  # the first section that fails alone does so for the reason known already
-        for section in islice(sections(text), _SECTIONS_LOOKED_AT):
+        for start, end in [*pairwise([*starts, len(lines)])][:_SECTIONS_LOOKED_AT]:
+            section = "\n" * start + "".join(lines[start:end])  # on the lines where it stands in the text
             try:
                 self.tree(section)
             except yaml.MarkedYAMLError as problem:

@@ -97,11 +97,7 @@ def _repeated(reader: FoldReader) -> dict[str, list[Finding]]:
 
 def check(job: Job, accept: Collection[str] = ()) -> Job:
     """The job with the data lints' findings, which are not refused here; UsageError with every problem found."""
-    problems = [
-        *_metric_problems(job),
-        *_model_problems(job),
-        *_unit_problems(job),
-    ]
+    problems = [*_metric_problems(job), *_model_problems(job), *_unit_problems(job)]
     UsageError.refuse(dict.fromkeys(problems))
     return replace(job, findings=findings_of(job.reader, job.metrics, accept, job.primary))
 

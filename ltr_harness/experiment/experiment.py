@@ -1,7 +1,7 @@
 """Running an experiment: read, check, list tasks, execute, compare, report."""
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -129,21 +129,20 @@ def _refuse_missing(
     experiment: Experiment, source: Path | Mapping[str, Any], overrides: Sequence[str]
 ) -> None:
     """Refuse files that are not there, at the line of the configuration that names them."""
-    data = experiment.data
-    named = {
-        f"data.splits.{fold}.{part}": getattr(split, part)
+    data, problems = experiment.data, []
+    inputs: list[tuple[str, Any, Callable[..., Any]]] = [
+        (f"data.splits.{fold}.{part}", getattr(split, part), data.reader.inputs)
         for fold, split in data.splits.items()
         for part in ("train", "valid", "test")
-    }
-    judged: dict[str, tuple[str, ...] | None] = {}
+    ]
+    inputs.append(("data.files", data.files, data.reader.inputs))
     if data.judgments is not None:
-        judged = {f"data.judgments.{side}": files for side, files in data.judgments.by_split.items()}
-        judged["data.judgments.files"] = data.judgments.files
-    problems: list[Problem] = []
-    for key, files in {**named, "data.files": data.files, **judged}.items():
+        judged = {**data.judgments.by_split, "files": data.judgments.files}
+        inputs += [(f"data.judgments.{key}", files, judgment_files) for key, files in judged.items()]
+    for key, files, look_for in inputs:
         try:
             if isinstance(files, tuple):  # neither a hold-out nor nothing
-                judgment_files(files, data.root) if key in judged else data.reader.inputs(files, data.root)
+                look_for(files, data.root)
         except DataError as error:
             origins = {path: origin for path, _, origin in settings(source, overrides)}
             place = origins.get(key, "")
