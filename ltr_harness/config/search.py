@@ -206,8 +206,3 @@ class TuneConfig(Section):
         """What is searched for a model; empty where it is not tuned."""
         space = self.models.get(model, {})
         return {} if isinstance(space, str) else space
-
-    def plain_space(self, model: str) -> dict[str, Any]:
-        """The same as records and identities keep it."""
-        space: dict[str, Any] = self.model_dump(mode="json", exclude_none=True)["models"][model]
-        return space

@@ -429,9 +429,22 @@ def _judged(
         if fitted.history:
             callback.finished(value)
         return value, {"best_round": fitted.best_round, "rounds_trained": fitted.rounds_trained}
+    data = job.experiment.data
+    if isinstance(data.folds, TimeFoldsConfig):
+        days = fold.train.query_attributes[DAY].astype("datetime64[D]").astype(np.int64)
+        inner = data.folds.rule.inner(days, job.tune.inner_folds)
+    else:
+        sides = [how for split in data.splits.values() for how in (split.valid, split.test)]
+        named = [how.together for how in sides if isinstance(how, Holdout) and how.together]
+        together = data.fold_together or next(iter(named), None)
+        unit = None if together is None else fold.train.query_attributes[together]
+        parts = folds(fold.train.groups, job.tune.inner_folds, job.tune.seed, together=unit)
+        inner = ((np.sort(np.concatenate([one, two])), last) for one, two, last in parts)
     values: list[NDArray[np.float64]] = []
-    for number, (train, held) in enumerate(_inner_folds(job, fold.train), start=1):
-        fitted = config.ranker.fit(training(train=train, valid=held))
+    # each part of the training queries is once held out from the others, or from the past alone
+    for number, (past, last) in enumerate(inner, start=1):
+        held = fold.train.take(last)
+        fitted = config.ranker.fit(training(train=fold.train.take(past), valid=held))
         values.append(bind([job.decisive], held.judgments).per_query(fitted.score_split(held))[0])
         known = np.concatenate(values)
         known = known[~np.isnan(known)]
@@ -439,20 +452,3 @@ def _judged(
         if number < job.tune.inner_folds and should_prune(number, value):
             raise Pruned(value)
     return value, {}
-
-
-def _inner_folds(job: Job, train: RankingDataset) -> Iterator[tuple[RankingDataset, RankingDataset]]:
-    """The training queries in inner folds: each part once held out from the others, or from the past alone."""
-    tune, data = job.tune, job.experiment.data
-    assert tune.inner_folds is not None
-    if isinstance(data.folds, TimeFoldsConfig):
-        days = train.query_attributes[DAY].astype("datetime64[D]").astype(np.int64)
-        for past, held in data.folds.rule.inner(days, tune.inner_folds):
-            yield train.take(past), train.take(held)
-        return
-    sides = [how for split in data.splits.values() for how in (split.valid, split.test)]
-    named = [how.together for how in sides if isinstance(how, Holdout) and how.together]
-    together = data.fold_together or next(iter(named), None)
-    unit = None if together is None else train.query_attributes[together]
-    for one, two, held in folds(train.groups, tune.inner_folds, tune.seed, together=unit):
-        yield train.take(np.sort(np.concatenate([one, two]))), train.take(held)

@@ -85,7 +85,7 @@ def study_of(job: "Job", model: str, fold: Fold, *, restart: bool = False) -> St
     training = identity_of(job, job.experiment.models[model], fold, tune.seed, valid=tune.inner_folds is None)
     # not its budget: more of that goes on from the trials there are
     how = tune.model_dump(mode="json", include={"sampler", "pruner", "inner_folds", "seed"})
-    how["space"] = tune.plain_space(model)
+    how["space"] = tune.model_dump(mode="json", exclude_none=True)["models"][model]
     decisive = {**how, "storage": tune.storage, "metric": metric_definition(metric)}
     study = StudyRecord(
         model=model,

@@ -10,12 +10,11 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,9 +130,18 @@ class Search:
 
     def ask(self) -> AskedTrial:
         """The next trial."""
+        import optuna
+
         n_asked = len(self._over()) + len(self._running)
         digest = hashlib.sha256(f"{self._tune.seed} {n_asked}".encode()).digest()
-        self._optuna.sampler = _sampler(self._tune, int.from_bytes(digest[:4], "big") >> 1)
+        seed, liar = int.from_bytes(digest[:4], "big") >> 1, self._tune.parallel > 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            self._optuna.sampler = (
+                optuna.samplers.RandomSampler(seed)
+                if self._tune.sampler == "random"
+                else optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=liar)
+            )
         trial = self._optuna.ask(self._space)
         self._running[trial.number] = trial
         return AskedTrial(trial._trial_id, trial.number, dict(trial.params))
@@ -304,16 +312,6 @@ def _storage(folder: Path, tune: TuneConfig) -> Any:
     return _storages[folder]
 
 
-def _sampler(tune: TuneConfig, seed: int) -> "optuna.samplers.BaseSampler":
-    import optuna
-
-    if tune.sampler == "random":
-        return optuna.samplers.RandomSampler(seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        return optuna.samplers.TPESampler(seed=seed, multivariate=True, constant_liar=tune.parallel > 1)
-
-
 def _distribution(values: Any) -> Any:
     from optuna import distributions
 
@@ -325,38 +323,38 @@ def _distribution(values: Any) -> Any:
     return kind(number(values.low), number(values.high), log=values.log, **step)
 
 
-Submit = Callable[[StudyRecord, AskedTrial], Future[Trial]]
-
-
 def tune(job: Job, progress: "Progress") -> None:
     """Use up the budgets of open searches; what a search finds does not depend on the number of workers."""
     with ExitStack() as stack:
         searches = [stack.enter_context(opened(job, study, restart=job.force)) for study in job.open_studies]
         workers = 1 if job.cluster else min(job.workers, len(searches) * job.tune.parallel)
-        submit: Submit = partial(_here, job)
-        if workers > 1:
-            pool = new_pool(workers, worker_context(), receive_job, job.sent())
+        pool = new_pool(workers, worker_context(), receive_job, job.sent()) if workers > 1 else None
+        if pool is not None:
             stack.enter_context(started([pool]))
-            submit = lambda study, asked: pool.submit(_run, study, asked)  # noqa: E731
         for search in searches:
             progress.tuning(search.study)
-        for search, asked, outcome in _trials(searches, job.tune.parallel, submit, workers):
+        for search, asked, outcome in _trials(job, searches, pool, workers):
             progress.tried(search.study, search.tell(asked, outcome))
 
 
 def _trials(
-    searches: Sequence[Search], parallel: int, submit: Submit, workers: int
+    job: Job, searches: Sequence[Search], pool: Executor | None, workers: int
 ) -> Iterator[tuple[Search, AskedTrial, Trial]]:
     running: dict[Future[Trial], tuple[Search, AskedTrial]] = {}
     try:
         while True:
             while len(running) < workers:
-                ready = [one for one in searches if one.n_running < parallel and not one.used_up]
+                ready = [one for one in searches if one.n_running < job.tune.parallel and not one.used_up]
                 if not ready:
                     break
                 search = min(ready, key=lambda one: one.n_running)
                 asked = search.ask()
-                running[submit(search.study, asked)] = (search, asked)
+                future: Future[Trial] = Future()
+                if pool is None:
+                    future.set_result(_run(search.study, asked, job))
+                else:
+                    future = pool.submit(_run, search.study, asked)
+                running[future] = (search, asked)
             if not running:
                 return
             done, _ = wait(running, return_when=FIRST_COMPLETED)
@@ -371,13 +369,6 @@ def _trials(
             f"a worker process died while tuning {lost} (killed, or out of memory); finished trials are kept: run the "
             "same command again, with fewer --workers if memory was short"
         ) from None
-
-
-def _here(job: Job, study: StudyRecord, asked: AskedTrial) -> Future[Trial]:
-    """A trial in this process: over when it is handed in."""
-    future: Future[Trial] = Future()
-    future.set_result(_run(study, asked, job))
-    return future
 
 
 def _run(study: StudyRecord, asked: AskedTrial, job: Job | None = None) -> Trial:

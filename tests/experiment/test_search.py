@@ -317,11 +317,11 @@ class Counting(Executor):
 def test_one_search_has_no_more_trials_under_way_than_it_may(
     parallel: int, workers: int, at_once: int, tuned: dict[str, Any], tmp_path: Path
 ) -> None:
-    tuned["tune"]["trials"] = 6
+    tuned["tune"] |= {"trials": 6, "parallel": parallel}
     job, study, _ = job_study_folder(tuned, tmp_path)
     with opened(job, study) as open_search:
         pool = Counting(open_search)
-        for one, asked, outcome in _trials([open_search], parallel, pool.submit, workers):
+        for one, asked, outcome in _trials(job, [open_search], pool, workers):
             one.tell(asked, outcome)
     assert max(pool.running) == at_once
     assert len(pool.running) == 6
