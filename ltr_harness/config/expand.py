@@ -212,22 +212,19 @@ def _metrics(metrics: Node, tree: Node) -> Node:
 
 
 def _models(models: Node, tree: Node) -> Node:
-    primary = tree.at(("metrics", "primary"))
-    return replace(models, value={name: _model(model, primary) for name, model in models.mapping.items()})
-
-
-def _model(model: Node, primary: Node | None) -> Node:
-    model = model.changed(("ranker",), _own_file).changed(("estimator",), _own_file)
-    objective = model.mapping.get("objective")
-    if objective is None:
-        return model
-    if objective.value == PRIMARY and primary is not None:
-        objective = Node({"metric": primary}, objective.place, {"metric": objective.place})
-    elif "metric" in objective.mapping:
-        metric = objective.mapping["metric"]
-        named = primary if metric.value == PRIMARY and primary is not None else _own_file(metric)
-        objective = objective.with_entry("metric", named)
-    return model.with_entry("objective", objective)
+    primary, spelt = tree.at(("metrics", "primary")), {}
+    for name, model in models.mapping.items():
+        model = model.changed(("ranker",), _own_file).changed(("estimator",), _own_file)
+        objective = model.mapping.get("objective")
+        if objective is not None and objective.value == PRIMARY and primary is not None:
+            metric = Node({"metric": primary}, objective.place, {"metric": objective.place})
+            model = model.with_entry("objective", metric)
+        elif objective is not None and "metric" in objective.mapping:
+            metric = objective.mapping["metric"]
+            named = primary if metric.value == PRIMARY and primary is not None else _own_file(metric)
+            model = model.with_entry("objective", objective.with_entry("metric", named))
+        spelt[name] = model
+    return replace(models, value=spelt)
 
 
 def _compare(compare: Node, tree: Node) -> Node:

@@ -69,18 +69,18 @@ def _one(
             cure = f"parameters of the library go under params ({cure})"
         where = dotted((*path, *steps[:-1])) or "the experiment"
         return Problem(place, f"unknown key {key!r} in {where}", cure=cure)
-    there = node.at(steps) or node
+    there, raised = node.at(steps) or node, detail.get("ctx", {}).get("error")
+    reason = str(detail["msg"] if raised is None else raised)
     if detail["loc"][-1:] == ("[key]",) and parent is not None:
         place = parent.key_places[str(steps[-1])]
-        return Problem(place, f"{dotted((*path, *steps[:-1]))}: name {str(steps[-1])!r}", _reason(detail))
-    raised = detail.get("ctx", {}).get("error")
+        return Problem(place, f"{dotted((*path, *steps[:-1]))}: name {str(steps[-1])!r}", reason)
     if isinstance(raised, HarnessError):
         told = "; ".join(str(problem) for problem in raised.problems)
         return Problem(there.place, f"{called}: {told}")
     if raised is not None and not steps:  # two options that do not go together: the text names them
-        return Problem(there.place, f"{called}: {_reason(detail)}")
+        return Problem(there.place, f"{called}: {reason}")
     if raised is not None or not expected:
-        expected = _reason(detail)
+        expected = reason
     wrong, says_both, cure = expected.partition("; expected ")
     if raised is not None and says_both:  # a rule between fields: the section's whole value is no part of it
         return Problem(there.place, f"{called}: {wrong}", cure)
@@ -118,10 +118,6 @@ def _accepts_unquoted(text: str, accepted: Iterable[Schema]) -> bool:
     if isinstance(value, bool):
         return "boolean" in kinds
     return value in words if words else ("number" in kinds or ("integer" in kinds and isinstance(value, int)))
-
-
-def _reason(detail: Any) -> str:
-    return str(detail.get("ctx", {}).get("error", detail["msg"]))
 
 
 def _steps(node: Node, location: Sequence[str | int]) -> KeyPath:

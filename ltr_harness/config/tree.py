@@ -310,8 +310,13 @@ class _Reading:
             self.add(place, "an alias refers to what contains it")
             return Node(None, place)
         if isinstance(source, yaml.ScalarNode):
-            plain = source.tag == "plain"
-            return Node(plain_scalar(source.value) if plain else self.text(source.value, place), place)
+            if source.tag == "plain":
+                return Node(plain_scalar(source.value), place)
+            try:  # in quoted text, JSON writes one character outside the basic plane as two escapes
+                return Node(source.value.encode("utf-16", "surrogatepass").decode("utf-16"), place)
+            except UnicodeDecodeError:
+                self.add(place, "half a character (a lone surrogate)", "text")
+                return Node("", place)
         self._open.add(id(source))
         try:
             if isinstance(source, yaml.SequenceNode):
@@ -319,14 +324,6 @@ class _Reading:
             return self.mapping(source, place)
         finally:
             self._open.discard(id(source))
-
-    def text(self, escaped: str, place: Place) -> str:
-        """Quoted text; JSON writes one character outside the basic plane as two escapes."""
-        try:
-            return escaped.encode("utf-16", "surrogatepass").decode("utf-16")
-        except UnicodeDecodeError:
-            self.add(place, "half a character (a lone surrogate)", "text")
-            return ""
 
     def mapping(self, source: Any, place: Place) -> Node:
         entries: dict[str, Node] = {}

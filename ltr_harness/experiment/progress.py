@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -136,12 +136,9 @@ def time_left(job: Job) -> TimeLeft:
     return TimeLeft(max(sum(known) / side_by_side, max(known, default=0.0)), len(todo) - len(known))
 
 
-def _likenesses(model: str, fold: str, of: str, ranker: str, objective: str | None) -> Iterator[Hashable]:
+def _likenesses(model: str, fold: str, of: str, ranker: str, objective: str | None) -> list[Hashable]:
     """The closest first."""
-    yield "model and fold", model, fold
-    yield "model", model
-    yield "sweep", of
-    yield "ranker", ranker, objective
+    return [("model and fold", model, fold), ("model", model), ("sweep", of), ("ranker", ranker, objective)]
 
 
 def seconds_left(job: Job, study: StudyRecord) -> float | None:

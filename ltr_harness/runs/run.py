@@ -321,8 +321,19 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
         raise DataError(f"{folder}: no such run folder")
     try:
         return Run(folder, read_stored(Record, folder, RECORD), trust)
-    except (OSError, ValueError) as problem:
-        raise DataError(f"{folder}: {_why_unreadable(folder, problem)}") from None
+    except FileNotFoundError:
+        why = f"has no {RECORD}; expected a run folder written by `ltr-harness run`"
+    except OSError as problem:
+        why = f"{RECORD} {problem.strerror}; expected a run folder written by `ltr-harness run`"
+    except ValueError as problem:
+        why = f"{RECORD} does not hold what a record must ({problem}); run the experiment again"
+        with suppress(OSError, ValueError):
+            version = read_stored(_Versioned, folder, RECORD).schema_version
+            if version != SCHEMA_VERSION:
+                why = f"{RECORD} has schema version {version!r:.60}; this version reads {SCHEMA_VERSION}"
+        if str(problem).startswith("Invalid JSON"):
+            why = f"{RECORD} is not JSON (cut short?); run the experiment again"
+    raise DataError(f"{folder}: {why}")
 
 
 def find_runs(folder: Path) -> list[Run]:
@@ -356,17 +367,3 @@ class _Plan(Stored):
 
 class _Versioned(BaseModel):
     schema_version: Any = None
-
-
-def _why_unreadable(folder: Path, problem: OSError | ValueError) -> str:
-    if isinstance(problem, FileNotFoundError):
-        return f"has no {RECORD}; expected a run folder written by `ltr-harness run`"
-    if isinstance(problem, OSError):
-        return f"{RECORD} {problem.strerror}; expected a run folder written by `ltr-harness run`"
-    if str(problem).startswith("Invalid JSON"):
-        return f"{RECORD} is not JSON (cut short?); run the experiment again"
-    with suppress(OSError, ValueError):
-        version = read_stored(_Versioned, folder, RECORD).schema_version
-        if version != SCHEMA_VERSION:
-            return f"{RECORD} has schema version {version!r:.60}; this version reads {SCHEMA_VERSION}"
-    return f"{RECORD} does not hold what a record must ({problem}); run the experiment again"
