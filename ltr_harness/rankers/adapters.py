@@ -66,6 +66,11 @@ class TreeModel(FittedModel):
     def n_leaves(self) -> int:
         """Of all trees together."""
 
+    @property
+    def n_splits(self) -> int:
+        """Of all trees together."""
+        return int(self.importance("split").sum())
+
     @abstractmethod
     def importance(self, kind: Importance = "gain") -> NDArray[np.float64]:
         """float64 (n_features,): the loss that the splits on each feature took away, or how many there are."""
@@ -95,7 +100,9 @@ class Trained(NamedTuple):
     booster: Any
     history: Sequence[Measured]
     best_round: int | None = None  # where the rounds after it are to be cut
+    n_rounds: int | None = None  # trained, where the learning curve does not say
     learned: Mapping[str, Any] | None = None
+    notes: Sequence[str] = ()
 
 
 CONSTANT = "the model is constant"

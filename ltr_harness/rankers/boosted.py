@@ -102,27 +102,18 @@ class BoostedRanker(StoredRanker):
         ours = {"relevant": self.relevant is not None, "objective": not isinstance(self.objective, str)}
         return {**handed, **self.model_dump(mode="json", include={name for name in ours if ours[name]})}
 
-    def described(
-        self,
-        model: Model,
-        training: Training,
-        handed: dict[str, Any],
-        trained: Trained,
-        n_splits: int,
-        n_rounds: int | None = None,
-        notes: Sequence[str] = (),
-    ) -> Model:
-        """The model with all that its record keeps; without `n_rounds` trained, the learning curve has them."""
+    def described(self, model: Model, training: Training, handed: dict[str, Any], trained: Trained) -> Model:
+        """The model with all that its record keeps."""
         kept = model.best_round or 0
-        rounds = n_rounds or (trained.history[-1].round if trained.history else kept)
+        rounds = trained.n_rounds or (trained.history[-1].round if trained.history else kept)
         of_data = self.selection_notes(training.train)
-        of_trees = training_notes(n_splits, kept, rounds, training.max_rounds, training.stopping)
+        of_trees = training_notes(model.n_splits, kept, rounds, training.max_rounds, training.stopping)
         return replace(
             model,
             params=self.recorded(handed),
             rounds_trained=rounds,
             history=trained.history,
-            notes=(*notes, *of_data, *of_trees),
+            notes=(*trained.notes, *of_data, *of_trees),
             learned=trained.learned or {},
         )
 
@@ -356,17 +347,10 @@ class DataParallelRanker(BoostedRanker):
             n_parts, train = self.n_parts(training), partial(self._train_across, training, handed)
             with failures_of(name, *errors, OSError, say=say):
                 trained = train_across(n_parts, training, self.prepared, train)
-            notes = [
-                f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
-                "gradients are put together from the parts, so trees differ from those of one machine"
-            ]
         else:
             with fixed_threads(native), failures_of(name, *errors, say=say):
                 trained = self._train(training, handed, training.max_rounds)
-            notes = self.cautions(training.threads)
-        model = self._model(trained, training)
-        n_splits = int(model.importance("split").sum())
-        return self.described(model, training, handed, trained, n_splits, notes=notes)
+        return self.described(self._model(trained, training), training, handed, trained)
 
     @abstractmethod
     def _library(self) -> tuple[str, Any, tuple[type[Exception], ...]]:

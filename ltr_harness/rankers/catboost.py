@@ -4,7 +4,7 @@ import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -27,7 +27,6 @@ from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
 _THREADS = re.compile(r'"thread_count":\d+')
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class CatBoostModel(adapters.TreeModel):
     """A CatBoost model cut to its best round; scores are raw, of a model of classes the expected grade."""
 
@@ -57,6 +56,11 @@ class CatBoostModel(adapters.TreeModel):
     @property
     def n_leaves(self) -> int:
         return int(sum(self.booster.get_tree_leaf_counts()))
+
+    @property
+    def n_splits(self) -> int:
+        counts = self.booster.get_tree_leaf_counts() if self.booster.tree_count_ else []
+        return int(np.log2(np.maximum(counts, 1)).sum())
 
     def importance(self, kind: adapters.Importance = "gain") -> NDArray[np.float64]:
         if kind == "gain":
@@ -279,9 +283,9 @@ class CatBoostRanker(BoostedRanker):
                 best = n_rounds if stopper is None else stopper.best_round
             if best < n_rounds:
                 booster.shrink(ntree_end=best)
-        n_splits = 0 if best == 0 else int(np.log2(np.maximum(booster.get_tree_leaf_counts(), 1)).sum())
         model = CatBoostModel(booster=booster, threads=training.threads, best_round=best)
-        return self.described(model, training, handed, adapters.Trained(booster, history), n_splits, n_rounds)
+        trained = adapters.Trained(booster, history, n_rounds=n_rounds)
+        return self.described(model, training, handed, trained)
 
     def _pool(self, split: RankingDataset, coded: Sequence[int]) -> Any:
         of_queries, sizes = split.weights_of_queries(), split.groups.sizes

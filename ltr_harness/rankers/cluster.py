@@ -216,7 +216,11 @@ def train_across(
             ) from None
         addresses = tuple(sorted(workers.client.nthreads())[:n_parts])
         if trained := _attempt(workers, addresses, parts, training, prepared, train):
-            return trained
+            note = (
+                f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
+                "gradients are put together from the parts, so trees differ from those of one machine"
+            )
+            return trained._replace(notes=(note,))
     raise TrainingError(
         f"a worker was lost (killed, or out of memory) in each of {ATTEMPTS} attempts; expected workers with more "
         "memory, or more of them"

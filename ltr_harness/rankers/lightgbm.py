@@ -66,7 +66,6 @@ _THREADS = re.compile(r"^\[num_threads: \d+\]$", re.MULTILINE)
 _LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class LightGBMModel(adapters.TreeModel):
     """A booster that consists of the best round's trees; scores are raw, of a model of classes the expected grade."""
 
@@ -181,7 +180,8 @@ class LightGBMRanker(DataParallelRanker):
                 callbacks=[watch] if watch else None,
             )
         learned = adapters.learned_bias("bias_factor", biases) if biases else {}
-        return adapters.Trained(booster, watch.history if watch else [], learned=learned)
+        history, notes = watch.history if watch else [], self.cautions(training.threads)
+        return adapters.Trained(booster, history, learned=learned, notes=notes)
 
     def _train_across(self, training: Training, handed: dict[str, Any], data: Parts) -> Any:
         """The booster, cut at the best round without LightGBM's early stopping, which looks at one worker's rows."""

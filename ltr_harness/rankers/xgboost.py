@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +25,6 @@ from ltr_harness.rankers.ranker import Facts, Training, model_file
 from ltr_harness.rankers.xgboost_parameters import plain_message, problems
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class XGBoostModel(adapters.TreeModel):
     """A booster of the best round's trees; a score is a float32 margin, of a model of classes the expected grade."""
 

@@ -36,7 +36,6 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "multi:softprob": {"num_class": 2},  # as many as there are grades
 }
 PAIRS = "lambdarank_num_pair_per_sample"
-SQUARED_ERROR = "reg:squarederror"
 LAMBDA = ("rank:ndcg", "rank:pairwise", "rank:map")
 XENDCG = "rank_xendcg"
 POINTWISE = tuple(name for name in OBJECTIVES if not name.startswith("rank"))
@@ -121,7 +120,7 @@ def complete(objective: str, params: Mapping[str, Any], seed: int, threads: int)
 
 def for_library(handed: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters with one of XGBoost's objectives: in place of ours, one whose predictions are raw scores."""
-    return {**handed, "objective": SQUARED_ERROR} if handed["objective"] in _OURS else dict(handed)
+    return {**handed, "objective": "reg:squarederror"} if handed["objective"] in _OURS else dict(handed)
 
 
 def binning(handed: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
