@@ -312,10 +312,10 @@ def join(
     n = int(sizes.sum())
     judgments = LateJudgments(
         labels[:n],
-        QueryGroups.from_sizes(sizes[arrangement.kept], qrels.queries.values[arrangement.kept]),
+        QueryGroups.from_sizes(sizes[kept], qrels.queries.values[kept]),
         judged=judged[:n],
         subtopics=None if qrels.subtopics is None else qrels.subtopics.take(line[:n].astype(np.int64)),
-        names=partial(_documents, arrangement, run.documents, qrels.documents),
+        names=arrangement.names,
     )
     return Joined(judgments, scores[:n], retrieved[:n], tuple(notes))
 
@@ -339,6 +339,7 @@ class _Arrangement:
         listed = np.empty(0, dtype=bool) if depth is None else _ranks(run) <= depth
         judged = np.searchsorted(codes[lines], every), lines, qrels.grades.astype(np.float64)
         self.kept, self._most = kept, run.scores.size + qrels.grades.size
+        self._listed, self._judged = run.documents, qrels.documents
         self._blocks = np.searchsorted(code_of_block[blocks], every), blocks, run.queries.starts
         self._names = listed, run.documents.spans, judged, qrels.documents.spans, judged_only, kept
 
@@ -361,17 +362,14 @@ class _Arrangement:
         self.fill(nothing, (labels, flags, flags, nothing), (rows, lines))
         return rows
 
-
-def _documents(
-    arrangement: _Arrangement, listed: Names | Texts, judged: Names | Texts, wanted: NDArray[np.int64]
-) -> NDArray[np.str_]:
-    """The names of the wanted rows."""
-    rows = arrangement.sources[wanted].astype(np.int64)
-    is_listed = rows >= 0
-    some, others = listed.of(rows[is_listed]), judged.of(-1 - rows[~is_listed])
-    names = np.empty(rows.size, dtype=np.promote_types(some.dtype, others.dtype))
-    names[is_listed], names[~is_listed] = some, others
-    return names
+    def names(self, wanted: NDArray[np.int64]) -> NDArray[np.str_]:
+        """The documents of the wanted rows (n,)."""
+        rows = self.sources[wanted].astype(np.int64)
+        is_listed = rows >= 0
+        some, others = self._listed.of(rows[is_listed]), self._judged.of(-1 - rows[~is_listed])
+        names = np.empty(rows.size, dtype=np.promote_types(some.dtype, others.dtype))
+        names[is_listed], names[~is_listed] = some, others
+        return names
 
 
 def _ranks(run: TrecRun) -> NDArray[np.int64]:
