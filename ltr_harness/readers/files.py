@@ -51,11 +51,10 @@ class Bound:
             if match is None or match[2] not in _UNITS:
                 raise UsageError.at(VARIABLE, f"found {given!r}", "a size, such as 20GB, or off")
             return cls(float(match[1]) * _UNITS[match[2]], VARIABLE)
-        available = memory() if room is None else room[0]
-        most = float("inf") if available is None else available
-        bound = cls(most, "the memory of this machine" if room is None else room[1])
+        available, why = (memory(), "the memory of this machine") if room is None else room
+        bound = cls(float("inf") if available is None else available, why)
         times = max(SMALL, TIMES * size)
-        if meant or times >= most:
+        if meant or times >= bound.most:
             return bound
         return cls(times, f"{TIMES} times the file" if times > SMALL else "enough for a small file")
 

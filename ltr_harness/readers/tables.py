@@ -79,7 +79,8 @@ _OUTCOMES = (
     *("revenue", "gmv", "gross_bookings"),
     *("dwell", "dwell_time", "dwell_seconds", "dwell_ms", "watch_time"),
 )
-_AROUND_OUTCOMES = (("is_", "was_", "has_"), ("_bool", "_flag", "_usd", "_eur"))
+# What tables write before and behind an outcome's name.
+_AROUND_OUTCOMES = re.compile(r"^(is_)?(was_)?(has_)?|(_eur)?(_usd)?(_flag)?(_bool)?\Z")
 
 
 def is_outcome(name: str) -> bool:
@@ -94,13 +95,7 @@ def event_weight(name: str) -> int | None:
 
 def _bare(name: str) -> str:
     """An outcome's name without what tables write around it."""
-    plain = _plain(name)
-    before, after = _AROUND_OUTCOMES
-    for prefix in before:
-        plain = plain.removeprefix(prefix)
-    for suffix in after:
-        plain = plain.removesuffix(suffix)
-    return plain
+    return _AROUND_OUTCOMES.sub("", _plain(name))
 
 
 def features_line(names: Sequence[str]) -> str:
@@ -452,10 +447,9 @@ class TableReader(FileReader, ValueOptions):
             if left_out:
                 notes = (f"ignored non-numeric columns of {first.path.name}: {', '.join(left_out)}",)
             for what, names in (("ids and times", ids), ("outcomes", outcomes)):
-                if not names:
-                    continue
-                ignored = f"ignored {what} of {first.path.name}: {', '.join(names)}"
-                notes += (f"{ignored}; `features:` with their names would learn from them",)
+                if names:
+                    ignored = f"ignored {what} of {first.path.name}: {', '.join(names)}"
+                    notes += (f"{ignored}; `features:` with their names would learn from them",)
             for table in tables:
                 problems += table.decimal_commas([name for name in left_out if name in table.columns])
         of_rule = [self._day] if self._day and self._day not in roles else []
