@@ -90,23 +90,23 @@ class Listing:
             return f"the {word} is " + ("missing or no number" if np.isnan(value) else f"{value:g}")
 
         problems.report(bad, self.place, no_value, _EXPECTED[role])
-        if not problems.listed:
-            bound = Bound.of_file(sum(int(texts.nbytes) for texts in columns.values()))
-            names = []
-            for column, texts in columns.items():
-                encoded = texts.combine_chunks().dictionary_encode()
-                values = checked_names(encoded.dictionary.to_pylist(), self.source, column, bound)
-                names.append(Names.by_row(values, encoded.indices.to_numpy().astype(np.int64)))
-            before = trec.line_before(trec.lists_of(names[0], *names[2:]), names[1])
-            what = "judged" if role == "qrels" else "listed"
-            once = "each document once per query" + " and subtopic" * (len(names) > 2)
+        problems.finish()
+        bound = Bound.of_file(sum(int(texts.nbytes) for texts in columns.values()))
+        names = []
+        for column, texts in columns.items():
+            encoded = texts.combine_chunks().dictionary_encode()
+            values = checked_names(encoded.dictionary.to_pylist(), self.source, column, bound)
+            names.append(Names.by_row(values, encoded.indices.to_numpy().astype(np.int64)))
+        before = trec.line_before(trec.lists_of(names[0], *names[2:]), names[1])
+        what = "judged" if role == "qrels" else "listed"
+        once = "each document once per query" + " and subtopic" * (len(names) > 2)
 
-            def already(row: int) -> str:
-                query, document = (columns[name][row].as_py() for name in ("query", "document"))
-                there = self.place(int(before[row]))
-                return f"document {document!r} is {what} for query {query!r} at {there} already"
+        def already(row: int) -> str:
+            query, document = (columns[name][row].as_py() for name in ("query", "document"))
+            there = self.place(int(before[row]))
+            return f"document {document!r} is {what} for query {query!r} at {there} already"
 
-            problems.report((before >= 0) & (not several), self.place, already, once)
+        problems.report((before >= 0) & (not several), self.place, already, once)
         problems.finish()
         return names
 

@@ -228,8 +228,7 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
             found = f"{listed[0].found} ({n_problems:,} such lines, this is the first)"
             raise DataError(replace(listed[0], found=found))
         raise DataError(limited(listed, n_problems, "bad line"))
-    files = [chunk.file for chunk in chunks]
-    firsts = np.searchsorted(files, np.arange(len(paths)))
+    firsts = np.unique([chunk.file for chunk in chunks], return_index=True)[1]
     file_starts = np.array([*(chunks[first].first_row for first in firsts), n_rows])
 
     def path_of(row: int) -> Path:
