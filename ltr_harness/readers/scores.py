@@ -87,29 +87,27 @@ class ScoreTable:
         cure = f"call the {what}'s column {name}, or leave out what is neither {_BY_ORDER}"
         raise DataError.at(self._table.path, found, expected, cure)
 
-    def scores(self, by: str) -> NDArray[np.float64]:
-        """The scores (n_table_rows,), higher ones ranking first. Raises DataError: each that is none."""
-        scores = self._columns.numbers(by)
-        wrong, found, expected = np.isnan(scores), "the score is missing or NaN", A_SCORE
+    def matched(
+        self, by: str, order: NDArray[np.int64], other_queries: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The scores of the rows that are used, higher ones ranking first, and the data's rows that they belong to.
+
+        `order` is (n_rows,). Raises DataError: each score that is none; rows that are not in the data's order, as far
+        as their queries and labels say.
+        """
+        groups, columns = self._groups, self._columns
+        scores = columns.numbers(by)
+        wrong, said, expected = np.isnan(scores), "the score is missing or NaN", A_SCORE
         if by != "score":
-            wrong, found = ~are_ranks(scores), f"the {by} is missing or no rank"
+            wrong, said = ~are_ranks(scores), f"the {by} is missing or no rank"
             expected = f"{A_RANK}, 1 for the best"
             scores = -scores
-        DataError.refuse(bad_rows(wrong, self._table.place, lambda row: found, expected))
-        return scores
-
-    def matched(
-        self, n_scores: int, order: NDArray[np.int64], other_queries: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The data's row that each used row of the table belongs to, and the rows used; `order` is (n_rows,).
-
-        Raises DataError: rows that are not in the data's order, as far as their queries and labels say.
-        """
-        at, used, groups, columns = order, np.arange(n_scores), self._groups, self._columns
+        DataError.refuse(bad_rows(wrong, self._table.place, lambda row: said, expected))
+        at, used = order, np.arange(scores.size)
         if self._query is not None and (self._document is not None or self._has_row):
             at, used = self._rows_named(self._query, other_queries)
         else:
-            _as_many(self._table.path, n_scores, self._judgments)
+            _as_many(self._table.path, scores.size, self._judgments)
             if self._query is not None:
                 wanted = np.repeat(np.arange(groups.n_queries), groups.sizes)[order]
                 other = np.flatnonzero(self._codes(self._query, groups.ids) != wanted)
@@ -129,7 +127,7 @@ class ScoreTable:
                 found = f"label {labels[first]:g} where the data has {there}"
                 expected = "scores of the same rows: is this another split, or another order?"
                 raise DataError.at(self._table.place(int(used[first])), found, expected)
-        return at, used
+        return scores[used], at
 
     def _rows_named(
         self, query_column: str, other_queries: bool
@@ -278,9 +276,7 @@ def read_scores(
             if notes is not None:
                 notes.append(f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best")
         scored = ScoreTable(table, by, judgments, columns or {})
-        scores = scored.scores(by)
-        order, used = scored.matched(scores.size, order, other_queries)
-        scores = scores[used]
+        scores, order = scored.matched(by, order, other_queries)
     else:
         if name.endswith(".npy"):
             scores = _read_array(file)
