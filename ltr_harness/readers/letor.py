@@ -53,10 +53,6 @@ class Chunk:
     first_row: int = 0
     first_line: int = 0
 
-    @property
-    def rows(self) -> slice:
-        return slice(self.first_row, self.first_row + self.n_rows)
-
 
 def _facts(data: NDArray[np.uint8], *, in_full: bool) -> dict[str, Any]:
     """Fields of a chunk that its text says."""
@@ -312,7 +308,7 @@ def _filled(
     first = options.first_index
     if first is None:
         first = 0 if any(chunk.smallest == 0 for chunk in chunks) else 1
-    widest, n_rows = max(chunks, key=lambda chunk: chunk.largest), chunks[-1].rows.stop
+    widest, n_rows = max(chunks, key=lambda chunk: chunk.largest), sum(chunk.n_rows for chunk in chunks)
     if (meant := options.n_features) is not None:
         n_features, why, slip = meant, f"n_features is {meant:,}", "that"
     else:
@@ -338,7 +334,7 @@ def _filled(
     )
 
     def parse(chunk: Chunk) -> _Parsed:
-        rows = chunk.rows
+        rows = slice(chunk.first_row, chunk.first_row + chunk.n_rows)
         into = _Arrays(arrays.features[rows], arrays.labels[rows], arrays.lines[rows], arrays.weights[rows])
         return _parse(chunk, with_qid, first, into, options)
 

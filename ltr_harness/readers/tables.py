@@ -347,8 +347,7 @@ class TableReader(FileReader, ValueOptions):
 
     def _with_documents(self, tables: Sequence[OpenedTable]) -> Self:
         """This reader; where no column was said to name the document, `document_id` does if it has a name for all."""
-        from pyarrow.compute import any as any_of
-        from pyarrow.compute import equal
+        import pyarrow.compute as pc
 
         taken = (*self.roles(), *self._named_features())
         if self.document_id is not None or _DOCUMENT in taken:
@@ -360,7 +359,7 @@ class TableReader(FileReader, ValueOptions):
                 names = table.read([], [_DOCUMENT]).texts(_DOCUMENT)
             except DataError:  # it will be told with the rest of the file
                 return self
-            if names is None or any_of(equal(names, "")).as_py():
+            if names is None or pc.any(pc.equal(names, "")).as_py():
                 return self
         return self.model_copy(update={"document_id": _DOCUMENT})
 
