@@ -125,11 +125,8 @@ def _overlaps(card: DataCard) -> Iterator[Finding]:
         severity = "warning" if share > SEEN_SHARE else "note"
         cure = "check whether they are the same documents: a model ranks rows that it was trained on too well"
         # the second's queries are like the first's by far more often than the first's are like each other
-        within = (first.n_alike + 1) / max(first.n_several_rows, 1)
-        if (
-            overlap.n_alike >= FEWEST_ALIKE
-            and overlap.n_alike / second.n_several_rows >= TIMES_ALIKE * within
-        ):
+        most = TIMES_ALIKE * ((first.n_alike + 1) / max(first.n_several_rows, 1))
+        if overlap.n_alike >= FEWEST_ALIKE and overlap.n_alike / second.n_several_rows >= most:
             severity, cure = "error", "divide by query, each once: `ltr-harness data split`"
             found += (
                 f"; {overlap.n_alike:,} of its {count_of(second.n_several_rows, 'query')} share at least half of their "
@@ -152,7 +149,27 @@ def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
         )
         said = "named as a place in a list"
         yield from _about(places, "position-feature", "warning", first.name, "is", said, cure)
-    yield from _trained_on(first, sound)
+    # what training rows say of the meaning of their columns
+    rest = [one for one in first.features if first.n_queries >= FEW_QUERIES and not _leaks(first, one)]
+    told = [one.name for one in rest if one.n_only_relevant or one.auc > OUTCOME]
+    there = [one.name for one in rest if one.tells_relevant and one.name not in told]
+    said = "other than 0 in nearly all relevant documents and in few others"
+    yield from _about(there, "outcome-feature", "warning", first.name, "is", said, _LATER + sound)
+    ids = [one.name for one in rest if _is_id(one)]
+    said = (
+        "like numbers of documents: whole, different in each row of a query, the same in other queries, and their "
+        "order is uninformative"
+    )
+    cure = f"a model memorises documents by them; leave them out: {sound}"
+    yield from _about(ids, "id-feature", "warning", first.name, "looks", said, cure)
+    label = first.dataset.columns.get("label", "")
+    lowest = first.dataset.groups.min(first.dataset.labels)
+    if is_place(label) and max(first.grades) > 1 and np.mean(lowest == 1) > 0.5:
+        zero = '"0": 0, ' if 0 in first.grades else ""
+        best = "1 is the best there, and the worst label here"
+        found = f"the label {label} is named as a place in a list: {best}"
+        cure = f'reverse it with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`'
+        yield Finding("inverted-label", "warning", first.name, found, cure)
     for split in card.splits[1:]:
         place = f"{first.name} and {split.name}"
         if split.feature_names != first.feature_names:
@@ -169,30 +186,6 @@ def _columns(card: DataCard, sound: str) -> Iterator[Finding]:
             found = f"values of {_names(outside)} in {split.name} reach more than ten times as far as in {first.name}"
             cure = "check whether both were made by the same code, with the same units"
             yield Finding("other-range", "warning", place, found, cure)
-
-
-def _trained_on(split: SplitCard, sound: str) -> Iterator[Finding]:
-    """What training rows say of the meaning of their columns."""
-    rest = [one for one in split.features if split.n_queries >= FEW_QUERIES and not _leaks(split, one)]
-    told = [one.name for one in rest if one.n_only_relevant or one.auc > OUTCOME]
-    there = [one.name for one in rest if one.tells_relevant and one.name not in told]
-    said = "other than 0 in nearly all relevant documents and in few others"
-    yield from _about(there, "outcome-feature", "warning", split.name, "is", said, _LATER + sound)
-    ids = [one.name for one in rest if _is_id(one)]
-    said = (
-        "like numbers of documents: whole, different in each row of a query, the same in other queries, and their "
-        "order is uninformative"
-    )
-    cure = f"a model memorises documents by them; leave them out: {sound}"
-    yield from _about(ids, "id-feature", "warning", split.name, "looks", said, cure)
-    label = split.dataset.columns.get("label", "")
-    lowest = split.dataset.groups.min(split.dataset.labels)
-    if is_place(label) and max(split.grades) > 1 and np.mean(lowest == 1) > 0.5:
-        zero = '"0": 0, ' if 0 in split.grades else ""
-        best = "1 is the best there, and the worst label here"
-        found = f"the label {label} is named as a place in a list: {best}"
-        cure = f'reverse it with `grades: {{{zero}"1": 3, "2": 2, "3": 1, ">=4": 0}}` under `data:`'
-        yield Finding("inverted-label", "warning", split.name, found, cure)
 
 
 def _labels(split: SplitCard) -> Iterator[Finding]:

@@ -1,9 +1,9 @@
 """From a comparison to pages people open: sections say what, renderers say how; the same runs give the same bytes."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import get_args
 
@@ -129,7 +129,9 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
     files: dict[str, str | bytes] = {}
     drawing: dict[tuple[str, str], Future[str | bytes]] = {}
     undrawn: dict[str, str] = {}
-    with ThreadPoolExecutor(1) as pool, _given_up_together(pool):
+    with ThreadPoolExecutor(1) as pool, ExitStack() as given_up:
+        # with what makes a report, the charts that nobody has begun to draw: Ctrl-C waits for one at most
+        given_up.callback(pool.shutdown, wait=False, cancel_futures=True)
 
         def draw(section: Section) -> None:
             """The chart engine is a process of its own: pictures are drawn while the rest is being made."""
@@ -164,6 +166,7 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
                 files[f"charts/{name}.{kind}"] = drawn.result()
             except EngineError as problem:
                 undrawn[name] = str(problem)
+        given_up.pop_all()
     if "md" in chosen:
         from ltr_harness.report import markdown
 
@@ -173,13 +176,3 @@ def _files(report: Report | ReportData, chosen: Sequence[str]) -> dict[str, str 
         lost = f"{len(names)} of {len(built.charts)} charts not drawn ({', '.join(names)})"
         log.warning("%s: %s", lost, why)
     return files
-
-
-@contextmanager
-def _given_up_together(pool: ThreadPoolExecutor) -> Iterator[None]:
-    """With what makes a report, the charts are given up that nobody has begun to draw: Ctrl-C waits for one at most."""
-    try:
-        yield
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        raise

@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ltr_harness.comparison.pairs import Estimated
 from ltr_harness.report import chart_engine
 from ltr_harness.report.blocks import OURS, Chart
 from ltr_harness.report.data import ReportData
+from ltr_harness.wording import none_if_undefined
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
@@ -77,6 +80,15 @@ def placed(rows: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, A
     return [{**row, "place": place[row["model"]]} for row in rows]
 
 
+def difference(pair: Estimated) -> dict[str, Any]:
+    """A row's difference with the ends of its interval."""
+    ends = {
+        "low": none_if_undefined(round(pair.ci_low, 6)),
+        "high": none_if_undefined(round(pair.ci_high, 6)),
+    }
+    return {"difference": round(pair.difference, 6), **ends}
+
+
 def quantitative(field: str, **more: Any) -> dict[str, Any]:
     """A channel of numbers."""
     return {"field": field, "type": "quantitative", **more}
@@ -85,10 +97,8 @@ def quantitative(field: str, **more: Any) -> dict[str, Any]:
 def tooltip(*words: str, **numbers: str | tuple[str, str]) -> list[dict[str, Any]]:
     """Fields as they are, then numbers in their format, some with a title."""
     said = {field: form if isinstance(form, tuple) else (form,) for field, form in numbers.items()}
-    shown = [
-        quantitative(field, **dict(zip(("format", "title"), look, strict=False)))
-        for field, look in said.items()
-    ]
+    looks = {field: dict(zip(("format", "title"), look, strict=False)) for field, look in said.items()}
+    shown = (quantitative(field, **look) for field, look in looks.items())
     return [*({"field": field} for field in words), *shown]
 
 
@@ -109,20 +119,15 @@ BY_PLACE = {"field": "place", "op": "min"}
 
 
 def small_multiples(
-    names: Sequence[str],
-    rows: list[dict[str, Any]],
-    panel: Mapping[str, Any],
-    *,
-    each: int = 0,
-    own_y: bool = False,
+    names: Sequence[str], rows: list[dict[str, Any]], panel: Mapping[str, Any], *, own_y: int = 0
 ) -> dict[str, Any]:
-    """One panel per model, in the order of the names, all on the same scales."""
+    """One panel per model, in the order of the names, all on the same scales; `own_y`: room for a vertical one each."""
     panels = len({row["model"] for row in rows})
     header = {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"}
     by_model = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None, "header": header}
     return spec(
         {
-            "usermeta": {"panels": panels, "labels": 0, "each": each},
+            "usermeta": {"panels": panels, "labels": 0, "each": own_y},
             "data": {"values": placed(rows, names)},
             "facet": by_model,
             "columns": 3,
@@ -160,11 +165,7 @@ TIME_AXIS = {
 
 
 def histogram(
-    data: ReportData,
-    values: Mapping[str, np.ndarray[Any, np.dtype[np.float64]]],
-    edges: Any,
-    x: Mapping[str, Any],
-    number: str,
+    data: ReportData, values: Mapping[str, NDArray[np.float64]], edges: Any, x: Mapping[str, Any], number: str
 ) -> dict[str, Any]:
     """A panel per model: the share of queries in each bin of its `values` (n_queries,)."""
     names = list(values)

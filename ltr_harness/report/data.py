@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ltr_harness.comparison import Comparison, compare
 from ltr_harness.comparison.comparable import LABEL_FACTS
-from ltr_harness.comparison.pairs import Letters, Paired, Summary
+from ltr_harness.comparison.pairs import Letters, Paired
 from ltr_harness.comparison.slices import SliceResult, slice_results
 from ltr_harness.errors import DataError, HarnessError
 from ltr_harness.inspection.lints import LITTLE_TO_GAIN
@@ -47,11 +47,8 @@ class ReportData:
     def _repr_html_(self) -> str:
         from html import escape
 
-        lost = "".join(
-            f"<p>failed: {escape(f'{one.model}, fold {one.fold}, seed {one.seed}: {one.error}')}</p>"
-            for one in self.failures
-        )
-        return self.comparison._repr_html_() + lost
+        lost = (f"{one.model}, fold {one.fold}, seed {one.seed}: {one.error}" for one in self.failures)
+        return self.comparison._repr_html_() + "".join(f"<p>failed: {escape(text)}</p>" for text in lost)
 
     @property
     def primary(self) -> str:
@@ -118,9 +115,6 @@ class ReportData:
                 known[name] = parse_metric(name)
         return known
 
-    def summary(self, model: str, metric: str) -> Summary:
-        return self.comparison.summary(model, metric)
-
     def paired(self, model: str, metric: str) -> Paired | None:
         """The model against the baseline; None for the baseline itself."""
         return None if model == self.baseline else self.comparison.paired(model, metric)
@@ -131,7 +125,7 @@ class ReportData:
 
     def mean(self, model: str) -> float:
         """Of the primary metric."""
-        return self.summary(model, self.primary).mean
+        return self.comparison.summary(model).mean
 
     def model_name(self, name: str) -> ModelName:
         return ModelName(name, self.colours[name], "baseline" if name == self.baseline else "")
@@ -151,11 +145,9 @@ class ReportData:
     def runs_of(self, model: str) -> tuple[Run, ...]:
         """The runs behind a model, which is called after its experiment too where two have its name."""
         source = self.comparison.entrant(model).source  # a model from elsewhere may have a run's name
+        ours = [run for run in self.ordered_runs if source in ("", run.record.experiment)]
         return tuple(
-            run
-            for run in self.ordered_runs
-            if source in ("", run.record.experiment)
-            and model in (run.record.model, f"{run.record.experiment}/{run.record.model}")
+            run for run in ours if model in (run.record.model, f"{run.record.experiment}/{run.record.model}")
         )
 
     def records_of(self, model: str) -> tuple[Record, ...]:

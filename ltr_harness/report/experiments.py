@@ -31,6 +31,7 @@ from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of, four_decimals, json_text
 
 _LAST_SECOND = 253402300799  # of the year 9999: a file's time may be anything
+Question = tuple[str, str, str]  # test data, metric, definition
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,8 @@ class Experiment:
         return self.name if encoded(self.name) == self.folder else self.folder
 
     @property
-    def question(self) -> tuple[str, str, str]:
-        """What must be equal for two means to be subtracted: test data, metric, definition."""
+    def question(self) -> Question:
+        """What must be equal for two means to be subtracted."""
         return self.test, self.metric, self.definition
 
 
@@ -104,7 +105,7 @@ def read_experiments(folder: Path) -> Experiments:
     if not found:
         lines = "".join(f"\n  {line}" for line in left_out)
         raise DataError(f"{folder}: no experiment in it that has runs{lines}")
-    before: dict[tuple[str, str, str], tuple[str, float]] = {}
+    before: dict[Question, tuple[str, float]] = {}
     told = []
     for one in sorted(found, key=lambda one: (one.written, one.folder)):
         if (mean := one.mean) is not None:
@@ -160,7 +161,11 @@ def _described(
         identities = sorted(str(run.get("evaluation_identity")) for run in stored.runs)
         if identities == sorted(record.evaluation_identity for record in complete):  # of these very runs
             reported = stored
-    low, high = reported.interval(best, first.primary)
+    summaries = (one for one in reported.summaries if one.get("metric") == first.primary)
+    summary = next((one for one in summaries if one.get("model") == best), {})
+    low, high = summary.get("ci_low"), summary.get("ci_high")
+    if not all(isinstance(end, float | int) and math.isfinite(end) for end in (low, high)):
+        low = high = None
     last = min(max(0, *((run.path / RECORD).stat().st_mtime for run in runs)), _LAST_SECOND)
     digest = digest_of_folds({fold: test.judged_by for fold, test in tests.items()})
     sources = list(dict.fromkeys(test.source for test in tests.values()))
@@ -197,12 +202,11 @@ def _means(records: Sequence[Record], n_folds: int) -> dict[str, float]:
     """Model to its mean over queries and seeds, of the models that have a value for every fold."""
     values: dict[str, dict[str, list[tuple[float, int]]]] = {}
     for record in records:
-        summary = record.metrics.get(record.primary)
-        mean = None if summary is None else summary.mean
-        n = 0 if summary is None else summary.n_queries - summary.n_undefined
-        if record.status == "complete" and mean is not None and math.isfinite(mean) and n > 0:
-            values.setdefault(record.model, {}).setdefault(record.fold, []).append((mean, n))
-
+        summary = record.metrics.get(record.primary) if record.status == "complete" else None
+        if summary is None or summary.mean is None or not math.isfinite(summary.mean):
+            continue
+        if (n := summary.n_queries - summary.n_undefined) > 0:
+            values.setdefault(record.model, {}).setdefault(record.fold, []).append((summary.mean, n))
     averages = {}
     for model, folds in values.items():
         if len(folds) == n_folds:
@@ -219,14 +223,6 @@ class _Report(BaseModel):
     outcome: Outcome | None = None
     headline: str | None = None  # reports of 0.2 have the verdict's sentence alone
     verdict: str | None = None
-
-    def interval(self, model: str | None, metric: str) -> tuple[float | None, float | None]:
-        """Of a model's mean."""
-        own = (one for one in self.summaries if (one.get("model"), one.get("metric")) == (model, metric))
-        summary = next(own, {})
-        low, high = summary.get("ci_low"), summary.get("ci_high")
-        known = isinstance(low, float | int) and isinstance(high, float | int) and math.isfinite(high - low)
-        return (low, high) if known else (None, None)
 
 
 def _size(path: Path) -> int:
@@ -245,7 +241,7 @@ SHORT = 8  # hex digits of a fingerprint that are shown
 
 def report(listed: Experiments, page: Path | None = None) -> Report:
     """The page, with everything in its JSON."""
-    series: dict[tuple[str, str, str], list[Experiment]] = {}
+    series: dict[Question, list[Experiment]] = {}
     for one in listed.experiments:
         if one.mean is not None:
             series.setdefault(one.question, []).append(one)
@@ -260,9 +256,7 @@ def report(listed: Experiments, page: Path | None = None) -> Report:
     return Report(f"Experiments of {listed.folder}", facts, tuple(sections), lambda: json_text(listed))
 
 
-def _table(
-    listed: Experiments, page: Path | None, series: Mapping[tuple[str, str, str], Sequence[Experiment]]
-) -> Table:
+def _table(listed: Experiments, page: Path | None, series: Mapping[Question, list[Experiment]]) -> Table:
     """What is the same for all is in the caption, and in a column where it is not."""
     titles = {one.folder: one.title for one in listed.experiments}
     several = len({one.question for one in listed.experiments}) > 1

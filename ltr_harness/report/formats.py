@@ -31,8 +31,6 @@ def value_text(value: float | None, form: Format) -> str:
 
 
 metric = four_decimals  # a metric's value or mean
-
-
 difference = partial(value_text, form="difference")
 p_value = partial(value_text, form="p")
 percent = partial(value_text, form="percent")

@@ -71,17 +71,20 @@ def render(report: blocks.Report) -> str:
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    template = _environment().get_template("report.html.jinja" if report.facts else "page.html.jinja")
     # follows the page's CSS variables; marks have no words of their own: the page says each chart as a whole
     own_theme = {**theme("var(--ink)", "var(--muted)", "var(--line)", "transparent"), "aria": False}
-    return template.render(
-        report=report,
-        css=_file("report.css"),
-        script=script,
-        library=compressed(library),
-        undrawn=undrawn,
-        policy=policy,
-        charts_json=safe_json({"specs": charts, "theme": own_theme}),
+    return (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(
+            report=report,
+            css=_file("report.css"),
+            script=script,
+            library=compressed(library),
+            undrawn=undrawn,
+            policy=policy,
+            charts_json=safe_json({"specs": charts, "theme": own_theme if report.facts else {}}),
+        )
     )
 
 
@@ -89,7 +92,7 @@ def warm_up() -> None:
     """Have the charts' program and the report's templates ready ahead of time."""
     with suppress(EngineError):  # who renders a page is told
         compressed(vega_bundle())
-    for name in ("report.html.jinja", "blocks.html.jinja"):
+    for name in ("page.html.jinja", "blocks.html.jinja"):
         _environment().get_template(name)
 
 

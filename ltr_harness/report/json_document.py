@@ -26,7 +26,11 @@ from ltr_harness.runs.record import Record
 from ltr_harness.wording import printable
 
 SCHEMA_VERSION: Final = 1
-_OF_THE_COMPARISON = ("verdict", "primary", "baseline", "family", "notes", "n_queries", "pairs")
+_OF_THE_REPORT = ("title", "metrics", "models", "n_undefined", "slices", "failures")
+_OF_THE_COMPARISON = (
+    *("verdict", "primary", "baseline", "test", "correction", "confidence"),
+    *("family", "notes", "n_queries", "pairs", "fold_signs"),
+)
 
 
 class OtherTool(BaseModel, extra="forbid"):
@@ -128,20 +132,17 @@ def document(data: ReportData) -> dict[str, Any]:
     """The report's values as JSON types; what each one is, `schema` says."""
     comparison = data.comparison
     body = Document(
-        title=data.title,
+        **{name: getattr(data, name) for name in _OF_THE_REPORT},
+        **{name: getattr(comparison, name) for name in _OF_THE_COMPARISON},
         outcome=comparison.headline.outcome,
         headline=comparison.headline.text,
-        **{name: getattr(comparison, name) for name in _OF_THE_COMPARISON},
-        **{name: getattr(comparison.method, name) for name in ("test", "correction", "unit", "confidence")},
-        metrics=list(data.metrics),
-        models=list(data.models),
-        n_undefined=data.n_undefined,
-        summaries=[data.summary(model, metric) for model in data.models for metric in data.metrics],
+        unit=comparison.method.unit,
+        summaries=[
+            data.comparison.summary(model, metric) for model in data.models for metric in data.metrics
+        ],
         gained=list(comparison.gained.values()),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
-        fold_signs=list(comparison.fold_signs),
         over_time=list(comparison.in_time),
-        slices=list(data.slices),
         changed_queries=listed(gains_and_losses(data)),
         calibration=calibration(data),
         conventions=[
@@ -168,7 +169,6 @@ def document(data: ReportData) -> dict[str, Any]:
         serving=[one for model in data.models for one in serving(model, data.records_of(model))],
         first_rounds=front(data),
         runs=[RunRecord(**{**run.record.model_dump(), "folder": run.path.name}) for run in data.ordered_runs],
-        failures=list(data.failures),
         config_sha256=config_digest(data),
     )
     # as text, where NaN is null, NumPy's numbers are Python's, and whatever else is no JSON is text

@@ -113,10 +113,6 @@ def _inline(text: blocks.Text) -> str:
         lead = " " if span.text[:1].isspace() else ""
         tail = " " if span.text[-1:].isspace() and span.text.strip() else ""
         body = escape(span.text)
-        wrapped = {
-            "code": rf"\texttt{{{body}}}",
-            "strong": rf"\textbf{{{body}}}",
-            "emphasis": rf"\emph{{{body}}}",
-        }
-        written.append(lead + wrapped.get(span.style, body) + tail)
+        macro = {"code": "texttt", "strong": "textbf", "emphasis": "emph"}.get(span.style)
+        written.append(lead + (rf"\{macro}{{{body}}}" if macro else body) + tail)
     return "".join(written)

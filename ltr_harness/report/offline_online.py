@@ -22,7 +22,15 @@ def agreement_page(found: OnlineAgreement) -> Report:
         banner = blocks.Banner(Badge("predicts", "good"), title)
     notes = (Paragraph(note, "note") for note in found.notes)
     answer: list[Block] = [banner, Paragraph(found.verdict), _metrics(found), *notes]
-    answer += [_pairs(found)] if found.pairs else []
+    if found.pairs:
+        higher = "By how much the first metric's correlation is higher, on the same experiments"
+        said = f"{higher}; intervals hold for all pairs."
+        columns: dict[Column, Callable[[Any], Cell]] = {
+            Column("First", "code"): attrgetter("first"),
+            Column("Second", "code"): attrgetter("second"),
+            Column("Difference", "difference"): _ends("difference"),
+        }
+        answer.append(Table.of("offline_online_pairs", said, found.pairs, columns))
     scatter = [Heading("Online over offline"), _scatter(found)]
     scatter += [_chances(found)] if any(one.curve for one in found.metrics) else []
     facts = (count_of(len(found.experiments), "experiment"), count_of(len(found.metrics), "metric"))
@@ -55,19 +63,6 @@ def _metrics(found: OnlineAgreement) -> Block:
             Column("Difference", "difference", hint="A typical one."): attrgetter("difference"),
             Column("P(online > 0)", "percent", hint="Given that difference."): _ends("positive"),
             Column(f"Needed for {PROBABILITY:.0%}", "difference"): _ends("needed"),
-        },
-    )
-
-
-def _pairs(found: OnlineAgreement) -> Block:
-    return Table.of(
-        "offline_online_pairs",
-        "By how much the first metric's correlation is higher, on the same experiments; intervals hold for all pairs.",
-        found.pairs,
-        {
-            Column("First", "code"): attrgetter("first"),
-            Column("Second", "code"): attrgetter("second"),
-            Column("Difference", "difference"): _ends("difference"),
         },
     )
 

@@ -44,11 +44,18 @@ def power_page(planned: PowerPlan) -> Report:
         *(Paragraph(note, "note") for note in planned.notes),
     )
     shown = planned.plans[:SHOWN]
-    tables = tuple(_curve(planned, plan, at) for at, plan in enumerate(shown))
+    tables = []
+    for at, plan in enumerate(shown):
+        caption = (
+            f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability."
+        )
+        columns = (Column(planned.drawn(), "count"), *(Column(power, "metric") for power in powers))
+        rows = tuple((point.n, *point.detectable) for point in plan.curve)
+        tables.append(Table(f"power_curve_{at + 1}", caption, columns, rows, sortable=False))
     curve: tuple[Block, ...] = (
         Heading(f"Detectable difference over {planned.drawn()}"),
         _chart(planned, shown),
-        blocks.Details("The same in numbers", tables),
+        blocks.Details("The same in numbers", tuple(tables)),
     )
     sections = (Section("verdict", answer), Section("curve", curve))
     return Report("Power", (f"difference {planned.difference:+g}",), sections, lambda: json_text(planned))
@@ -70,14 +77,6 @@ def _power_banner(planned: PowerPlan) -> blocks.Banner:
     return blocks.Banner(status, f"{text}; {plan.n:,} are at hand")
 
 
-def _curve(planned: PowerPlan, plan: ModelPlan, at: int) -> Table:
-    caption = f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability."
-    powers = (Column(f"{need.power:.0%}", "metric") for need in plan.needs)
-    rows = tuple((point.n, *point.detectable) for point in plan.curve)
-    columns = (Column(planned.drawn(), "count"), *powers)
-    return Table(f"power_curve_{at + 1}", caption, columns, rows, sortable=False)
-
-
 def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
     rows: list[dict[str, Any]] = [
         {"model": plan.model, "power": f"{need.power:.0%}", "n": point.n, "detectable": round(found, 8)}
@@ -88,10 +87,9 @@ def _chart(planned: PowerPlan, plans: Sequence[ModelPlan]) -> blocks.Chart:
     x = charts.quantitative("n", title="n", scale={"type": "log"}, axis={"tickCount": 4})
     y = charts.quantitative("detectable", title=None, scale={"type": "log"})
     colour, about = charts.by_colour("power", len(plans[0].needs)), charts.tooltip("n", "detectable")
+    line = {"type": "line", "strokeWidth": 1.75, "point": True}
     layers = [
-        charts.layer(
-            {"type": "line", "strokeWidth": 1.75, "point": True}, x=x, y=y, color=colour, tooltip=about
-        ),
+        charts.layer(line, x=x, y=y, color=colour, tooltip=about),
         charts.layer(charts.DASHED, y={"datum": abs(planned.difference)}),
     ]
     words = (

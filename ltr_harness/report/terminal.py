@@ -81,7 +81,7 @@ def _print(data: ReportData, console: "Console") -> None:
         table.add_column(corrected_label(data.comparison.method.correction), justify="right", no_wrap=True)
         table.add_column("", no_wrap=True, min_width=1)
     for place, name in enumerate(data.models):
-        summary, pair = data.summary(name, data.primary), data.paired(name, data.primary)
+        summary, pair = data.comparison.summary(name), data.paired(name, data.primary)
         best = "bold" if place == 0 and len(data.models) > 1 else ""
         cells = [
             Text(_safe(name), style=best),

@@ -346,7 +346,7 @@ def test_a_table_is_copied_in_three_forms(
         page.wait_for_timeout(100)
         return str(page.evaluate("navigator.clipboard.readText()"))
 
-    pair, summary = data.paired(data.models[0], data.primary), data.summary(data.models[0], data.primary)
+    pair, summary = data.paired(data.models[0], data.primary), data.comparison.summary(data.models[0])
     assert pair is not None
     rows = list(csv.reader(io.StringIO(copied("CSV"))))
     assert rows[0][:6] == [

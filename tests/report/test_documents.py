@@ -52,7 +52,7 @@ def test_markdown_headings_say_their_group() -> None:
 @pytest.mark.long
 def test_markdown_carries_the_numbers(data: ReportData) -> None:
     text = markdown.render(build_report(data))
-    mean = data.summary("xgb-ndcg", "ndcg@10").mean
+    mean = data.comparison.summary("xgb-ndcg", "ndcg@10").mean
     assert re.search(rf"\| xgb-ndcg \| [a-z ]+ \| \*\*{mean:.4f}\*\* \[", text)
     assert "![" in text
     assert "](charts/paired_differences.svg)" in text
@@ -101,7 +101,7 @@ def test_escaped_text_is_shown_as_it_is(text: str) -> None:
 def test_latex_marks_the_best_and_explains_the_marks(data: ReportData) -> None:
     report = build_report(data)
     text = latex.render(next(t for t in report.tables if t.name == "metrics"))
-    mean = data.summary("xgb-ndcg", "ndcg@1").mean
+    mean = data.comparison.summary("xgb-ndcg", "ndcg@1").mean
     assert rf"\textbf{{{mean:.4f}}}" in text
     assert text.count(r"\toprule") == text.count(r"\midrule") - 1 == text.count(r"\bottomrule") == 1
     assert r"\cmidrule(lr){2-5}" in text
@@ -140,7 +140,7 @@ def test_json_is_complete_at_full_precision(data: ReportData) -> None:
     assert len(document["summaries"]) == 5 * 16
     assert len(document["pairs"]) == 4 * 16
     for found in document["summaries"]:
-        assert found["mean"] == data.summary(found["model"], found["metric"]).mean
+        assert found["mean"] == data.comparison.summary(found["model"], found["metric"]).mean
     for found in document["pairs"]:
         pair = data.paired(found["model"], found["metric"])
         assert pair is not None
@@ -158,7 +158,7 @@ def test_json_has_null_for_what_is_undefined(data: ReportData) -> None:
     text = json_document.render(data)
     document = json.loads(text, parse_constant=refuse)
     (best,) = (s for s in document["summaries"] if s["model"] == "best-feature" and s["metric"] == "ndcg@10")
-    assert math.isnan(data.summary("best-feature", "ndcg@10").seed_sd)
+    assert math.isnan(data.comparison.summary("best-feature", "ndcg@10").seed_sd)
     assert best["seed_sd"] is None
 
 

@@ -117,7 +117,7 @@ def test_a_real_experiment_has_the_mean_and_interval_of_its_report(
     listed = read_experiments(experiment_folder.parent)
     (one,) = listed.experiments
     data = stored_data([experiment_folder])
-    best = data.summary(data.models[0], data.primary)
+    best = data.comparison.summary(data.models[0])
     assert (one.best, one.metric) == (data.models[0], data.primary)
     assert one.mean == pytest.approx(best.mean, abs=1e-12)
     assert (one.low, one.high) == (best.ci_low, best.ci_high)

@@ -96,7 +96,7 @@ def test_only_a_figure_that_differs_in_blank_queries_alone_is_translated(
 def test_the_interval_is_that_of_our_mean(report: Callable[..., ReportData]) -> None:
     data = report({"source": "a", "values": {"sorted": {"ndcg@1": 0.5}}})
     (row,) = published(data)
-    ours = data.summary("sorted", "ndcg@1")
+    ours = data.comparison.summary("sorted", "ndcg@1")
     assert (row.ci_low, row.ci_high) == (pytest.approx(ours.ci_low - 0.5), pytest.approx(ours.ci_high - 0.5))
 
 

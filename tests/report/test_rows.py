@@ -89,7 +89,7 @@ def test_numbers_of_other_tools(stored: ReportData, rows: TestRows) -> None:
     by_name = {name: at for at, one in enumerate(first.conventions) for name in one.names}
     for model in stored.models:
         assert first.means[model][by_name["here"]] == pytest.approx(
-            stored.summary(model, "ndcg@10").mean, abs=1e-12
+            stored.comparison.summary(model, "ndcg@10").mean, abs=1e-12
         )
     judgments = rows.judgments
     for tool in ("lightgbm", "xgboost", "catboost", "sklearn"):

@@ -149,7 +149,7 @@ def test_one_row_is_not_the_best_of_anything() -> None:
 
 def test_conventions_are_the_closed_forms(data: ReportData) -> None:
     (row, *_) = table(data, "conventions", "conventions").rows
-    mean = data.summary(data.models[0], data.primary).mean
+    mean = data.comparison.summary(data.models[0]).mean
     f = 40 / 200
     assert row[1:] == pytest.approx((mean, (1 - f) * mean + f, (1 - f) * mean, f))
 
@@ -227,12 +227,14 @@ def test_distributions_are_of_every_metric_at_the_fixed_k(data: ReportData) -> N
     for metric, (shown, chart) in choice.options:
         assert isinstance(shown, Table)
         assert isinstance(chart, Chart)
-        assert [row[1] for row in shown.rows] == [data.summary(model, metric).mean for model in data.models]
+        assert [row[1] for row in shown.rows] == [
+            data.comparison.summary(model, metric).mean for model in data.models
+        ]
         for row in chart.spec["data"]["values"]:
             values = data.comparison.entrant(row["model"]).per_query(metric)
             zero_bin = int((values < row["from"][0] + 0.05).sum())  # the first that holds any
             assert row["count"][0] == zero_bin
-            assert sum(row["count"]) == row["n"] == data.summary(row["model"], metric).n
+            assert sum(row["count"]) == row["n"] == data.comparison.summary(row["model"], metric).n
     written = build_report(data)
     assert [name for name in (chart.name for chart in written.charts) if "value" in name] == [
         "value_distribution"

@@ -16,7 +16,7 @@ from ltr_harness.report.terminal import render, show
 def test_the_table_fits_80_columns(data: ReportData) -> None:
     text = render(data)
     assert max(map(len, text.splitlines())) <= 80
-    pair, summary = data.paired("xgb-ndcg", "ndcg@10"), data.summary("xgb-ndcg", "ndcg@10")
+    pair, summary = data.paired("xgb-ndcg", "ndcg@10"), data.comparison.summary("xgb-ndcg", "ndcg@10")
     assert pair is not None
     (row,) = (line for line in text.splitlines() if line.startswith("xgb-ndcg  "))
     assert row.split() == [

@@ -104,6 +104,29 @@ def section(data: ReportData) -> list[Block]:
         fitted = [record.learned.get(TEMPERATURE, {}) for record in data.records_of(name)]
         known = dict.fromkeys(f"{t:.4g}" for one in fitted for t in list(one.values())[:1])
         said.append(f"{name}: {off}; T from validation data {', '.join(known) or 'none'}.")
+    text = " ".join(said)
+    rows = [
+        {
+            "model": one.model,
+            "predicted": round(one.predicted, 5),
+            "observed": round(one.observed, 5),
+            "low": round(0.0 if math.isnan(one.low) else one.low, 5),
+            "high": round(1.0 if math.isnan(one.high) else one.high, 5),
+        }
+        for one in bins
+    ]
+    x = charts.quantitative("predicted", title="predicted", axis={"tickCount": 4, "grid": False})
+    y = charts.quantitative("observed", title="won", axis={"tickCount": 4})
+    shared = {"x": x, "color": charts.model_colour(data, names)}
+    about = charts.tooltip("model", predicted=".4f", observed=".4f", low=".4f", high=".4f")
+    start, end = {"datum": 0}, {"datum": max(max(one.predicted, one.observed) for one in bins)}
+    layers = [
+        charts.layer(charts.DASHED, x=start, y=start, x2=end, y2=end),
+        charts.layer({"type": "rule"}, **shared, y={**y, "field": "low"}, y2={"field": "high"}),
+        charts.layer(charts.dots(34), **shared, y=y, tooltip=about),
+    ]
+    title = "Share of winners over predicted probability; dashed where both are equal"
+    spec = charts.small_multiples(names, rows, {"layer": layers})
     missed = f"{100 * (1 - data.comparison.confidence):.3g} %"
     columns = {
         Column("Model"): lambda one: data.model_name(one.model),
@@ -118,34 +141,8 @@ def section(data: ReportData) -> list[Block]:
         Paragraph(
             "Test documents in bins of about as many by predicted probability: the mean prediction, and the share that "
             f"won, with its {data.confidence_label} interval over queries. Each interval alone misses in {missed} of "
-            f"cases, so one of ten outside says little. Each model's first seed. {' '.join(said)}"
+            f"cases, so one of ten outside says little. Each model's first seed. {text}"
         ),
-        _chart(data, names, bins, " ".join(said)),
+        Chart("calibration", title, spec, text),
         Table.of("calibration", "Predicted probability and observed share of winners.", bins, columns),
     ]
-
-
-def _chart(data: ReportData, names: list[str], bins: list[Bin], text: str) -> Chart:
-    rows = [
-        {
-            "model": one.model,
-            "predicted": round(one.predicted, 5),
-            "observed": round(one.observed, 5),
-            "low": round(0.0 if math.isnan(one.low) else one.low, 5),
-            "high": round(1.0 if math.isnan(one.high) else one.high, 5),
-        }
-        for one in bins
-    ]
-    most = max(max(one.predicted, one.observed) for one in bins)
-    x = charts.quantitative("predicted", title="predicted", axis={"tickCount": 4, "grid": False})
-    y = charts.quantitative("observed", title="won", axis={"tickCount": 4})
-    shared = {"x": x, "color": charts.model_colour(data, names)}
-    about = charts.tooltip("model", predicted=".4f", observed=".4f", low=".4f", high=".4f")
-    start, end = {"datum": 0}, {"datum": most}
-    layers = [
-        charts.layer(charts.DASHED, x=start, y=start, x2=end, y2=end),
-        charts.layer({"type": "rule"}, **shared, y={**y, "field": "low"}, y2={"field": "high"}),
-        charts.layer(charts.dots(34), **shared, y=y, tooltip=about),
-    ]
-    title = "Share of winners over predicted probability; dashed where both are equal"
-    return Chart("calibration", title, charts.small_multiples(names, rows, {"layer": layers}), text)

@@ -77,7 +77,7 @@ def means(data: ReportData, model: str, metric: str) -> Convention | None:
     own = data.own_metrics.get(metric)
     of_values = own is not None and own.any_label and data.n_empty is None
     rule = None if own is None or of_values else own.empty
-    summary = data.summary(model, metric)
+    summary = data.comparison.summary(model, metric)
     total = summary.n + summary.n_undefined
     if rule is None or total == 0 or not data.comparison.higher_is_better[metric]:
         return None
@@ -190,7 +190,15 @@ def tools(data: ReportData) -> list[Block]:
         rows: list[tuple[Cell, ...]] = [(data.model_name(model), *one.means[model]) for model in data.models]
         notes = (f"Not computed: {'; '.join(dict.fromkeys(one.refused))}",) if one.refused else ()
         tables.append(Table(name, caption, (Column("Model"), *ways), tuple(rows), notes=notes))
-        tables.append(_tool_words(one, f"{name}_words"))
+        own, *others = one.conventions
+        told = []
+        for other in others:
+            differs = [*differences_in_words(own.metric, other.metric)]
+            differs += ["given the candidates alone"] if other.of_candidates else []
+            told.append((", ".join(other.names), str(other.metric), "; ".join(differs)))
+        caption = ("How the others differ from ", code(one.metric), ".")
+        columns = (Column("Convention"), Column("In full", "code"), Column("What differs"))
+        tables.append(Table(f"{name}_words", caption, columns, tuple(told), sortable=False))
     about = (
         "Each column evaluates the stored scores again, all seeds of them, under one tool's conventions: look up "
         "the number of a log here before suspecting the model. Below, the tool's differences."
@@ -199,23 +207,3 @@ def tools(data: ReportData) -> list[Block]:
     if rest := tuple(tables[2:]):
         blocks.append(Details(f"The other {count_of(len(tools) - 1, 'metric')} at this K", rest))
     return blocks
-
-
-def _tool_words(one: Recomputed, name: str) -> Table:
-    own, *others = one.conventions
-
-    def differs(other: ToolConvention) -> str:
-        given = ["given the candidates alone"] if other.of_candidates else []
-        return "; ".join((*differences_in_words(own.metric, other.metric), *given))
-
-    return Table.of(
-        name,
-        ("How the others differ from ", code(one.metric), "."),
-        others,
-        {
-            Column("Convention"): lambda other: ", ".join(other.names),
-            Column("In full", "code"): lambda other: str(other.metric),
-            Column("What differs"): differs,
-        },
-        sortable=False,
-    )

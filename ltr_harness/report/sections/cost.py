@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness.report import charts
@@ -37,9 +37,24 @@ def section(data: ReportData) -> list[Block]:
     blocks: list[Block] = [Heading("Cost"), table]
     times = {one.model: found for one in costs if (found := serving(one.model, data.records_of(one.model)))}
     if times:
-        blocks.append(_serving_table(data, times))
+        columns = [
+            Column(f"{name}, µs", "seconds", group=f"{documents:,} documents")
+            for documents in DOCUMENTS
+            for name in ("p50", "p99")
+        ]
+        rows = [
+            (data.model_name(model), *(value for one in found for value in (one.p50, one.p99)))
+            for model, found in times.items()
+        ]
+        note = (
+            "Timed right after training by the library that trained the model, with the first of the seeds. Other "
+            "load on the machine hardly moves medians, but it moves p99, which is left out where fewer than "
+            f"{ENOUGH} calls were timed. On an idle machine: ltr-harness show trees RUN."
+        )
+        said = "Microseconds per query, by the number of documents; one thread."
+        blocks.append(Table("serving", said, (Column("Model"), *columns), tuple(rows), notes=(note,)))
     if points := front(data):
-        blocks += [_front_chart(data, points), Details("The cuts as a table", (_front_table(data, points),))]
+        blocks += _front(data, points)
     return blocks
 
 
@@ -67,11 +82,11 @@ def cost(model: str, records: Sequence[Record]) -> Cost:
     leaves = [record.n_leaves for record in records if record.n_leaves is not None]
     return Cost(
         model,
-        statistics.median(fit) if fit else None,
-        statistics.median_low(trees) if trees else None,
-        statistics.median_low(leaves) if leaves else None,
-        statistics.median(per_row) if per_row else None,
-        max(record.threads for record in records),
+        fit_seconds=statistics.median(fit) if fit else None,
+        trees=statistics.median_low(trees) if trees else None,
+        leaves=statistics.median_low(leaves) if leaves else None,
+        microseconds_per_row=statistics.median(per_row) if per_row else None,
+        threads=max(record.threads for record in records),
     )
 
 
@@ -140,9 +155,8 @@ def front(data: ReportData) -> list[FirstRounds]:
         for cut in first_rounds(model, data.records_of(model))
         if not math.isnan(cut.mean)
     ]
-    marks = pareto_front(
-        [(cut.p50, cut.mean) for cut in known], data.comparison.higher_is_better[data.primary]
-    )
+    higher = data.comparison.higher_is_better[data.primary]
+    marks = pareto_front([(cut.p50, cut.mean) for cut in known], higher)
     return [replace(cut, on_front=on_front) for cut, on_front in zip(known, marks, strict=True)]
 
 
@@ -156,78 +170,28 @@ def pareto_front(points: Sequence[tuple[float, float]], higher_is_better: bool =
     ]
 
 
-def _serving_table(data: ReportData, times: Mapping[str, Sequence[Serving]]) -> Table:
-    columns = [
-        Column(f"{name}, µs", "seconds", group=f"{documents:,} documents")
-        for documents in DOCUMENTS
-        for name in ("p50", "p99")
-    ]
-    rows = (
-        (data.model_name(model), *(value for one in found for value in (one.p50, one.p99)))
-        for model, found in times.items()
-    )
-    note = (
-        "Timed right after training by the library that trained the model, with the first of the seeds. Other "
-        "load on the machine hardly moves medians, but it moves p99, which is left out where fewer than "
-        f"{ENOUGH} calls were timed. On an idle machine: ltr-harness show trees RUN."
-    )
-    caption = "Microseconds per query, by the number of documents; one thread."
-    return Table("serving", caption, (Column("Model"), *columns), tuple(rows), notes=(note,))
-
-
-def _front_table(data: ReportData, points: Sequence[FirstRounds]) -> Table:
-    pareto = "On the front, no other cut of any model is as cheap and as good."
-    front_badge, behind = Badge("front", "good"), Badge("dominated", "muted")
-    return Table.of(
-        "pareto_front",
-        f"Each model's first rounds alone: microseconds per query of {TYPICAL} documents (p50), one thread.",
-        points,
-        {
-            Column("Model"): lambda cut: data.model_name(cut.model),
-            Column("Rounds", "count"): lambda cut: cut.rounds,
-            Column(data.primary, "metric"): lambda cut: cut.mean,
-            Column("p50, µs", "seconds"): lambda cut: cut.p50,
-            Column("Pareto", hint=pareto): lambda cut: front_badge if cut.on_front else behind,
-        },
-    )
-
-
-def _front_chart(data: ReportData, points: Sequence[FirstRounds]) -> Chart:
+def _front(data: ReportData, points: Sequence[FirstRounds]) -> list[Block]:
     whole: dict[str, FirstRounds] = {}  # each model's first
     for cut in points:
         whole.setdefault(cut.model, cut)
-    rows = [
-        {
-            "model": cut.model,
-            "rounds": cut.rounds,
-            "p50": round(cut.p50, 1),
-            "mean": round(cut.mean, 6),
-            "whole": cut is whole[cut.model],
-            "front": cut.on_front,
-        }
-        for cut in points
-    ]
+    rows = []
+    for cut in points:
+        numbers = {"rounds": cut.rounds, "p50": round(cut.p50, 1), "mean": round(cut.mean, 6)}
+        shown = {"whole": cut is whole[cut.model], "front": cut.on_front}
+        rows.append({"model": cut.model, **numbers, **shown})
     names = list(whole)
-    x = charts.quantitative(
-        "p50",
-        title=f"microseconds per query of {TYPICAL} documents",
-        scale={"type": "log", "nice": False, "padding": 30},
-        axis={"tickCount": 4, "format": "~g", "grid": False},
-    )
+    title = f"microseconds per query of {TYPICAL} documents"
+    axis = {"tickCount": 4, "format": "~g", "grid": False}
+    scale = {"type": "log", "nice": False, "padding": 30}
+    x = charts.quantitative("p50", title=title, scale=scale, axis=axis)
     y = charts.quantitative("mean", title=None, scale={"zero": False})
     about = charts.tooltip("model", rounds=",", p50=(",.3~r", "µs per query"), mean=".4f")
     colour, opacity = charts.model_colour(data, names), charts.fade()
     front_line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": "#8a9099"}
     thin, order = {"type": "line", "strokeWidth": 1}, charts.quantitative("rounds")
     filled = {"condition": {"test": "datum.front", "value": 1}, "value": 0}
-    # names above and below in turn: neighbours are often close
-    beside = {
-        "type": "text",
-        "align": "left",
-        "dx": 7,
-        "dy": {"expr": "datum.place % 2 ? 11 : -9"},
-        "limit": 180,
-    }
+    in_turn = {"expr": "datum.place % 2 ? 11 : -9"}  # above and below: neighbours are often close
+    beside = {"type": "text", "align": "left", "dx": 7, "dy": in_turn, "limit": 180}
     name = {"condition": {"test": "datum.whole", "field": "model"}, "value": ""}
     layers = [
         {"transform": [{"filter": "datum.front"}], "mark": front_line},
@@ -241,10 +205,25 @@ def _front_chart(data: ReportData, points: Sequence[FirstRounds]) -> Chart:
     rows = charts.placed(rows, names)
     cheapest_first = sorted((cut for cut in points if cut.on_front), key=lambda cut: cut.p50)
     named = [f"{cut.model} with {count_of(cut.rounds, 'round')}" for cut in cheapest_first]
-    return Chart(
+    chart = Chart(
         "pareto_front",
         f"{data.primary} over the cost of a query, by each model's first rounds alone; filled and dashed: the "
         "front, where nothing else is as cheap and as good",
         charts.wide(rows, 240, autosize=charts.FIT, encoding={"x": x, "y": y}, layer=layers),
         f"On the front, from the cheapest: {'; '.join(named)}.",
     )
+    pareto = "On the front, no other cut of any model is as cheap and as good."
+    front_badge, behind = Badge("front", "good"), Badge("dominated", "muted")
+    table = Table.of(
+        "pareto_front",
+        f"Each model's first rounds alone: microseconds per query of {TYPICAL} documents (p50), one thread.",
+        points,
+        {
+            Column("Model"): lambda cut: data.model_name(cut.model),
+            Column("Rounds", "count"): lambda cut: cut.rounds,
+            Column(data.primary, "metric"): lambda cut: cut.mean,
+            Column("p50, µs", "seconds"): lambda cut: cut.p50,
+            Column("Pareto", hint=pareto): lambda cut: front_badge if cut.on_front else behind,
+        },
+    )
+    return [chart, Details("The cuts as a table", (table,))]

@@ -13,17 +13,13 @@ from ltr_harness.report.sections.verdict import corrected_label
 
 
 def section(data: ReportData) -> list[Block]:
-    return [
-        Heading("Definitions"),
-        Paragraph(
-            "A metric's name has every choice that is not the default; each definition below has the defaults "
-            "too. Values are computed per query in double precision, never rounded, and then averaged over "
-            "queries."
-        ),
-        Definitions(tuple(metric_items(data.metrics))),
-        Heading("How to read the statistics", level=3),
-        Definitions(_statistics(data)),
-    ]
+    about = (
+        "A metric's name has every choice that is not the default; each definition below has the defaults "
+        "too. Values are computed per query in double precision, never rounded, and then averaged over queries."
+    )
+    metrics, statistics = Definitions(tuple(metric_items(data.metrics))), Definitions(_statistics(data))
+    reading = Heading("How to read the statistics", level=3)
+    return [Heading("Definitions"), Paragraph(about), metrics, reading, statistics]
 
 
 def metric_items(metrics: Sequence[str]) -> list[tuple[str, tuple[Text, ...]]]:
@@ -47,9 +43,8 @@ def _text_of(base: str, ks: list[int | None]) -> tuple[Text, ...]:
         return (f"Computed elsewhere, by an unknown definition. At {where}.",)
     paragraphs = []
     for text in prose(inspect.getdoc(type(metric)) or ""):
-        pieces = enumerate(
-            re.split(r"``([^`]+)``|`([^`]+)`", text)
-        )  # two groups: of three pieces one is prose
+        # with two groups, one of three pieces is prose
+        pieces = enumerate(re.split(r"``([^`]+)``|`([^`]+)`", text))
         paragraphs.append(tuple(code(piece) if at % 3 else piece for at, piece in pieces if piece))
     direction = "Higher is better." if metric.higher_is_better else "Lower is better."
     # every convention with its value, those that differ from the default in bold

@@ -21,7 +21,7 @@ def section(data: ReportData) -> list[Block]:
 
 def _spread(data: ReportData, metric: str, end: str) -> list[Block]:
     """A table and a histogram; nothing where no query has a value."""
-    summaries = [one for name in data.models if (one := data.summary(name, metric)).n]
+    summaries = [one for name in data.models if (one := data.comparison.summary(name, metric)).n]
     if not summaries:
         return []
     tenth = "A tenth of the queries is at or {} this value."

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.relevance.propensities import effective_size
 from ltr_harness.relevance.rule import Relevance
@@ -26,12 +25,21 @@ def partial_feedback(data: ReportData) -> list[Block]:
             "estimates of those on true labels. Add dcg(gain=linear,empty=zero)."
         )
         return [Heading("Partial feedback"), Paragraph(text, "warning")]
+    weights = ""  # of doubly robust labels nothing: they hold predictions beside the weighted ones
+    if rule.chosen == "ips" and rule.propensity is not None and labels.any():
+        clip = rule.propensity.clip
+        at_clip = np.isclose(labels[:, None] * clip, [*rule.events.values()]).any(axis=1) & (labels > 0)
+        share = float(labels[at_clip].sum() / labels.sum())
+        weights = (
+            f" The {int(np.count_nonzero(labels)):,} documents with an event weigh as much as "
+            f"{effective_size(labels):,.1f} of one weight; {share:.0%} of the weight is at the clip of {clip:g}."
+        )
     per_query = float(labels.sum()) / data.rows.judgments.groups.n_queries
     rows: list[tuple[Cell, ...]] = []
     for model in data.models:
         row: list[Cell] = [data.model_name(model)]
         for name in sums:
-            mean = data.summary(model, name).mean
+            mean = data.comparison.summary(model, name).mean
             row += [mean, mean / per_query if per_query else None]
         rows.append(tuple(row))
     columns = [Column("Model")]
@@ -43,23 +51,10 @@ def partial_feedback(data: ReportData) -> list[Block]:
             "Labels are event weights divided by the probability of examination (inverse propensity scoring). Means "
             "of sums of labels are unbiased where the probabilities are right and not clipped. Self-normalised: over "
             "the mean sum of a query's labels, which varies less and is the same for all models. Models are compared "
-            "on the documents that were shown, not on others." + _weights(rule, labels)
+            f"on the documents that were shown, not on others.{weights}"
         ),
         Table("partial_feedback", "Sums of labels, estimated from user events.", tuple(columns), tuple(rows)),
     ]
-
-
-def _weights(rule: Relevance, labels: NDArray[np.float64]) -> str:
-    """How much the weighted labels say; the doubly robust ones hold predictions beside them."""
-    if rule.chosen != "ips" or rule.propensity is None or not labels.any():
-        return ""
-    clip = rule.propensity.clip
-    at_clip = np.isclose(labels[:, None] * clip, [*rule.events.values()]).any(axis=1) & (labels > 0)
-    share = float(labels[at_clip].sum() / labels.sum())
-    return (
-        f" The {int(np.count_nonzero(labels)):,} documents with an event weigh as much as "
-        f"{effective_size(labels):,.1f} of one weight; {share:.0%} of the weight is at the clip of {clip:g}."
-    )
 
 
 def position_bias(data: ReportData) -> list[Block]:

@@ -7,7 +7,6 @@ from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import corrected_label, marked, near_models
-from ltr_harness.wording import none_if_undefined
 
 
 def section(data: ReportData) -> list[Block]:
@@ -39,11 +38,13 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
         columns.append(Column(label, "metric", group=group, best=data.best(metric), hint=metric))
 
     def mean(model: str, metric: str) -> Estimate:
-        summary, pair = data.summary(model, metric), data.paired(model, metric)
+        summary, pair = data.comparison.summary(model, metric), data.paired(model, metric)
         low, high = (summary.ci_low, summary.ci_high) if intervals else (None, None)
         return Estimate(summary.mean, low, high, "" if pair is None else marked(pair.verdict))
 
-    counts = (min(data.summary(model, metric).n for model in data.models) for metric in data.metrics)
+    counts = (
+        min(data.comparison.summary(model, metric).n for model in data.models) for metric in data.metrics
+    )
     interval_text = f", with {data.confidence_label} intervals" if intervals else ""
     method, families = data.comparison.method, data.comparison.families
     family = f" Corrected together: {families[1]}." if len(families) > 1 else ""
@@ -82,16 +83,8 @@ def cutoffs(data: ReportData) -> list[Block]:
         words.setdefault(model, []).append(f"{base}@{k} {formats.difference(pair.difference)}")
     families = list(dict.fromkeys(base for _, base, _ in pairs))
     rows = [
-        {
-            "model": model,
-            "metric": base,
-            "family": families.index(base),
-            "k": k,
-            "difference": round(pair.difference, 6),
-            "low": none_if_undefined(round(pair.ci_low, 6)),
-            "high": none_if_undefined(round(pair.ci_high, 6)),
-            "zero": 0,
-        }
+        {"model": model, "metric": base, "family": families.index(base), "k": k, "zero": 0}
+        | charts.difference(pair)
         for (model, base, k), pair in pairs.items()
     ]
     colour = charts.by_colour("metric", len(families), sort={"field": "family", "op": "min"})

@@ -39,10 +39,12 @@ def section(data: ReportData) -> list[Block]:
         notes = signs_notes(signs, [data.comparison.paired(name) for name in data.rivals])
         finding = f"the sign agrees in {least} folds{models}"
         heading = Heading("Over time", finding=finding, matters=bool(notes))
-    blocks: list[Block] = [heading, Paragraph(about), _chart(data, periods, folds, list(data.models))]
+    blocks: list[Block] = [_chart(data, periods, folds, list(data.models), differences=False)]
     if names := near_models(data):
         blocks.append(_chart(data, periods, folds, names, differences=True))
-    return [*blocks, _table(data, folds)] if folds and data.rivals else blocks
+    if folds and data.rivals:
+        blocks.append(_table(data, folds))
+    return [heading, Paragraph(about), *blocks]
 
 
 def _points(
@@ -69,12 +71,7 @@ def _milliseconds(day: str) -> int:
 
 
 def _chart(
-    data: ReportData,
-    periods: list[InTime],
-    folds: list[InTime],
-    names: list[str],
-    *,
-    differences: bool = False,
+    data: ReportData, periods: list[InTime], folds: list[InTime], names: list[str], *, differences: bool
 ) -> Chart:
     """Means of all models in one picture, or below it differences on the same axis, each of several in a panel."""
     points = {name: _points(periods, folds, name, differences=differences) for name in names}
@@ -107,7 +104,7 @@ def _chart(
         layers.insert(0, charts.layer(charts.DASHED, y={"datum": 0}))
     spec = charts.wide(rows, 150 if differences else 190, autosize=charts.FIT, layer=layers)
     if differences and len(points) > 1:
-        spec = charts.small_multiples(list(points), rows, {"layer": layers}, each=44, own_y=True)
+        spec = charts.small_multiples(list(points), rows, {"layer": layers}, own_y=44)
         title += ", each model on a scale of its own"
     words = []
     for name, own in points.items():

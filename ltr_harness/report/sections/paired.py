@@ -9,7 +9,7 @@ from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import corrected_column, near, verdict_badge
-from ltr_harness.wording import count_of, none_if_undefined
+from ltr_harness.wording import count_of
 
 
 def section(data: ReportData) -> list[Block]:
@@ -50,6 +50,7 @@ def section(data: ReportData) -> list[Block]:
 
 
 def _table(data: ReportData, metric: str, name: str) -> Table:
+    mean = "Mean of the per-query differences."
     share = "The difference as a share of the baseline's mean."
     tally = "Queries on which the model is better, equal to 1e-9, worse."
     return Table.of(
@@ -59,11 +60,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
         {
             Column("Model"): lambda pair: data.model_name(pair.model),
             Column("Verdict"): lambda pair: verdict_badge(pair.verdict),
-            Column(
-                f"Difference [{data.confidence_label} CI]",
-                "difference",
-                hint="Mean of the per-query differences.",
-            ): Estimate.of,
+            Column(f"Difference [{data.confidence_label} CI]", "difference", hint=mean): Estimate.of,
             Column("Relative", "relative", hint=share): lambda pair: pair.relative,
             Column("Win / tie / loss", "tally", hint=tally): lambda pair: (
                 f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
@@ -79,13 +76,7 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     low, high = near(pairs) or (-math.inf, math.inf)
     rows = []
     for pair in pairs:
-        row: dict[str, Any] = {
-            "model": pair.model,
-            "difference": round(pair.difference, 6),
-            "low": none_if_undefined(round(pair.ci_low, 6)),
-            "high": none_if_undefined(round(pair.ci_high, 6)),
-            "verdict": pair.verdict,
-        }
+        row = {"model": pair.model, "verdict": pair.verdict, **charts.difference(pair)}
         if pair.difference < low:
             row |= {"left": low, "beyond": f"◂ {formats.difference(pair.difference)}"}
         elif pair.difference > high:
@@ -122,16 +113,12 @@ def _interval_chart(data: ReportData, compared: list[str]) -> Chart:
     ]
     if beyond:
         layers = [{**one, "transform": [{"filter": "!isValid(datum.beyond)"}]} for one in layers]
-    zero = {
-        "data": {"values": [{"zero": 0}]},
-        **charts.layer({**charts.DASHED, "clip": True}, x=charts.quantitative("zero")),
-    }
-    every = [zero, *layers, *beyond]
-    words = (
-        f"{pair.model}: {formats.difference(pair.difference)} "
-        f"{formats.interval(pair.ci_low, pair.ci_high, signed=True)}, {pair.verdict}."
-        for pair in pairs
-    )
+    zero = charts.layer({**charts.DASHED, "clip": True}, x=charts.quantitative("zero"))
+    every = [{"data": {"values": [{"zero": 0}]}, **zero}, *layers, *beyond]
+    words = []
+    for pair in pairs:
+        interval = formats.interval(pair.ci_low, pair.ci_high, signed=True)
+        words.append(f"{pair.model}: {formats.difference(pair.difference)} {interval}, {pair.verdict}.")
     return Chart(
         "paired_differences",
         f"Difference in {data.primary} to {data.baseline} with {data.confidence_label} intervals; "

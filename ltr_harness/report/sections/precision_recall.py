@@ -85,34 +85,15 @@ def section(data: ReportData) -> list[Block]:
     area = Column("AP", "metric", best="max", hint="Mean average precision of whole lists.")
     columns = (Column("Model"), area, *(Column(f"at {level:.1f}", "metric") for level in LEVELS[::2]))
     rows = [(data.model_name(name), one.ap, *one.precision[::2].tolist()) for name, one in drawn.items()]
-    return [
-        Heading("Precision and recall"),
-        Paragraph(
-            "At each level of recall the best precision at that recall or a higher one, query by query over whole "
-            "lists, and then the mean over queries (eleven points; Manning, Raghavan & Schütze 2008, chapter 8). "
-            "The area under a query's curve, without interpolation, is its average precision: the mean of the "
-            f"precisions at its relevant documents. Relevant is a grade of {plain_number(relevant)} and above."
-        ),
-        Table("precision_recall", "Precision at levels of recall, and the area.", columns, tuple(rows)),
-        _chart(data, drawn),
-    ]
-
-
-def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
-    """One panel: each model's precision minus the baseline's, or the only model's precision itself."""
+    # one panel: each model's precision minus the baseline's, or the only model's precision itself
     base, names = drawn[data.baseline], near_models(data) or [data.baseline]
     other = base.precision if data.rivals else np.zeros(LEVELS.size)
-    rows = [
-        {
-            "model": name,
-            "recall": float(level),
-            "precision": round(float(own), 5),
-            "shown": round(float(own - its), 5),
-        }
-        for name in names
-        for level, own, its in zip(LEVELS, drawn[name].precision, other, strict=True)
-    ]
-    title = f"precision minus {data.baseline}'s" if data.rivals else "precision"
+    points = []
+    for name in names:
+        for level, own, its in zip(LEVELS, drawn[name].precision, other, strict=True):
+            found = {"precision": round(float(own), 5), "shown": round(float(own - its), 5)}
+            points.append({"model": name, "recall": float(level), **found})
+    minus = f"precision minus {data.baseline}'s" if data.rivals else "precision"
     x = charts.quantitative("recall", title="recall", axis={"tickCount": 5, "grid": False})
     y = charts.quantitative("shown", title="difference in precision" if data.rivals else "precision")
     shared = {"x": x, "y": y, "color": charts.model_colour(data, names), "opacity": charts.fade()}
@@ -128,9 +109,16 @@ def _chart(data: ReportData, drawn: dict[str, PrecisionRecall]) -> Chart:
         f"{formats.metric(one.precision[5])} at one half, {formats.metric(one.precision[10])} at 1."
         for name, one in drawn.items()
     ]
-    return Chart(
-        "precision_recall",
-        f"{title.capitalize()} over recall, interpolated at eleven points, mean over queries",
-        charts.wide(charts.placed(rows, names), 180, autosize=charts.FIT, layer=layers),
-        " ".join(words),
-    )
+    title = f"{minus.capitalize()} over recall, interpolated at eleven points, mean over queries"
+    spec = charts.wide(charts.placed(points, names), 180, autosize=charts.FIT, layer=layers)
+    return [
+        Heading("Precision and recall"),
+        Paragraph(
+            "At each level of recall the best precision at that recall or a higher one, query by query over whole "
+            "lists, and then the mean over queries (eleven points; Manning, Raghavan & Schütze 2008, chapter 8). "
+            "The area under a query's curve, without interpolation, is its average precision: the mean of the "
+            f"precisions at its relevant documents. Relevant is a grade of {plain_number(relevant)} and above."
+        ),
+        Table("precision_recall", "Precision at levels of recall, and the area.", columns, tuple(rows)),
+        Chart("precision_recall", title, spec, " ".join(words)),
+    ]

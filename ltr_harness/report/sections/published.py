@@ -51,7 +51,7 @@ def by_reference(data: ReportData) -> list[list[PublishedFigure]]:
     metrics = [metric for figures in printed for _, metric, _ in figures]
     summaries, refused = _summaries(data, metrics) if metrics else ({}, {})
     return [
-        [_row(reference, *figure, summaries, refused) for figure in figures]
+        [_row(reference, figure, summaries, refused) for figure in figures]
         for reference, figures in zip(data.references, printed, strict=True)
     ]
 
@@ -92,12 +92,11 @@ def _summaries(data: ReportData, metrics: Sequence[Metric]) -> tuple[_Summaries,
 
 def _row(
     reference: Reference,
-    model: str,
-    metric: Metric,
-    printed: float,
+    figure: tuple[str, Metric, float],
     summaries: _Summaries,
     refused: Mapping[Metric, str],
 ) -> PublishedFigure:
+    model, metric, printed = figure
     own = as_measured_here(metric)
     theirs, ours = summaries.get((model, metric)), summaries.get((model, own))
     share = None if ours is None else ours.n_undefined / (ours.n + ours.n_undefined)
@@ -174,20 +173,7 @@ def _table(data: ReportData, at: int, reference: Reference, rows: Sequence[Publi
         label = "Published, about, without queries that have nothing relevant"
         hint = "The published figure over the queries with relevant documents, if their share is as here."
         columns[Column(label, "metric", hint=hint)] = lambda row: row.published_without_empty
-    return Table.of(
-        f"published_{at + 1}",
-        f"{reference.source}{f': {reference.data}' if reference.data else ''}.",
-        rows,
-        columns,
-        notes=_notes(data, reference, rows),
-        sortable=False,
-    )
-
-
-def _notes(data: ReportData, reference: Reference, rows: Sequence[PublishedFigure]) -> tuple[Text, ...]:
-    notes: list[Text] = []
-    if reference.note is not None:
-        notes.append(reference.note)
+    notes: list[Text] = [] if reference.note is None else [reference.note]
     by_words: dict[str, list[str]] = {}
     for metric in dict.fromkeys(name for figures in reference.values.values() for name in figures):
         theirs = reference.measured(metric)
@@ -200,4 +186,5 @@ def _notes(data: ReportData, reference: Reference, rows: Sequence[PublishedFigur
     notes += [f"Not computed: {reason}." for reason in dict.fromkeys(row.reason for row in rows) if reason]
     if absent := [model for model in reference.values if model not in data.models]:
         notes.append(f"No finished run here: {', '.join(absent)}.")
-    return tuple(notes)
+    said = f"{reference.source}{f': {reference.data}' if reference.data else ''}."
+    return Table.of(f"published_{at + 1}", said, rows, columns, notes=tuple(notes), sortable=False)

@@ -9,7 +9,7 @@ OVER = "over seeds"
 
 
 def section(data: ReportData) -> list[Block]:
-    summaries = {name: data.summary(name, data.primary) for name in data.models}
+    summaries = {name: data.comparison.summary(name) for name in data.models}
     seeded = {name for name, summary in summaries.items() if summary.n_replicates > 1}
     if not seeded and not any(entrant.deterministic for entrant in data.comparison.entrants):
         return []
@@ -23,15 +23,14 @@ def section(data: ReportData) -> list[Block]:
         return Badge("yes") if name in seeded else Badge("one seed: unknown", "muted")
 
     pairs = {name: data.comparison.paired(name) for name in data.rivals}
+    changed = "Spread of the means when only the seed changes."
     mean = "Mean over queries and seeds; its interval is in the first table."
     agree = "Pairs of seeds whose difference has the sign of the whole."
     columns: dict[Column, Callable[[str], Cell]] = {
         Column("Model"): data.model_name,
         Column("Seeds", "count"): lambda name: summaries[name].n_replicates,
         Column(data.primary, "metric", hint=mean): data.mean,
-        Column("sd", "metric", OVER, hint="Spread of the means when only the seed changes."): spread(
-            "seed_sd"
-        ),
+        Column("sd", "metric", OVER, hint=changed): spread("seed_sd"),
         Column("lowest", "metric", OVER): spread("seed_min"),
         Column("highest", "metric", OVER): spread("seed_max"),
         Column("Sign agrees", "percent", hint=agree): lambda name: (
@@ -40,17 +39,17 @@ def section(data: ReportData) -> list[Block]:
     }
     trained = {name: pair for name, pair in pairs.items() if pair.over_seeds}
     if trained:
-        queries = (
-            "Effect of other queries on these trained models; this interval ignores training randomness."
-        )
+
+        def difference(name: str) -> Cell:
+            if (pair := trained.get(name)) is None:
+                return None
+            return Estimate(pair.difference, pair.trained_ci_low, pair.trained_ci_high)
+
+        queries = "Effect of other queries on these trained models; this interval ignores training randomness"
         columns |= {
-            Column("Difference [these trained models]", "difference", hint=queries): lambda name: (
-                Estimate(pair.difference, pair.trained_ci_low, pair.trained_ci_high)
-                if (pair := trained.get(name))
-                else None
-            ),
+            Column("Difference [these trained models]", "difference", hint=f"{queries}."): difference,
             Column("p [these trained models]", "p", hint="Corrected as in the first table."): lambda name: (
-                pair.trained_p_corrected if (pair := trained.get(name)) else None
+                trained[name].trained_p_corrected if name in trained else None
             ),
         }
     columns[Column("Seed matters")] = matters

@@ -57,12 +57,8 @@ def _shaky(data: ReportData, results: Sequence[SliceResult], metric: str) -> lis
     if not names:
         return []
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return [
-        Paragraph(
-            "These verdicts rest on few queries: a rare kind of query, absent from them, could reverse the verdict: "
-            f"{'; '.join(names[:5])}{more}."
-        )
-    ]
+    said = "These verdicts rest on few queries: a rare kind of query, absent from them, could reverse the verdict"
+    return [Paragraph(f"{said}: {'; '.join(names[:5])}{more}.")]
 
 
 def _table(data: ReportData, results: Sequence[SliceResult], metric: str, end: str) -> Table:

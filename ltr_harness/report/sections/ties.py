@@ -28,10 +28,9 @@ def section(data: ReportData) -> list[Block]:
     return [
         heading,
         Paragraph(
-            "Documents with equal scores have no order; a tool that takes them as they come reports the order of "
-            "the file. "
-            f"Between the worst and the best order {data.primary} could be anything in the interval below; here it "
-            "follows the metric's tie rule, by default the mean over all orders."
+            "Documents with equal scores have no order; a tool that takes them as they come reports the order of the "
+            f"file. Between the worst and the best order {data.primary} could be anything in the interval below; here "
+            "it follows the metric's tie rule, by default the mean over all orders."
         ),
         Table.of(
             "ties",

@@ -17,14 +17,6 @@ POINTS = 8_000
 def section(data: ReportData) -> list[Block]:
     if not data.runs:
         return []
-    about = (
-        "One stopping rule decides for every library, on validation data only; the stored model has exactly the "
-        "chosen number of rounds."
-    )
-    return [Heading("Training"), Paragraph(about), _table(data), *_curves(data)]
-
-
-def _table(data: ReportData) -> Table:
     of = {model: records for model in data.models if (records := data.records_of(model))}
 
     def rounds(model: str, which: str) -> str:
@@ -34,7 +26,11 @@ def _table(data: ReportData) -> Table:
         values = [record.seconds[what] for record in of[model] if what in record.seconds]
         return statistics.median(values) if values else None
 
-    return Table.of(
+    about = (
+        "One stopping rule decides for every library, on validation data only; the stored model has exactly the "
+        "chosen number of rounds."
+    )
+    table = Table.of(
         "training",
         "Medians over folds and seeds; ranges where they differ.",
         of,
@@ -49,6 +45,7 @@ def _table(data: ReportData) -> Table:
             Column("Score, s", "seconds"): lambda model: seconds(model, "score"),
         },
     )
+    return [Heading("Training"), Paragraph(about), table, *_curves(data)]
 
 
 def _range(values: list[int]) -> str:
@@ -64,7 +61,7 @@ def _range(values: list[int]) -> str:
 def _curves(data: ReportData) -> list[Chart]:
     """The stopping metric on validation data over rounds, one thin line per run, a dot where it stopped."""
     known = [run for run in data.ordered_runs if run.record.model in data.colours]
-    curves = [(run, points) for run in known if (points := _curve(run, data.primary)) is not None]
+    curves = [(run, points) for run in known if (points := _curve(run, data.primary))]
     if not curves:
         return []
     budget = max(12, min(200, POINTS // len(curves)))
@@ -107,7 +104,7 @@ def _curves(data: ReportData) -> list[Chart]:
 
 def chosen_value(run: Run, primary: str) -> float | None:
     """The value on validation data at the chosen round; None where nothing was watched."""
-    return dict(_curve(run, primary) or ()).get(run.record.best_round or 0)
+    return dict(_curve(run, primary)).get(run.record.best_round or 0)
 
 
 def stopping_metric(record: Record, primary: str) -> str:
@@ -115,17 +112,15 @@ def stopping_metric(record: Record, primary: str) -> str:
     return record.stopping.metric if record.stopping is not None else primary
 
 
-def _curve(run: Run, primary: str) -> list[tuple[int, float]] | None:
+def _curve(run: Run, primary: str) -> list[tuple[int, float]]:
     """(round, value) of the metric that stopped, or else the primary one, on the set that was watched."""
     history = run.history
     if history is None or history.empty:
-        return None
+        return []
     record = run.record
     split = record.stopping.on if record.stopping is not None else "valid"
     rows = history[(history["metric"] == stopping_metric(record, primary)) & (history["split"] == split)]
     rows = rows[rows["value"].notna()]
-    if rows.empty:
-        return None
     rounds, values = rows["round"].tolist(), rows["value"].tolist()
     return [(int(at), float(value)) for at, value in zip(rounds, values, strict=True)]
 

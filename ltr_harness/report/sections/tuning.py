@@ -33,11 +33,22 @@ def section(data: ReportData) -> list[Block]:
     tuned = {model: searches for model in data.models if (searches := _searches(data, model))}
     if not tuned:
         return []
+    inner = {one.facts.inner_folds for searches in tuned.values() for one in searches}
+    judged = "by their value on the validation queries, which also chose the number of rounds"
+    if inner != {None}:
+        counts = ", ".join(str(count) for count in sorted(filter(None, inner)))
+        judged = f"by cross-validation on the training queries ({counts} folds)"
+    fold = ", separately in every fold" if any(searches[1:] for searches in tuned.values()) else ""
+    protocol = (
+        f"The options of {', '.join(tuned)} were chosen{fold} {judged}. No trial saw a test query: those were scored "
+        "once, by the chosen configuration. The value of the best of many trials is optimistic, by luck; "
+        "the test mean is not affected."
+    )
     files = formats.file_names(list(tuned))
     chosen = tuple(_chosen(model, searches, f"chosen_{files[model]}") for model, searches in tuned.items())
     return [
         Heading("Tuning"),
-        Paragraph(_protocol(tuned), "lead"),
+        Paragraph(protocol, "lead"),
         _table(data, tuned),
         *_history(data, tuned),
         *_importance(data, tuned),
@@ -62,23 +73,6 @@ def _searches(data: ReportData, model: str) -> list[_Searched]:
             statistics.fmean(known) if known else None,
         )
     return list(by_fold.values())
-
-
-def _protocol(tuned: dict[str, list[_Searched]]) -> str:
-    all_facts = [one.facts for searches in tuned.values() for one in searches]
-    inner = {one.inner_folds for one in all_facts}
-    if inner == {None}:
-        judged = "by their value on the validation queries, which also chose the number of rounds"
-    else:
-        counts = ", ".join(str(count) for count in sorted(filter(None, inner)))
-        judged = f"by cross-validation on the training queries ({counts} folds)"
-    several = any(len(searches) > 1 for searches in tuned.values())
-    fold = ", separately in every fold" if several else ""
-    return (
-        f"The options of {', '.join(tuned)} were chosen{fold} {judged}. No trial saw a test query: those were scored "
-        "once, by the chosen configuration. The value of the best of many trials is optimistic, by luck; "
-        "the test mean is not affected."
-    )
 
 
 def _table(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table:
@@ -182,25 +176,21 @@ def _chosen(model: str, searches: Sequence[_Searched], name: str) -> Table:
 
 def sweep(data: ReportData) -> list[Block]:
     """What do the swept options do, and which point would validation data have chosen?"""
-    swept: dict[
-        str, dict[str, Mapping[str, Any]]
-    ] = {}  # model to its points: name to the options that differ
+    # swept model to its points: name to the options that differ
+    swept: dict[str, dict[str, Mapping[str, Any]]] = {}
     for model in data.models:
         point = next((record.point for record in data.records_of(model) if record.point), None)
         if point is not None:
             swept.setdefault(point.of, {})[model] = point.at
     if not swept:
         return []
+    about = (
+        "Every point was trained and evaluated on the test queries. The best of many test means is "
+        "optimistic, by luck: choose a point by its validation value, or let `tune` choose."
+    )
     files = formats.file_names(list(swept))
-    return [
-        Heading("Sweep"),
-        Paragraph(
-            "Every point was trained and evaluated on the test queries. The best of many test means is "
-            "optimistic, by luck: choose a point by its validation value, or let `tune` choose.",
-            "warning",
-        ),
-        *(_sweep_table(data, model, points, f"sweep_{files[model]}") for model, points in swept.items()),
-    ]
+    tables = (_sweep_table(data, model, points, f"sweep_{files[model]}") for model, points in swept.items())
+    return [Heading("Sweep"), Paragraph(about, "warning"), *tables]
 
 
 def _sweep_table(data: ReportData, swept: str, points: Mapping[str, Mapping[str, Any]], name: str) -> Table:

@@ -10,7 +10,7 @@ from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.comparison.pairs import Paired
 from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.report import blocks
-from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, Paragraph, Table, Tone
+from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, ModelName, Paragraph, Table, Tone
 from ltr_harness.report.data import ReportData
 from ltr_harness.stats.method import CORRECTIONS, Correction
 from ltr_harness.wording import count_of
@@ -74,7 +74,7 @@ def section(data: ReportData) -> list[Block]:
 def fixed_k_table(data: ReportData) -> Table:
     """The one table that decides: every model at the primary metric and its K, with its difference drawn."""
     primary, label = data.primary, data.confidence_label
-    summaries = {name: data.summary(name, primary) for name in data.models}
+    summaries = {name: data.comparison.summary(name, primary) for name in data.models}
     pairs = {name: data.comparison.paired(name, primary) for name in data.rivals}
 
     def verdict(name: str) -> Cell:
@@ -88,12 +88,13 @@ def fixed_k_table(data: ReportData) -> Table:
         return None if pair is None else replace(blocks.Estimate.of(pair), mark=marked(pair.verdict))
 
     means = Column(f"{primary} [{label} CI]", "metric", best=data.best(primary), hint="Mean over queries.")
+    # the column of verdicts says which is the baseline
     columns: dict[Column, Callable[[str], Cell]] = {
-        # the column of verdicts says which is the baseline
-        Column("Model"): lambda name: replace(data.model_name(name), note=""),
-        **({Column("Verdict"): verdict} if data.rivals else {}),
-        means: mean,
+        Column("Model"): lambda name: ModelName(name, data.colours[name])
     }
+    if data.rivals:
+        columns[Column("Verdict")] = verdict
+    columns[means] = mean
     # The header says n for all; a column of its own only where models differ in it.
     if len({summary.n for summary in summaries.values()}) > 1:
         columns[Column("Queries", "count", hint="Queries with a value.")] = lambda name: summaries[name].n
