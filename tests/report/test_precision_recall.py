@@ -173,3 +173,16 @@ def test_the_chart_follows_the_schema(stored: ReportData) -> None:
 
     (chart,) = (block for block in section(with_metrics(stored, "recall@5")) if isinstance(block, Chart))
     altair.Chart.from_dict(file_spec(chart.spec), validate=True)
+
+
+@pytest.mark.long
+def test_the_title_has_the_baseline_s_name_as_it_is_written(stored: ReportData) -> None:
+    asked = with_metrics(stored, "map@10")
+    entrants = [replace(one, name=one.name.upper()) for one in asked.comparison.entrants]
+    base = asked.baseline.upper()
+    comparison = compare(*entrants, metrics=[*asked.comparison.metrics], baseline=base)
+    records = [run.record.model_copy(update={"model": run.record.model.upper()}) for run in asked.runs]
+    runs = [replace(run, record=record) for run, record in zip(asked.runs, records, strict=True)]
+    blocks = section(replace(asked, comparison=comparison, runs=runs))
+    (chart,) = (block for block in blocks if isinstance(block, Chart))
+    assert str(chart.title).startswith(f"Precision minus {base}'s over recall")

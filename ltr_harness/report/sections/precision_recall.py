@@ -93,7 +93,6 @@ def section(data: ReportData) -> list[Block]:
         for level, own, its in zip(LEVELS, drawn[name].precision, other, strict=True):
             found = {"precision": round(float(own), 5), "shown": round(float(own - its), 5)}
             points.append({"model": name, "recall": float(level), **found})
-    minus = f"precision minus {data.baseline}'s" if data.rivals else "precision"
     x = charts.quantitative("recall", title="recall", axis={"tickCount": 5, "grid": False})
     y = charts.quantitative("shown", title="difference in precision" if data.rivals else "precision")
     shared = {"x": x, "y": y, "color": charts.model_colour(data, names), "opacity": charts.fade()}
@@ -109,7 +108,8 @@ def section(data: ReportData) -> list[Block]:
         f"{formats.metric(one.precision[5])} at one half, {formats.metric(one.precision[10])} at 1."
         for name, one in drawn.items()
     ]
-    title = f"{minus.capitalize()} over recall, interpolated at eleven points, mean over queries"
+    title = f"Precision minus {data.baseline}'s" if data.rivals else "Precision"
+    title += " over recall, interpolated at eleven points, mean over queries"
     spec = charts.wide(charts.placed(points, names), 180, autosize=charts.FIT, layer=layers)
     return [
         Heading("Precision and recall"),
