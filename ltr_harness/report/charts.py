@@ -18,7 +18,11 @@ from ltr_harness.report.blocks import OURS, Chart
 from ltr_harness.report.data import ReportData
 from ltr_harness.wording import none_if_undefined
 
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+SPEC = {
+    "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+    "params": [{"name": "picked", "value": []}],
+}
+"""The beginning of every spec; `picked` is the models the reader selected, on this page in every chart at once."""
 
 PALETTE = (
     "#4269d0", "#e0820b", "#8957c7", "#2f9fc4", "#d0559c",
@@ -40,14 +44,9 @@ def colour_of(number: int) -> str:
     return PALETTE[number % len(PALETTE)]
 
 
-def spec(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A complete spec; `picked` is the models the reader selected, on this page in every chart at once."""
-    return {"$schema": SCHEMA, "params": [{"name": "picked", "value": []}], **body}
-
-
 def wide(rows: Sequence[Mapping[str, Any]], height: int, **body: Any) -> dict[str, Any]:
     """A complete spec as wide as the page."""
-    return spec({"width": "container", "height": height, "data": {"values": rows}, **body})
+    return {**SPEC, "width": "container", "height": height, "data": {"values": rows}, **body}
 
 
 FIT = {"type": "fit-x", "contains": "padding"}
@@ -125,16 +124,15 @@ def small_multiples(
     panels = len({row["model"] for row in rows})
     header = {"labelLimit": PANEL["width"], "labelFontWeight": 600, "labelAnchor": "start"}
     by_model = {"field": "model", "type": "nominal", "sort": BY_PLACE, "title": None, "header": header}
-    return spec(
-        {
-            "usermeta": {"panels": panels, "labels": 0, "each": own_y},
-            "data": {"values": placed(rows, names)},
-            "facet": by_model,
-            "columns": 3,
-            "resolve": {"axis": {"x": "independent"}, "scale": {"y": "independent"} if own_y else {}},
-            "spec": {**PANEL, **panel},
-        }
-    )
+    return {
+        **SPEC,
+        "usermeta": {"panels": panels, "labels": 0, "each": own_y},
+        "data": {"values": placed(rows, names)},
+        "facet": by_model,
+        "columns": 3,
+        "resolve": {"axis": {"x": "independent"}, "scale": {"y": "independent"} if own_y else {}},
+        "spec": {**PANEL, **panel},
+    }
 
 
 def zoom(*channels: str) -> dict[str, Any]:

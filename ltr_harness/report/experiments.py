@@ -96,12 +96,10 @@ def read_experiments(folder: Path) -> Experiments:
     looks = looks_at(folder.parent if own else folder)
     for path in [folder] if own else sorted(folder.iterdir()):
         try:
-            experiment = _experiment(path, left_out, looks)
+            if (experiment := _experiment(path, left_out, looks)) is not None:
+                found.append(experiment)
         except (DataError, OSError) as problem:
             left_out.append(str(problem) if isinstance(problem, DataError) else f"{path}: {problem.strerror}")
-            continue
-        if experiment is not None:
-            found.append(experiment)
     if not found:
         lines = "".join(f"\n  {line}" for line in left_out)
         raise DataError(f"{folder}: no experiment in it that has runs{lines}")

@@ -73,18 +73,15 @@ def render(report: blocks.Report) -> str:
     )
     # follows the page's CSS variables; marks have no words of their own: the page says each chart as a whole
     own_theme = {**theme("var(--ink)", "var(--muted)", "var(--line)", "transparent"), "aria": False}
-    return (
-        _environment()
-        .get_template("page.html.jinja")
-        .render(
-            report=report,
-            css=_file("report.css"),
-            script=script,
-            library=compressed(library),
-            undrawn=undrawn,
-            policy=policy,
-            charts_json=safe_json({"specs": charts, "theme": own_theme if report.facts else {}}),
-        )
+    template = _environment().get_template("page.html.jinja")
+    return template.render(
+        report=report,
+        css=_file("report.css"),
+        script=script,
+        library=compressed(library),
+        undrawn=undrawn,
+        policy=policy,
+        charts_json=safe_json({"specs": charts, "theme": own_theme if report.facts else {}}),
     )
 
 

@@ -108,13 +108,12 @@ def _print(data: ReportData, console: "Console") -> None:
         console.print(Text(f"{legend}   (against {_safe(data.baseline)}; n = {data.n_defined:,})"))
         method = data.comparison.method.describe() + " over queries and seeds" * data.over_seeds
         console.print(Text(_safe(f"{method}; {data.comparison.families[0]}")))
-    console.print(Text(_safe(queries_sentence(data))))
     gained = data.comparison.gained.values()
     signs = signs_sentence(data.comparison.fold_signs)
-    for line in filter(None, (*limits(gained, data.primary), shares(gained), signs)):
-        console.print(Text(_safe(line)))
-    for note in data.comparison.cautions:
-        console.print(Text(f"Note: {_safe(note)}"))
+    notes = (f"Note: {note}" for note in data.comparison.cautions)
+    for line in (queries_sentence(data), *limits(gained, data.primary), shares(gained), signs, *notes):
+        if line:
+            console.print(Text(_safe(line)))
     if data.failures:
         console.print()
         console.print(Text(_safe(plain(failures_sentence(data))), style="red"))

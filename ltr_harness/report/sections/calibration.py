@@ -105,16 +105,11 @@ def section(data: ReportData) -> list[Block]:
         known = dict.fromkeys(f"{t:.4g}" for one in fitted for t in list(one.values())[:1])
         said.append(f"{name}: {off}; T from validation data {', '.join(known) or 'none'}.")
     text = " ".join(said)
-    rows = [
-        {
-            "model": one.model,
-            "predicted": round(one.predicted, 5),
-            "observed": round(one.observed, 5),
-            "low": round(0.0 if math.isnan(one.low) else one.low, 5),
-            "high": round(1.0 if math.isnan(one.high) else one.high, 5),
-        }
-        for one in bins
-    ]
+    rows = []
+    for one in bins:
+        low, high = (0.0, 1.0) if math.isnan(one.low) else (one.low, one.high)
+        numbers = {"predicted": one.predicted, "observed": one.observed, "low": low, "high": high}
+        rows.append({"model": one.model, **{name: round(value, 5) for name, value in numbers.items()}})
     x = charts.quantitative("predicted", title="predicted", axis={"tickCount": 4, "grid": False})
     y = charts.quantitative("observed", title="won", axis={"tickCount": 4})
     shared = {"x": x, "color": charts.model_colour(data, names)}

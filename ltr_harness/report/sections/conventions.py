@@ -115,8 +115,7 @@ def warm_up() -> None:
     """Load the compiled loops that other tools' conventions ask for."""
     judgments = Judgments.checked(np.array([1.0, 0.0]), QueryGroups.from_sizes(np.array([2])))
     for name in ("ndcg@10", "map@10", "mrr@10", "err(max_grade=4)@10"):
-        metrics = {one.metric for one in _conventions(parse_metric(name))}
-        for metric in sorted(metrics, key=str):
+        for metric in sorted({one.metric for one in _conventions(parse_metric(name))}, key=str):
             with suppress(MetricError):  # it needs what two bare rows do not have
                 Binding([metric], judgments).per_query(np.zeros(2))
 

@@ -59,19 +59,13 @@ def section(data: ReportData) -> list[Block]:
 def _searches(data: ReportData, model: str) -> list[_Searched]:
     by_fold: dict[str, _Searched] = {}
     for run in data.runs_of(model):
-        facts = run.record.tuning
-        if facts is None or run.record.fold in by_fold:
+        fold, facts = run.record.fold, run.record.tuning
+        if facts is None or fold in by_fold:
             continue
-        same = [one for one in data.records_of(model) if one.fold == run.record.fold]
-        means = [one.metrics[data.primary].mean for one in same if data.primary in one.metrics]
-        known = [mean for mean in means if mean is not None]
-        by_fold[run.record.fold] = _Searched(
-            model,
-            run.record.fold,
-            facts,
-            read_study(run.path.parent / STUDIES / facts.study),
-            statistics.fmean(known) if known else None,
-        )
+        same = [one.metrics.get(data.primary) for one in data.records_of(model) if one.fold == fold]
+        known = [one.mean for one in same if one is not None and one.mean is not None]
+        record = read_study(run.path.parent / STUDIES / facts.study)
+        by_fold[fold] = _Searched(model, fold, facts, record, statistics.fmean(known) if known else None)
     return list(by_fold.values())
 
 

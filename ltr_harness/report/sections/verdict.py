@@ -60,14 +60,12 @@ def section(data: ReportData) -> list[Block]:
     inside = [Paragraph(comparison.verdict), Paragraph(queries_sentence(data))]
     method = f"Means with {data.confidence_label} intervals over queries"
     if comparison.families:
-        over, together = "queries", ""
-        if data.over_seeds:
-            over = "queries and seeds"
-            together = " With several seeds, differences are judged over queries and seeds together."
+        over = "queries and seeds" if data.over_seeds else "queries"
+        together = " With several seeds, differences are judged over queries and seeds together."
         method = f"Method: {comparison.method.test_text} over {over}, {data.confidence_label} intervals of differences"
         said = comparison.method.describe()
-        said = f"{said[:1].upper()}{said[1:]}. Corrected together: {comparison.families[0]}.{together}"
-        inside.append(Paragraph(said))
+        said = f"{said[:1].upper()}{said[1:]}. Corrected together: {comparison.families[0]}."
+        inside.append(Paragraph(said + together * data.over_seeds))
     return [*shown, Details(method, tuple(inside))]
 
 
