@@ -266,11 +266,6 @@ class Choice:
     # each one's name and blocks; other formats have the first alone, and say so
     options: "tuple[tuple[str, tuple[Block, ...]], ...]"
 
-    @property
-    def elsewhere(self) -> str:
-        """What formats without choices say below the first."""
-        return f"report.html has the same for {', '.join(name for name, _ in self.options[1:])}."
-
 
 @dataclass(frozen=True)
 class Definitions:

@@ -43,7 +43,7 @@ class OtherTool(BaseModel, extra="forbid"):
     mean: float
 
 
-class Ties(BaseModel, extra="forbid", from_attributes=True):
+class Ties(BaseModel, extra="forbid"):
     """What is kept of a `TieAudit`."""
 
     model: str
@@ -137,9 +137,7 @@ def document(data: ReportData) -> dict[str, Any]:
         outcome=comparison.headline.outcome,
         headline=comparison.headline.text,
         unit=comparison.method.unit,
-        summaries=[
-            data.comparison.summary(model, metric) for model in data.models for metric in data.metrics
-        ],
+        summaries=[comparison.summary(model, metric) for model in data.models for metric in data.metrics],
         gained=list(comparison.gained.values()),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
         over_time=list(comparison.in_time),

@@ -79,7 +79,8 @@ def _block(block: blocks.Block, with_charts: bool, undrawn: Mapping[str, str]) -
             return f"<details><summary>{escape(summary)}</summary>\n\n{inner}\n\n</details>"
         case blocks.Choice(options=options):
             first = [_block(inside, with_charts, undrawn) for inside in options[0][1]]
-            return "\n\n".join([*first, escape(block.elsewhere)])
+            others = ", ".join(name for name, _ in options[1:])
+            return "\n\n".join([*first, escape(f"report.html has the same for {others}.")])
         case blocks.Definitions(items=terms):
             return "\n\n".join(
                 f"**{code_span(term)}** " + "\n\n".join(inline(text) for text in texts)

@@ -20,8 +20,24 @@ def agreement_page(found: OnlineAgreement) -> Report:
         than = f" better than {', '.join(found.behind)}" if 0 < len(found.behind) <= 3 else ""
         title = f"{found.leader.metric} predicts the online difference{than}"
         banner = blocks.Banner(Badge("predicts", "good"), title)
+    metrics = Table.of(
+        "offline_online",
+        f"Each metric with {100 * found.confidence:g} % intervals. Differences that were measured with the metric's "
+        "median standard error; inf: no difference is shown to be enough.",
+        found.metrics,
+        {
+            Column("Metric", "code"): attrgetter("metric"),
+            Column("Correlation", "number", hint="Of true effects."): _ends("correlation"),
+            Column("of measured", "number", hint="Errors pull it to 0."): attrgetter("naive"),
+            Column("Slope", "number", hint="Of the true online effect over the offline one."): _ends("slope"),
+            Column("Same sign", "percent", hint="Of the true effects of an experiment."): _ends("same_signs"),
+            Column("Difference", "difference", hint="A typical one."): attrgetter("difference"),
+            Column("P(online > 0)", "percent", hint="Given that difference."): _ends("positive"),
+            Column(f"Needed for {PROBABILITY:.0%}", "difference"): _ends("needed"),
+        },
+    )
     notes = (Paragraph(note, "note") for note in found.notes)
-    answer: list[Block] = [banner, Paragraph(found.verdict), _metrics(found), *notes]
+    answer: list[Block] = [banner, Paragraph(found.verdict), metrics, *notes]
     if found.pairs:
         higher = "By how much the first metric's correlation is higher, on the same experiments"
         said = f"{higher}; intervals hold for all pairs."
@@ -46,25 +62,6 @@ def _ends(name: str) -> Callable[[Any], Cell]:
         return OPEN if ends is None else blocks.Estimate(ends.value, ends.low, ends.high)
 
     return cell
-
-
-def _metrics(found: OnlineAgreement) -> Block:
-    return Table.of(
-        "offline_online",
-        f"Each metric with {100 * found.confidence:g} % intervals. Differences that were measured with the metric's "
-        "median standard error; inf: no difference is shown to be enough.",
-        found.metrics,
-        {
-            Column("Metric", "code"): attrgetter("metric"),
-            Column("Correlation", "number", hint="Of true effects."): _ends("correlation"),
-            Column("of measured", "number", hint="Errors pull it to 0."): attrgetter("naive"),
-            Column("Slope", "number", hint="Of the true online effect over the offline one."): _ends("slope"),
-            Column("Same sign", "percent", hint="Of the true effects of an experiment."): _ends("same_signs"),
-            Column("Difference", "difference", hint="A typical one."): attrgetter("difference"),
-            Column("P(online > 0)", "percent", hint="Given that difference."): _ends("positive"),
-            Column(f"Needed for {PROBABILITY:.0%}", "difference"): _ends("needed"),
-        },
-    )
 
 
 def _panels(found: OnlineAgreement, rows: list[dict[str, Any]], *layers: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from ltr_harness.comparison.gained import limits, shares
 from ltr_harness.comparison.over_time import signs_sentence
@@ -13,9 +13,6 @@ from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.verdict import corrected_label, failures_sentence, queries_sentence
 from ltr_harness.wording import printable, without_commands
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not distinguishable": "·", "baseline": ""}
 STYLES = {"better": "green", "worse": "red"}
@@ -46,7 +43,10 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
     """The same as text."""
     import io
 
+    from rich import box
     from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     buffer = io.StringIO()
     console = Console(
@@ -60,15 +60,6 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
         emoji=False,
         legacy_windows=False,
     )
-    _print(data, console)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
-
-
-def _print(data: ReportData, console: "Console") -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="")
     label = f"{data.confidence_label} interval"
     against = bool(data.rivals)
@@ -121,6 +112,7 @@ def _print(data: ReportData, console: "Console") -> None:
             first = (record.error or "no message was recorded").strip().splitlines()[0]
             run = f"{_safe(record.model)}, fold {_safe(record.fold)}, seed {record.seed}"
             console.print(Text(f"  {run}: {_safe(first)}"))
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
 
 
 def _interval(low: float, high: float, *, signed: bool = False) -> str:

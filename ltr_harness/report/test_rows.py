@@ -161,13 +161,11 @@ def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequenc
 
 def _joined(parts: Sequence[Judgments]) -> Judgments:
     """The judgments of several folds as those of one set of queries."""
-    documents = [part.pool.document_ids for part in parts]
+    documents = [ids for part in parts if (ids := part.pool.document_ids) is not None]
     candidates = [np.isin(np.arange(part.pool.groups.n_rows), part.in_pool) for part in parts]
     return Judgments.checked(
         np.concatenate([part.pool.labels for part in parts]),
         QueryGroups.from_sizes(np.concatenate([part.pool.groups.sizes for part in parts])),
-        document_ids=None
-        if any(column is None for column in documents)
-        else np.concatenate([column for column in documents if column is not None]),
+        document_ids=np.concatenate(documents) if len(documents) == len(parts) else None,
         retrieved=None if all(part.missed is None for part in parts) else np.concatenate(candidates),
     )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ltr_harness.errors import HarnessError
+from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Span, Text, code, strong
 from ltr_harness.report.data import ReportData
@@ -25,36 +26,35 @@ def section(data: ReportData) -> list[Block]:
 def metric_items(metrics: Sequence[str]) -> list[tuple[str, tuple[Text, ...]]]:
     """Each family of these metrics with its definition and its cutoffs."""
     cutoffs: dict[str, list[int | None]] = {}
-    for metric in metrics:
-        base, _, _, k = MetricName.of(metric)
+    for name in metrics:
+        base, _, _, k = MetricName.of(name)
         cutoffs.setdefault(base, []).append(k)
-    return [(base, _text_of(base, ks)) for base, ks in cutoffs.items()]
-
-
-def _text_of(base: str, ks: list[int | None]) -> tuple[Text, ...]:
-    from ltr_harness.metrics import parse_metric
-
-    numbers = [str(k) for k in ks if k is not None]
-    parts = [f"K = {', '.join(numbers)}"] if numbers else []
-    where = " and ".join([*parts, *(["the whole list"] if None in ks else [])])
-    try:
-        metric = parse_metric(base if ks[0] is None else f"{base}@{ks[0]}")
-    except HarnessError:
-        return (f"Computed elsewhere, by an unknown definition. At {where}.",)
-    paragraphs = []
-    for text in prose(inspect.getdoc(type(metric)) or ""):
-        # with two groups, one of three pieces is prose
-        pieces = enumerate(re.split(r"``([^`]+)``|`([^`]+)`", text))
-        paragraphs.append(tuple(code(piece) if at % 3 else piece for at, piece in pieces if piece))
-    direction = "Higher is better." if metric.higher_is_better else "Lower is better."
-    # every convention with its value, those that differ from the default in bold
-    choices: list[Span | str] = []
-    for field in dataclasses.fields(metric):
-        if field.name != "k":
-            value = getattr(metric, field.name)
-            shown = f"{field.name} = {'not set' if value is None else value}"
-            choices += [", ", code(shown) if value == field.default else strong(shown)]
-    return (*paragraphs, (f"At {where}, with ", *choices[1:], "."), f"{direction} Source: {metric.source}.")
+    items: list[tuple[str, tuple[Text, ...]]] = []
+    for base, ks in cutoffs.items():
+        numbers = [str(k) for k in ks if k is not None]
+        parts = [f"K = {', '.join(numbers)}"] if numbers else []
+        where = " and ".join([*parts, *(["the whole list"] if None in ks else [])])
+        try:
+            metric = parse_metric(base if ks[0] is None else f"{base}@{ks[0]}")
+        except HarnessError:
+            items.append((base, (f"Computed elsewhere, by an unknown definition. At {where}.",)))
+            continue
+        paragraphs: list[Text] = []
+        for text in prose(inspect.getdoc(type(metric)) or ""):
+            # with two groups, one of three pieces is prose
+            pieces = enumerate(re.split(r"``([^`]+)``|`([^`]+)`", text))
+            paragraphs.append(tuple(code(piece) if at % 3 else piece for at, piece in pieces if piece))
+        # every convention with its value, those that differ from the default in bold
+        choices: list[Span | str] = []
+        for field in dataclasses.fields(metric):
+            if field.name != "k":
+                value = getattr(metric, field.name)
+                shown = f"{field.name} = {'not set' if value is None else value}"
+                choices += [", ", code(shown) if value == field.default else strong(shown)]
+        direction = "Higher is better." if metric.higher_is_better else "Lower is better."
+        paragraphs += [(f"At {where}, with ", *choices[1:], "."), f"{direction} Source: {metric.source}."]
+        items.append((base, tuple(paragraphs)))
+    return items
 
 
 def prose(doc: str) -> list[str]:

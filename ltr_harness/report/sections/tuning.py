@@ -11,7 +11,7 @@ from ltr_harness.report import charts, formats
 from ltr_harness.report.blocks import Best, Block, Cell, Chart, Column, Details, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
 from ltr_harness.report.sections.training import chosen_value, stopping_metric
-from ltr_harness.runs.record import STUDIES, StudyRecord, Trial, TuningFacts, read_study
+from ltr_harness.runs.record import STUDIES, StudyRecord, TuningFacts, read_study
 from ltr_harness.wording import count_of
 
 
@@ -23,10 +23,6 @@ class _Searched(NamedTuple):
     facts: TuningFacts
     record: StudyRecord | None
     test: float | None
-
-    @property
-    def trials(self) -> Sequence[Trial]:
-        return () if self.record is None else self.record.within(self.facts.trials, self.facts.minutes)
 
 
 def section(data: ReportData) -> list[Block]:
@@ -113,7 +109,7 @@ def _history(data: ReportData, tuned: dict[str, list[_Searched]]) -> list[Chart]
                 continue
             better = max if one.record.higher_is_better else min
             best: float | None = None
-            for trial in one.trials:
+            for trial in one.record.within(one.facts.trials, one.facts.minutes):
                 if trial.status == "complete" and trial.value is not None:
                     best = trial.value if best is None else better(best, trial.value)
                     point = {"model": model, "fold": one.fold, "trial": trial.number}
