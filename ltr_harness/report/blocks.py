@@ -131,8 +131,17 @@ def sort_value(cell: Cell) -> float | str | None:
             return cell
 
 
+class _Kind:
+    """What all blocks have."""
+
+    @property
+    def kind(self) -> str:
+        """What templates tell them by: heading, banner …"""
+        return type(self).__name__.lower()
+
+
 @dataclass(frozen=True)
-class Heading:
+class Heading(_Kind):
     """A title; that of a section may carry its finding, and `matters` where a reader should not miss it."""
 
     text: str
@@ -142,7 +151,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Banner:
+class Banner(_Kind):
     """The answer: its status as a badge, and a line of at most twenty words."""
 
     status: Badge
@@ -151,7 +160,7 @@ class Banner:
 
 
 @dataclass(frozen=True)
-class Paragraph:
+class Paragraph(_Kind):
     """Running text; `lead` is the sentence to read when reading only one."""
 
     text: Text
@@ -159,7 +168,7 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Bullets:
+class Bullets(_Kind):
     items: tuple[Text, ...]
 
 
@@ -187,7 +196,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(_Kind):
     """Rows of cells under columns."""
 
     name: str  # stable and unique in the report; names the file in ``tables/``
@@ -239,7 +248,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Chart:
+class Chart(_Kind):
     """A Vega-Lite chart and the same in words."""
 
     name: str  # stable and unique in the report; names the file in ``charts/``
@@ -249,7 +258,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Details:
+class Details(_Kind):
     """Blocks for the few who want them, folded away where the format allows it."""
 
     summary: str
@@ -259,7 +268,7 @@ class Details:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(_Kind):
     """The same question answered for one of several things, of which a page shows the one that is chosen."""
 
     label: str  # what is chosen
@@ -268,14 +277,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Definitions:
+class Definitions(_Kind):
     """Terms and what they mean, one paragraph each or several."""
 
     items: tuple[tuple[str, tuple[Text, ...]], ...]
 
 
 @dataclass(frozen=True)
-class Code:
+class Code(_Kind):
     text: str
     language: str = ""
 
