@@ -4,6 +4,7 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -26,22 +27,15 @@ def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str | N
     return listing if best is None else f"did you mean {best!r}? ({listing})"
 
 
+@dataclass(eq=False)
 class Catalog:
     """A family of named things: a literal table, then entry points, then a user's own file; imported when asked for."""
 
-    def __init__(
-        self,
-        family: str,  # a singular noun, such as ``metric``
-        table: Mapping[str, str],  # name to ``module:attribute``
-        entry_point_group: str,
-        base: str = "",
-        synonyms: Mapping[str, str | None] | None = None,  # suggested, not accepted
-    ) -> None:
-        self.family = family
-        self.table = table
-        self.entry_point_group = entry_point_group
-        self._base = base
-        self._synonyms = synonyms
+    family: str  # a singular noun, such as ``metric``
+    table: Mapping[str, str]  # name to ``module:attribute``
+    entry_point_group: str
+    base: str = ""
+    synonyms: Mapping[str, str | None] | None = None  # suggested, not accepted
 
     def names(self) -> list[str]:
         """All names, built in and installed, sorted."""
@@ -50,7 +44,7 @@ class Catalog:
     def known(self, name: str, error: type[UsageError] = UsageError) -> str:
         """The name, if there is one; the error has the nearest and all there are."""
         if name not in (names := self.names()):
-            raise error(f"unknown {self.family} {name!r}; {did_you_mean(name, names, self._synonyms)}")
+            raise error(f"unknown {self.family} {name!r}; {did_you_mean(name, names, self.synonyms)}")
         return name
 
     def load(self, name: str, error: type[UsageError] = UsageError) -> Any:
@@ -65,8 +59,8 @@ class Catalog:
                 target = installed.load()
             except Exception as problem:
                 raise error(f"{name}: cannot be imported: {type(problem).__name__}: {problem}") from problem
-        if self._base:
-            place, base = name.rpartition(":")[0] or name, load_target(self._base)
+        if self.base:
+            place, base = name.rpartition(":")[0] or name, load_target(self.base)
             if not (isinstance(target, type) and issubclass(target, base)):
                 found = f"{getattr(target, '__name__', type(target).__name__)} is not a {self.family}"
                 raise error(f"{place}: {found}; expected a subclass of {base.__module__}.{base.__name__}")
