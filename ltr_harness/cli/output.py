@@ -1,6 +1,5 @@
 """How commands print: results to stdout, messages to stderr, and control characters of foreign text as escapes."""
 
-import json
 import logging
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ltr_harness.wording import count_of, json_value, printable, text_table, without_commands
+from ltr_harness.wording import count_of, json_text, printable, text_table, without_commands
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +58,7 @@ def say_notes(notes: Iterable[object]) -> None:
 
 def say_json(value: Any) -> None:
     """A result for programs; undefined numbers are null."""
-    say(json.dumps(json_value(value), indent=2))
+    say(json_text(value))
 
 
 def counts(**numbers: int) -> str:
