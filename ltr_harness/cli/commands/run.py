@@ -67,18 +67,16 @@ Exit codes: 0 good, 1 a model failed (the others are kept), 2 nothing was run.
 def command(
     config: Path,
     overrides: tuple[str, ...],
-    runs: Path,
     workers: int | str | None,
     dask: str | None,
     dry_run: bool,
     fail_fast: bool,
-    force: bool,
     final: str | None,
     accept: tuple[str, ...],
     no_ledger: bool,
-    verify: bool,
     quiet: bool,
     as_json: bool,
+    **given: Any,
 ) -> int:
     """Train what is missing, compare, report.
 
@@ -91,8 +89,8 @@ def command(
     """
     from ltr_harness.experiment.pool import worker_context
 
-    for option, given in (("--json", as_json), ("--dry-run", dry_run)):
-        if given and final is not None:
+    for option, is_given in (("--json", as_json), ("--dry-run", dry_run)):
+        if is_given and final is not None:
             raise UsageError(f"--final: has no meaning with {option}")
     local = dask is None and not isinstance(workers, str)
     if local and workers != 1 and not dry_run:
@@ -107,16 +105,9 @@ def command(
         chosen_cluster(workers, dask) as cluster,
     ):
         progress.say("reading the data and checking the models")
-        job = read(
-            config,
-            overrides=(*overrides, "compare.ledger=false") if no_ledger else overrides,
-            runs=runs,
-            force=force,
-            verify=verify,
-            workers=workers if isinstance(workers, int) else None,
-            cluster=cluster,
-        )
-        job = prepare(job, accept)
+        overrides = (*overrides, "compare.ledger=false") if no_ledger else overrides
+        here = workers if isinstance(workers, int) else None
+        job = prepare(read(config, overrides=overrides, workers=here, cluster=cluster, **given), accept)
         if final is not None:
             check_final(job.experiment, final)
         if dry_run:
