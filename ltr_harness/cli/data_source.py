@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ltr_harness.cli.output import say_note
-from ltr_harness.errors import UsageError, all_of
+from ltr_harness.errors import UsageError
 from ltr_harness.files import bare_name
 
 if TYPE_CHECKING:
@@ -83,17 +82,3 @@ def read_files(
 
     reader = with_columns(made_reader(reader_name or guessed_reader(paths[0]), reader_options), paths[0])
     return DataCache().read(reader, [str(path) for path in paths], Path()).dataset
-
-
-def read_splits(
-    paths: Sequence[Path], reader_name: str | None, options: Sequence[str]
-) -> "dict[str, RankingDataset]":
-    """Each file as a split of its own, by ``name=file`` or by the file's name; every problem of every file."""
-    files: dict[str, Path] = {}
-    for path in paths:
-        name, sign, file = str(path).partition("=")
-        named = bool(sign) and not path.exists()
-        label = name if named else path.name
-        files[label if label not in files else str(path)] = Path(file) if named else path
-    reads = [partial(read_files, [file], reader_name, options) for file in files.values()]
-    return dict(zip(files, all_of(reads), strict=True))

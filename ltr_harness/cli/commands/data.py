@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import click
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.cli import SuggestingGroup, data_source, options
 from ltr_harness.cli.output import counts, say, say_note, say_notes
-from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.errors import DataError, Problem, UsageError, all_of
 from ltr_harness.files import bare_name, cache_folder, opened_for_writing, suffix_of, whole_files
 from ltr_harness.known_sets import SETS, Counts, KnownSet, known_set
 from ltr_harness.wording import count_of
@@ -79,7 +80,15 @@ def data_describe(
         title = f"Data of {experiment.name}"
     else:
         said = (*reader_options, *options.renamed(overrides))
-        sets = {"all": data_source.read_splits(what, reader_name, said)}
+        files: dict[str, Path] = {}
+        for path in what:  # by ``name=file`` or by the file's name
+            label, sign, file = str(path).partition("=")
+            named = bool(sign) and not path.exists()
+            label = label if named else path.name
+            files[label if label not in files else str(path)] = Path(file) if named else path
+        # every problem of every file
+        reads = [partial(data_source.read_files, [file], reader_name, said) for file in files.values()]
+        sets = {"all": dict(zip(files, all_of(reads), strict=True))}
         title = f"Data: {', '.join(path.name for path in what)}"
     cards = {}
     for fold, splits in sets.items():
