@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.cli.metric_names import with_relevant
-from ltr_harness.cli.rankings import Rankings, Scored
+from ltr_harness.cli.output import say, say_notes
+from ltr_harness.cli.rankings import RankingSource, Scored, load_rankings
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.presets import TREC_EVAL
@@ -106,12 +107,11 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {name: measures[name] for name in ordered}
 
 
-def completed(
-    measures: Mapping[str, tuple[str, ...]], loaded: Rankings, relevant: float
-) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """The measures, those that are our metrics with every grade they depend on in their names; and notes."""
-    complete: dict[str, tuple[str, ...]] = {}
-    notes: list[str] = []
+def say_measures(texts: Sequence[str], source: RankingSource, relevant: float, per_query: bool) -> None:
+    """Print the measures named of all rankings of a source, then what is to be said of them."""
+    measures, notes = asked(texts), list[str]()
+    loaded = load_rankings(source)
+    complete: dict[str, tuple[str, ...]] = {}  # our metrics with every grade they depend on in their names
     for name, cutoffs in measures.items():
         if name in _ORDER:
             complete[name] = cutoffs
@@ -119,7 +119,10 @@ def completed(
         (metric,), more = loaded.on_scale([with_relevant(parse_metric(name), relevant)])
         complete[str(metric)] = ()
         notes += more
-    return complete, list(dict.fromkeys(notes))
+    for scored in loaded.all:
+        for line in lines(scored, complete, relevant, source.all_queries, per_query):
+            say(line)
+    say_notes([*loaded.notes, *dict.fromkeys(notes)])
 
 
 def lines(

@@ -93,7 +93,10 @@ def command(
             raise UsageError(f"{found} with --score-column; expected --qrels and --run, or another format")
         if baseline or common_queries:
             raise UsageError(f"{found} compares nothing; leave out --baseline and --common-queries")
-        return _as_trec_eval(metrics, relevant or 1, per_query, rankings.RankingSource(**given))
+        from ltr_harness.cli.trec_eval_layout import say_measures
+
+        say_measures(metrics, rankings.RankingSource(**given), relevant or 1, per_query)
+        return 0
     asked = metric_names.parsed(metrics, relevant)
     if columns is not None:
         return _of_columns(columns, asked, form, per_query)
@@ -125,21 +128,6 @@ def command(
         if headroom is not None and (line := headroom.little_to_gain(evaluations[0].metrics[0])):
             notes.append(line)
     return _say(_Found(loaded.judgments_file, each, compared, typed, per_query), form, notes)
-
-
-def _as_trec_eval(
-    metrics: Sequence[str], relevant: float, per_query: bool, source: rankings.RankingSource
-) -> int:
-    from ltr_harness.cli import trec_eval_layout
-
-    measures = trec_eval_layout.asked(metrics)
-    loaded = rankings.load_rankings(source)
-    measures, notes = trec_eval_layout.completed(measures, loaded, relevant)
-    for scored in loaded.all:
-        for line in trec_eval_layout.lines(scored, measures, relevant, source.all_queries, per_query):
-            say(line)
-    say_notes([*loaded.notes, *notes])
-    return 0
 
 
 def _of_columns(
