@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import print_table, say, say_note
+from ltr_harness.cli.output import counts, print_table, say, say_json, say_note, say_notes
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.metrics import Metric
 from ltr_harness.stats.method import Method
-from ltr_harness.wording import count_of
+from ltr_harness.wording import count_of, four_decimals
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.pairs import Difference
@@ -106,16 +106,29 @@ def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
     return columns
 
 
-def refuse_comparison(stream: "StreamEvaluation", method: Method, *, reports: bool) -> None:
-    """What needs the ordinary comparison, where values are not kept or count by stratum."""
-    if stream.weighted:
+def say_without_comparison(
+    found: "StreamEvaluation", title: str, notes: Sequence[str], method: Method, reports: bool, in_json: bool
+) -> None:
+    """Print means and differences where the values of queries are not kept, or count by stratum."""
+    if found.weighted:
         own = vars(Method(confidence=method.confidence))
         changed = [options.written(name) for name, value in vars(method).items() if value != own[name]]
         if named := ["gates and reports"] if reports else changed:
             raise UsageError(f"{', '.join(named)} with --strata: {_NO_VERDICT}; expected --sample N alone")
     elif reports:
-        found = "gates and reports need the values of all queries, which are not kept"
-        raise UsageError(f"{found}; expected --sample N")
+        lacking = "gates and reports need the values of all queries, which are not kept"
+        raise UsageError(f"{lacking}; expected --sample N")
+    first = found.metrics[0]
+    if in_json:
+        say_json({"means": found.means, "notes": notes, **as_json(found, first, method)})
+        return
+    say(f"{title}: {counts(query=found.n_queries, row=found.n_rows)}")
+    if found.moments is not None:
+        rows = [[name, *(four_decimals(of[name]) for of in found.means.values())] for name in found.metrics]
+        say()
+        print_table(["mean", *found.means], rows)
+    say_rest(found, first, method)
+    say_notes(notes)
 
 
 def say_rest(found: "StreamEvaluation", metric: str, method: Method) -> None:

@@ -11,25 +11,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from ltr_harness.cli import SuggestingGroup, options, streams
-from ltr_harness.cli.output import (
-    counts,
-    print_means,
-    print_table,
-    say,
-    say_json,
-    say_note,
-    say_notes,
-    say_page,
-)
+from ltr_harness.cli.output import print_means, say, say_json, say_note, say_notes, say_page
 from ltr_harness.errors import GateError, Problem, UsageError, all_of
 from ltr_harness.files import write_whole
-from ltr_harness.wording import count_of, four_decimals, json_value, printable
+from ltr_harness.wording import count_of, json_value, printable
 
 if TYPE_CHECKING:
-    from ltr_harness.cli.compared_inputs import ComparedInputs
     from ltr_harness.comparison.gates import Gate
     from ltr_harness.report.data import ReportData
-    from ltr_harness.stats.method import Method
 
 
 class CheckedGate(NamedTuple):
@@ -59,8 +48,7 @@ class _Modes(SuggestingGroup):
         if not self.commands.keys() & set(args[:1]):
             args = _renamed(args)
         if args and args[0] in self.commands:
-            mode = self.commands[args[0]]
-            return mode.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+            return self.commands[args[0]].make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
 
@@ -70,12 +58,11 @@ _RENAMED = {"--data-sets": "sets", "--interleaving": "interleaved", "--cheap-lab
 def _renamed(args: list[str]) -> list[str]:
     """The arguments as they are now, where an option of version 0.2 has become a command."""
     for at, (option, equals, value) in enumerate(one.partition("=") for one in args):
-        if option in _RENAMED:
-            now = f"compare {_RENAMED[option]}"
-            moved = [f"--cheap{equals}{value}"] if now == "compare labels" else []
-            now = " ".join([now, *moved])
+        if mode := _RENAMED.get(option):
+            moved = [f"--cheap{equals}{value}"] if mode == "labels" else []
+            now = " ".join(["compare", mode, *moved])
             say_note(f"`compare {option}` is now `{now}`; the next version refuses {option}")
-            return [_RENAMED[option], *args[:at], *moved, *args[at + 1 :]]
+            return [mode, *args[:at], *moved, *args[at + 1 :]]
     return args
 
 
@@ -200,9 +187,11 @@ def _compare(
     if columns is None and not inputs:
         raise click.MissingParameter(ctx=(at := click.get_current_context()), param=at.command.params[0])
     compared = ComparedInputs(inputs, metrics, conditions, given, cheap_labels, columns)
-    if compared.stream is not None and (compared.stream.weighted or compared.stream.moments is not None):
-        streams.refuse_comparison(compared.stream, method, reports=bool(conditions or output or summary))
-        return _without_comparison(compared, method, as_json)
+    stream, title = compared.stream, compared.title
+    if stream is not None and (stream.weighted or stream.moments is not None):
+        reports = bool(conditions or output or summary)
+        streams.say_without_comparison(stream, title, compared.notes, method, reports, as_json)
+        return 0
     comparison = compared.compared(method, baseline, common_queries, ledger=ledger, convention=convention)
     cheap = {}
     if compared.cheap is not None:
@@ -218,12 +207,12 @@ def _compare(
     ]
     complete = [run for run in compared.runs if run.record.status == "complete"]
     failed = [run.record for run in compared.runs if run.record.status == "failed"]
-    data = ReportData(comparison, complete, failed, None, compared.title)
+    data = ReportData(comparison, complete, failed, None, title)
     if as_json:
         from ltr_harness.report.json_document import document
 
-        if compared.stream is not None:
-            cheap = streams.as_json(compared.stream, comparison.primary, method)
+        if stream is not None:
+            cheap = streams.as_json(stream, comparison.primary, method)
         say_json(document(data) | {"gates": [gate._asdict() for gate in checked], **cheap})
     else:
         from ltr_harness.report.terminal import show
@@ -232,8 +221,8 @@ def _compare(
         if len(comparison.metrics) > 1:
             say()
             print_means(comparison)
-        if compared.stream is not None:
-            streams.say_rest(compared.stream, comparison.primary, method)
+        if stream is not None:
+            streams.say_rest(stream, comparison.primary, method)
     if output is not None:
         from ltr_harness.report import write_report
 
@@ -254,25 +243,6 @@ def _compare(
             say(f"gate passed: {one.gate}", err=True)
         say_notes(f"gate {one.gate!r}: {line}" for line in one.cautions)
     GateError.refuse(Problem(f"gate {one.gate!r}", line) for one in checked for line in one.failures)
-    return 0
-
-
-def _without_comparison(compared: "ComparedInputs", method: "Method", as_json: bool) -> int:
-    """Means and differences where the values of queries are not kept, or of a stratified sample."""
-    found, metrics = compared.stream, compared.metrics
-    assert found is not None
-    assert metrics is not None
-    if as_json:
-        rest = streams.as_json(found, metrics[0], method)
-        say_json({"means": found.means, "notes": compared.notes, **rest})
-        return 0
-    say(f"{compared.title}: {counts(query=found.n_queries, row=found.n_rows)}")
-    if found.moments is not None:
-        rows = [[name, *(four_decimals(of[name]) for of in found.means.values())] for name in found.metrics]
-        say()
-        print_table(["mean", *found.means], rows)
-    streams.say_rest(found, metrics[0], method)
-    say_notes(compared.notes)
     return 0
 
 
