@@ -4,7 +4,7 @@ import difflib
 import io
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,10 +67,10 @@ def command(
     for one in loaded.all:
         if query is None:
             mean = explain_mean(scaled, one.judgments, one.scores, one.retrieved)
-            pages.append(_mean_document(one.name, mean) if as_json else _mean_text(one.name, mean))
+            pages.append(_mean_document(one.name, mean) if as_json else _page(_mean_parts(one.name, mean)))
         else:
             of_query = query, one.name, _of_query(scaled, query, one)
-            pages.append(_document(*of_query) if as_json else _text(*of_query, most))
+            pages.append(_document(*of_query) if as_json else _page(_parts(*of_query, most)))
     if as_json:
         say_json(pages[0] if len(pages) == 1 else pages)
         return
@@ -91,65 +91,58 @@ def _of_query(metric: Metric, query: str, scored: rankings.Scored) -> Explanatio
     return explain_query(metric, scored.judgments.take(np.array([at])), scored.scores[part], listed)
 
 
-class _Page:
+_Part = str | tuple[Sequence[str], Sequence[Sequence[str]]]  # a line, or a table's head and rows
+
+
+def _page(parts: Iterable[_Part]) -> str:
     """Lines and tables as wide as the terminal; long reasons and document ids wrap."""
+    from rich.console import Console
+    from rich.table import Table
 
-    def __init__(self) -> None:
-        from rich.console import Console
-
-        width = max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
-        plain: dict[str, Any] = dict.fromkeys(("force_terminal", "highlight", "markup", "emoji"), False)
-        self._buffer = io.StringIO()
-        self.console = Console(file=self._buffer, width=width, color_system=None, **plain)
-
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        from rich.table import Table
-
+    width = max(shutil.get_terminal_size((80, 24)).columns, 72) if sys.stdout.isatty() else 80
+    plain: dict[str, Any] = dict.fromkeys(("force_terminal", "highlight", "markup", "emoji"), False)
+    text = io.StringIO()
+    console = Console(file=text, width=width, color_system=None, **plain)
+    for part in parts:
+        if isinstance(part, str):
+            console.print(part)
+            continue
         grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
-        for column in columns:
+        for column in part[0]:
             may_wrap = column in ("why", "document", "missed document", "tied ranks")
             justify: Literal["left", "right"] = "left" if column in explanation.LEFT else "right"
             grid.add_column(column, justify=justify, overflow="fold", no_wrap=not may_wrap)
-        for row in rows:
+        for row in part[1]:
             grid.add_row(*map(printable, row))
-        self.console.print(grid)
-
-    @property
-    def text(self) -> str:
-        return "\n".join(line.rstrip() for line in self._buffer.getvalue().splitlines())
+        console.print(grid)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
 
-def _mean_text(name: str, explained: MeanExplanation) -> str:
-    page = _Page()
-    page.console.print(f"{printable(name)}: {explained.heading}\n")
+def _mean_parts(name: str, explained: MeanExplanation) -> Iterator[_Part]:
+    yield f"{printable(name)}: {explained.heading}\n"
     if explained.presets:
-        page.table(explanation.MEAN_COLUMNS, explained.preset_texts)
+        yield explanation.MEAN_COLUMNS, explained.preset_texts
     else:
-        page.console.print(f"{explained.metric.name} is not a metric of any tool with known conventions")
-    return page.text
+        yield f"{explained.metric.name} is not a metric of any tool with known conventions"
 
 
-def _text(query: str, name: str, explained: Explanation, most: int | None) -> str:
-    page = _Page()
-    console, table = page.console, page.table
+def _parts(query: str, name: str, explained: Explanation, most: int | None) -> Iterator[_Part]:
     result = explained.text_of(explained.value)
-    console.print(f"{printable(name)}, query {printable(query)}: {explained.metric} = {result}\n")
+    yield f"{printable(name)}, query {printable(query)}: {explained.metric} = {result}\n"
     shown = explained.texts[:most]
-    table(explained.columns, shown)
+    yield explained.columns, shown
     if more := len(explained.rows) - len(shown):
-        console.print(f"({count_of(more, 'more document')}; --rows 0 shows all)")
+        yield f"({count_of(more, 'more document')}; --rows 0 shows all)"
     if explained.n_hidden:
-        console.print(f"({count_of(explained.n_hidden, 'more document')} below the cutoff)")
+        yield f"({count_of(explained.n_hidden, 'more document')} below the cutoff)"
     missed, unshown = explained.missed_texts(most)
     if missed:
-        console.print()
-        table(explained.missed_columns, missed)
-    for line in (*unshown, f"\n{explained.ideal_text(most)}", *explained.remarks):
-        console.print(line)
+        yield ""
+        yield explained.missed_columns, missed
+    yield from (*unshown, f"\n{explained.ideal_text(most)}", *explained.remarks)
     if explained.presets:
-        console.print()
-        table(explanation.PRESET_COLUMNS, explained.preset_texts)
-    return page.text
+        yield ""
+        yield explanation.PRESET_COLUMNS, explained.preset_texts
 
 
 def _mean_document(name: str, explained: MeanExplanation) -> dict[str, Any]:
