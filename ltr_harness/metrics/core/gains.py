@@ -59,20 +59,16 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> Floats:
     if gain in EXPONENTIAL_GAINS and judgments.grades is not None:
         by_grade: Floats = np.exp2(np.arange(judgments.grades.example.size)) - 1.0
         return by_grade[judgments.grades.of_row]
-    whole = labels == np.floor(labels)
-    if not whole.all() and gain != "exp_real":
+    if gain != "exp_real":
         cure = f"use gain=linear{' or gain=exp_real' if gain == 'exp' else ''}, or make grades of them (data.grades)"
-        _refuse(judgments, ~whole, metric, f"gain={gain} needs integer labels", cure)
+        _refuse(judgments, labels != np.floor(labels), metric, f": gain={gain} needs integer labels", cure)
     if gain in EXPONENTIAL_GAINS:
-        too_large = labels > 1000
-        if too_large.any():
-            cure = "use gain=linear or map the grades (data.grades)"
-            _refuse(judgments, too_large, metric, "2^g - 1 overflows", cure)
+        cure = "use gain=linear or map the grades (data.grades)"
+        _refuse(judgments, labels > 1000, metric, ": 2^g - 1 overflows", cure)
         return np.asarray(np.exp2(labels) - 1.0)
     table = np.array([float(part) for part in gain.split("_")])
-    outside = labels >= table.size
-    if outside.any():
-        _refuse(judgments, outside, metric, f"the gain table ends at grade {table.size - 1}", "add its gain")
+    ends = f": the gain table ends at grade {table.size - 1}"
+    _refuse(judgments, labels >= table.size, metric, ends, "add its gain")
     return np.asarray(table[labels.astype(np.int64)])
 
 
@@ -101,13 +97,15 @@ def discounts(discount: str, n_ranks: int, metric: str) -> Floats:
     return table[:n_ranks]
 
 
-def _refuse(judgments: Judgments, bad: Bools, metric: str, why: str, cure: str) -> None:
-    row = int(np.flatnonzero(bad)[0])
-    groups = judgments.groups
-    raise MetricError(
-        f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r} "
-        f"({count_of(int(bad.sum()), 'such row')}): {why}; {cure}"
-    )
+def _refuse(judgments: Judgments, bad: Bools, metric: str, why: str, cure: str, where: str = "") -> None:
+    """Refuse the labels of rows that are bad, if any are, naming the query of the first."""
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        groups = judgments.groups
+        raise MetricError(
+            f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r}{where} "
+            f"({count_of(int(bad.sum()), 'such row')}){why}; {cure}"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,14 +159,7 @@ def refuse_above(
     cure: str = "set max_grade to the scale's highest grade",
 ) -> None:
     """Refuse labels above the scale's highest grade, naming the query."""
-    too_large: Bools = judgments.labels > max_grade
-    if too_large.any():
-        row = int(np.flatnonzero(too_large)[0])
-        groups = judgments.groups
-        raise MetricError(
-            f"{metric}: label {judgments.labels[row]:g} in query {groups.name(groups.query_of(row))!r} is above "
-            f"{limit} ({count_of(int(too_large.sum()), 'such row')}); {cure}"
-        )
+    _refuse(judgments, judgments.labels > max_grade, metric, "", cure, f" is above {limit}")
 
 
 def refuse_label_order(metric: str, ties: str) -> None:

@@ -171,24 +171,22 @@ def _build(name: str, parameters: dict[str, Any]) -> Metric:
     tool = parameters.pop("as", None)
     if tool is not None and not isinstance(tool, str):
         raise MetricError(f"{name}: as={tool!r}; expected the name of a tool, such as lightgbm")
-    values = {
-        key: _read(kind, key, value) if isinstance(value, str) else value for key, value in parameters.items()
-    }
-    for key in values:
-        if key != "k":
-            _read(kind, key, "")  # an unknown parameter is refused with the list of known ones
+    values = {key: _read(kind, key, value) for key, value in parameters.items()}
     return kind(**values) if tool is None else kind.like(tool, **values)
 
 
-def _read(metric: type[Any], parameter: str, text: str) -> Any:
-    accepted = accepted_of(metric)
+def _read(metric: type[Any], parameter: str, text: Any) -> Any:
+    """A parameter's value, of which only text is to be read; a name that the metric lacks is refused with its own."""
     fields = {field.name for field in dataclasses.fields(metric)}
     if parameter not in fields:
         known = fields if metric.takes_cutoff else fields - {"k"}
         raise MetricError(
             f"{metric.name} has no parameter {parameter!r}; {did_you_mean(parameter, known, _OTHER_NAMES)}"
         )
-    options = get_args(accepted[parameter]) or (accepted[parameter],)
+    if not isinstance(text, str):
+        return text
+    accepted = accepted_of(metric)[parameter]
+    options = get_args(accepted) or (accepted,)
     if bool in options and text in ("true", "false"):
         return text == "true"
     if (int in options or float in options) and "_" not in text:  # Python would take 1_000 for a number
