@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
-from ltr_harness.groups import Judgments, QueryGroups, Several
+from ltr_harness.groups import Judgments, QueryGroups, Several, as_slice
 from ltr_harness.wording import count_of, named
 
 
@@ -156,12 +156,9 @@ class RankingDataset:
             source: what messages call the result; the set's own source if None.
         """
         _, rows = self.groups.take(queries)
-        first = int(rows[0]) if rows.size else 0
-        end = first + len(rows)
-        piece = slice(first, end) if np.array_equal(rows, np.arange(first, end)) else rows
         return replace(
             self,
-            features=self.features[piece],
+            features=self.features[as_slice(rows)],
             judgments=self.judgments.take(queries),
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
             source=self.source if source is None else source,
@@ -194,7 +191,15 @@ def fingerprint_arrays(*arrays: NDArray[Any] | None) -> str:
             digest.update(np.fromiter(map(len, values), dtype="<i8", count=len(values)).tobytes())
             digest.update(b"".join(values))
         else:
-            _update_values(digest, array)
+            portable = array.dtype.newbyteorder("<")
+            digest.update(f"{portable.str}{array.shape};".encode("ascii"))
+            flat = array.reshape(1) if array.ndim == 0 else array
+            step = max(1, (1 << 20) // max(1, flat[:1].size))  # in blocks: never a second copy of it all
+            for start in range(0, len(flat), step):
+                block = np.ascontiguousarray(flat[start : start + step], dtype=portable)
+                if block.dtype.kind == "f" and (missing := np.isnan(block)).any():
+                    block = np.where(missing, portable.type("nan"), block)  # many NaN mean one thing
+                digest.update(block.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 
@@ -261,15 +266,3 @@ def fingerprint_dataset(dataset: RankingDataset) -> str:
 
 def _as_text(ids: NDArray[Any]) -> NDArray[Any]:
     return ids if ids.dtype.kind == "U" else np.array([str(value) for value in ids.tolist()], dtype=object)
-
-
-def _update_values(digest: "hashlib._Hash", array: NDArray[Any]) -> None:
-    portable = array.dtype.newbyteorder("<")
-    digest.update(f"{portable.str}{array.shape};".encode("ascii"))
-    flat = array.reshape(1) if array.ndim == 0 else array
-    step = max(1, (1 << 20) // max(1, flat[:1].size))  # in blocks: never a second copy of it all
-    for start in range(0, len(flat), step):
-        block = np.ascontiguousarray(flat[start : start + step], dtype=portable)
-        if block.dtype.kind == "f" and (missing := np.isnan(block)).any():
-            block = np.where(missing, portable.type("nan"), block)  # there are many NaN; they mean one thing
-        digest.update(block.reshape(-1).view(np.uint8).data)

@@ -272,34 +272,31 @@ def evaluate(
     else:
         assert group_sizes is not None
         groups = QueryGroups.from_sizes(group_sizes)
-    columns = {
-        "labels": labels,
-        "scores": scores,
-        "document_ids": document_ids,
-        "judged": judged,
-        "retrieved": retrieved,
-    }
-    arranged: dict[str, Any] = {}
-    for name, column in columns.items():
+
+    def arranged(column: Any, name: str) -> Any:
+        """By query."""
         if column is None or order is None:
-            arranged[name] = column
-            continue
+            return column
         values = as_column(column, name)
         if values.size != groups.n_rows:
             raise DataError(
                 f"{values.size} {name} for {groups.n_rows} query_ids; expected one of each per row"
             )
-        arranged[name] = values[order]
+        return values[order]
+
+    labels, scores = arranged(labels, "labels"), arranged(scores, "scores")
+    document_ids = arranged(document_ids, "document_ids")
+    judged, retrieved = arranged(judged, "judged"), arranged(retrieved, "retrieved")
     pairs = None if subtopics is None else Subtopics.of_matrix(subtopics, groups.n_rows)
     judgments = Judgments.checked(
-        arranged["labels"],
+        labels,
         groups,
         query_weights=query_weights,
-        document_ids=arranged["document_ids"],
-        judged=arranged["judged"],
+        document_ids=document_ids,
+        judged=judged,
         subtopics=pairs if pairs is None or order is None else pairs.take(order),
     )
-    return evaluate_bound(bind(asked, judgments), arranged["scores"], asked, arranged["retrieved"])
+    return evaluate_bound(bind(asked, judgments), scores, asked, retrieved)
 
 
 def evaluate_bound(

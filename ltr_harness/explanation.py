@@ -63,7 +63,13 @@ def explain_query(
         each, divisor_name, divisor = sums
         columns = (*columns, "contribution")
         rows = [(*row, each[i] if i < n_counted else "") for i, row in enumerate(rows)]
-        steps = _steps(metric, float(each[:n_counted].sum()), divisor_name, divisor, value)
+        total = float(each[:n_counted].sum())
+        steps = (f"sum of contributions = {number(total, metric.counts)}",)
+        if divisor_name and divisor == 0.0:
+            steps += (f"{divisor_name} = 0, and so is the value",)
+        elif divisor_name:
+            by = number(divisor, whole=divisor == int(divisor))
+            steps += (f"{divisor_name} = {by}", f"{number(total)} / {by} = {number(value)}")
     elif isinstance(metric, FunctionMetric):
         steps = (f"{metric.name} is a function of these labels and scores; how it gets there, its code says",)
     if getattr(metric, "short_list", "") == "zero" and metric.k is not None and size < metric.k:
@@ -233,16 +239,6 @@ def _sums(
     beyond = metric.divisor_at(judgments, ranking, np.array([at]))
     assert beyond is not None  # the same metric as a line above
     return np.diff(values * by, prepend=0.0), name, float(beyond[1][0])
-
-
-def _steps(metric: Metric, total: float, divisor_name: str, divisor: float, value: float) -> tuple[str, ...]:
-    first = f"sum of contributions = {number(total, metric.counts)}"
-    if not divisor_name:
-        return (first,)
-    by = number(divisor, whole=divisor == int(divisor))
-    if divisor == 0.0:
-        return (first, f"{divisor_name} = 0, and so is the value")
-    return (first, f"{divisor_name} = {by}", f"{number(total)} / {by} = {number(value)}")
 
 
 def _interval(metric: Metric, query: _Asked) -> tuple[float, float] | None:

@@ -26,25 +26,23 @@ LONGEST_ID = 1000
 
 def as_column(values: ArrayLike, name: str) -> NDArray[Any]:
     """One-dimensional NumPy array from anything NumPy, pandas, Arrow or Polars would call a column."""
-    array = _of_list(values, name) if isinstance(values, list | tuple) else np.asarray(values)
+    width = 0
+    if isinstance(values, list | tuple):
+        code = {float: "d", int: "q"}.get(type(values[0])) if values else None
+        if code is not None:
+            with suppress(TypeError, OverflowError):  # something else is among the numbers
+                return np.asarray(array_of(code, values))
+        width = _text_width(values, name)
+    try:
+        # NumPy finds the width in twice the time
+        array = np.asarray(values, dtype=f"U{width}" if width else None)
+    except ValueError:
+        raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
     if array.ndim != 1:
         raise DataError(f"{name} has shape {array.shape}; expected one value per row, shape (n_rows,)")
     if array.dtype.kind == "O":
         _text_width(array.tolist(), name)
     return array
-
-
-def _of_list(values: Sequence[Any], name: str) -> NDArray[Any]:
-    code = {float: "d", int: "q"}.get(type(values[0])) if values else None
-    if code is not None:
-        with suppress(TypeError, OverflowError):  # something else is among the numbers
-            return np.asarray(array_of(code, values))
-    width = _text_width(values, name)
-    try:
-        # NumPy finds the width in twice the time
-        return np.asarray(values, dtype=f"U{width}" if width else None)
-    except ValueError:
-        raise DataError(f"{name} has rows of different lengths; expected one value per row") from None
 
 
 def _text_width(values: Sequence[Any], name: str) -> int:
@@ -254,10 +252,10 @@ class QueryGroups:
         """
         sizes = self.sizes[queries]
         groups = self.from_counts(sizes, self.ids[queries])
-        if _are_neighbours(queries):
-            return groups, np.arange(groups.n_rows) + self.boundaries[queries[0]]
-        rows = np.repeat(self.boundaries[queries] - groups.boundaries[:-1], sizes) + np.arange(groups.n_rows)
-        return groups, rows
+        first = self.boundaries[queries] - groups.boundaries[:-1]
+        # of neighbours, all rows are shifted alike
+        shift = first[0] if isinstance(as_slice(queries), slice) else np.repeat(first, sizes)
+        return groups, shift + np.arange(groups.n_rows)
 
     def name(self, query: int) -> str:
         """How messages call a query: its id in the data."""
@@ -286,8 +284,11 @@ def places_within(
     return below, same
 
 
-def _are_neighbours(queries: NDArray[np.int64]) -> bool:
-    return queries.size > 0 and bool((queries == np.arange(queries[0], queries[0] + queries.size)).all())
+def as_slice(rows: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+    """Numbers of rows (n_kept,) as an index: of neighbours, a slice copies nothing."""
+    if rows.size and np.array_equal(rows, np.arange(rows[0], rows[0] + rows.size)):
+        return slice(rows[0], rows[0] + rows.size)
+    return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -537,7 +538,7 @@ class Judgments:
             rows: int64 (n_kept,).
             groups: of those rows, with the queries of these judgments.
         """
-        some = slice(rows[0], rows[-1] + 1) if _are_neighbours(rows) else rows
+        some = as_slice(rows)
         return replace(
             self,
             labels=self.labels[some],
