@@ -164,24 +164,22 @@ class Forest:
         sizes = [tree.feature.size for tree in self.trees]
         starts = np.cumsum([0, *sizes], dtype=np.int64)[:-1]
         shift = np.repeat(starts, sizes)
-
-        def joined(name: str, kind: Any) -> NDArray[Any]:
-            columns = (getattr(tree, name) for tree in self.trees)
-            return np.concatenate([np.empty(0, kind), *columns]).astype(kind)
-
         listed = [tree.codes.get(node, ()) for tree in self.trees for node in range(tree.feature.size)]
         return (
             starts,
-            joined("feature", np.int32),
-            joined("threshold", np.float64),
-            joined("left", np.int64) + shift,
-            joined("right", np.int64) + shift,
-            joined("missing_left", np.bool_),
-            joined("missing_type", np.int8),
-            joined("value", np.float64),
+            self.joined("feature"),
+            self.joined("threshold"),
+            self.joined("left") + shift,
+            self.joined("right") + shift,
+            *map(self.joined, ("missing_left", "missing_type", "value")),
             np.cumsum([0, *map(len, listed)], dtype=np.int64),
             np.array([code for codes in listed for code in codes], dtype=np.float64),
         )
+
+    def joined(self, name: str) -> NDArray[Any]:
+        """An array of all trees' nodes, one tree after the other."""
+        nothing = Tree.of(*[()] * 7)
+        return np.concatenate([getattr(tree, name) for tree in (nothing, *self.trees)])
 
 
 @compiled
@@ -330,28 +328,27 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
     grown = booster.get("gbtree", booster)["model"]["trees"]
     weights = booster.get("weight_drop", [1.0] * len(grown))
     # inplace_predict takes the base out of the sum of base and leaf before it weighs the leaf
-    bases = [np.float32(base if "weight_drop" in booster else 0)] * len(grown)
-    trees = tuple(map(_xgboost_tree, grown, weights, bases))
+    taken_out = np.float32(base if "weight_drop" in booster else 0)
+    trees = []
+    for tree, weight in zip(grown, weights, strict=True):
+        left, split = np.asarray(tree["left_children"]), np.asarray(tree["split_indices"])
+        is_leaf = left == -1
+        listed = (tree[f"categories{name}"] for name in ("_nodes", "_segments", "_sizes"))
+        numbers = np.asarray(tree["split_conditions"], dtype=np.float32)
+        every = tree["categories"]
+        columns = (
+            np.where(is_leaf, LEAF, split),
+            np.where(is_leaf, 0, numbers),
+            left,
+            tree["right_children"],
+            tree["default_left"],
+            np.full(left.size, NAN),
+            np.where(is_leaf, (taken_out + numbers - taken_out) * np.float32(weight), 0),
+        )
+        codes = {node: every[start : start + size] for node, start, size in zip(*listed, strict=True)}
+        trees.append(Tree.of(*columns, codes=codes))
     rules: dict[str, Any] = {"float32": True, "float32_sum": True, "codes_go": "right"}
-    return Forest(names, trees, float(np.float32(base)), "<", **rules)
-
-
-def _xgboost_tree(tree: Mapping[str, Any], weight: float, base: np.float32) -> Tree:
-    left, split = np.asarray(tree["left_children"]), np.asarray(tree["split_indices"])
-    is_leaf = left == -1
-    listed = (tree[f"categories{name}"] for name in ("_nodes", "_segments", "_sizes"))
-    numbers = np.asarray(tree["split_conditions"], dtype=np.float32)
-    every = tree["categories"]
-    return Tree.of(
-        np.where(is_leaf, LEAF, split),
-        np.where(is_leaf, 0, numbers),
-        left,
-        tree["right_children"],
-        tree["default_left"],
-        np.full(left.size, NAN),
-        np.where(is_leaf, (base + numbers - base) * np.float32(weight), 0),
-        codes={node: every[start : start + size] for node, start, size in zip(*listed, strict=True)},
-    )
+    return Forest(names, tuple(trees), float(np.float32(base)), "<", **rules)
 
 
 def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:

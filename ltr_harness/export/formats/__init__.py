@@ -196,8 +196,7 @@ def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
 def used_features(forest: Forest) -> list[str]:
     """The features that some split looks at, in the columns' order; the first one where there is no split."""
     names = forest.feature_names
-    looked_at = np.unique(np.concatenate([tree.feature for tree in forest.trees]))
-    return [names[column] for column in looked_at if column != LEAF] or [names[0]]
+    return [names[column] for column in np.unique(forest.joined("feature")) if column != LEAF] or [names[0]]
 
 
 def field_query(name: str) -> dict[str, Any]:

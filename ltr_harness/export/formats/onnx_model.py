@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.export.forest import LEAF, Forest
 from ltr_harness.export.formats import ModelFormat, Scores, package
@@ -71,10 +70,7 @@ def _attributes(forest: Forest) -> dict[str, Any]:
     """Arrays of all nodes of all trees, and of all leaves."""
     number = np.repeat(np.arange(len(forest.trees)), [tree.feature.size for tree in forest.trees])
     node = np.concatenate([np.arange(tree.feature.size) for tree in forest.trees])
-
-    def joined(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(tree, name) for tree in forest.trees])
-
+    joined = forest.joined
     feature, leaf = joined("feature"), joined("feature") == LEAF
     compared = "BRANCH_LT" if forest.comparison == "<" else "BRANCH_LEQ"
     return {

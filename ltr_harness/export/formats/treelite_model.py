@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from ltr_harness.export.forest import LEAF, Forest, Tree
+from ltr_harness.export.forest import LEAF, Forest
 from ltr_harness.export.formats import ModelFormat, Scores, package
 from ltr_harness.groups import Floats
 from ltr_harness.rankers.ranker import FittedModel
@@ -45,7 +45,21 @@ class Treelite(ModelFormat):
             base_scores=[plain.base_score],
         )
         for tree in plain.trees:
-            _add(builder, tree, plain)
+            builder.start_tree()
+            columns = (tree.feature, tree.threshold, tree.left, tree.right, tree.missing_left, tree.value)
+            nodes = zip(*(column.tolist() for column in columns), strict=True)
+            for node, (feature, threshold, left, right, missing_left, value) in enumerate(nodes):
+                builder.start_node(node)
+                below = {"default_left": missing_left, "left_child_key": left, "right_child_key": right}
+                if feature == LEAF:
+                    builder.leaf(value)
+                elif node in tree.codes:
+                    below |= {"category_list_right_child": plain.codes_go == "right"}
+                    builder.categorical_test(feature, category_list=list(tree.codes[node]), **below)
+                else:
+                    builder.numerical_test(feature, threshold, opname=plain.comparison, **below)
+                builder.end_node()
+            builder.end_tree()
         builder.commit().serialize(path)
 
     def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
@@ -58,23 +72,3 @@ class Treelite(ModelFormat):
             return np.asarray(treelite.gtil.predict(model, rows, nthread=1), dtype=np.float64).reshape(-1)
 
         return scores
-
-
-def _add(builder: Any, tree: Tree, forest: Forest) -> None:
-    builder.start_tree()
-    columns = (tree.feature, tree.threshold, tree.left, tree.right, tree.missing_left, tree.value)
-    for node, (feature, threshold, left, right, missing_left, value) in enumerate(
-        zip(*(column.tolist() for column in columns), strict=True)
-    ):
-        builder.start_node(node)
-        if feature == LEAF:
-            builder.leaf(value)
-        else:
-            below = {"default_left": missing_left, "left_child_key": left, "right_child_key": right}
-            if node in tree.codes:
-                below |= {"category_list_right_child": forest.codes_go == "right"}
-                builder.categorical_test(feature, category_list=list(tree.codes[node]), **below)
-            else:
-                builder.numerical_test(feature, threshold, opname=forest.comparison, **below)
-        builder.end_node()
-    builder.end_tree()
