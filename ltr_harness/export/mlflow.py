@@ -49,41 +49,50 @@ def why_none(record: Record) -> str:
     return lacking and f"its record, of an older version, lists no {lacking}"
 
 
-def log_model(client: "MlflowClient", run: Run, run_id: str) -> str:
+def _log_model(client: "MlflowClient", uri: str, run: Run, run_id: str) -> str:
     """Log a run's model to the MLflow run that stands for it; the model's URI."""
     import mlflow
     from mlflow.models import Model
 
     code = Path(pyfunc.__file__)
-    with tempfile.TemporaryDirectory() as folder:
-        # of another content under another name: models of several versions can be loaded beside each other
-        digest = hashlib.sha256(code.read_bytes()).hexdigest()[:8]
-        loader = Path(folder) / f"ltr_harness_model_{digest}.py"
-        shutil.copyfile(code, loader)
-        data = Path(folder) / "model"
-        data.mkdir()
-        write_model(run, data)
-        found = client.get_run(run_id)
-        # made here, as MLflow itself puts it into the experiment that happens to be its current one
-        made = client.create_logged_model(
-            found.info.experiment_id, "model", source_run_id=run_id, params=found.data.params
-        )
-        logged = Model.log(
-            artifact_path=None,
-            name="model",
-            flavor=mlflow.pyfunc,
-            run_id=run_id,
-            model_id=made.model_id,
-            loader_module=loader.stem,
-            data_path=str(data),
-            code_paths=[str(loader)],
-            signature=_signature(run.record),
-            input_example=example_rows(run.record),
-            pip_requirements=[
-                *pins(run, ["numpy", "pandas", *(name for name in _LIBRARIES if name == run.record.ranker)]),
-                f"mlflow-skinny=={mlflow.__version__}",
-            ],
-        )
+    before, path = mlflow.get_tracking_uri(), list(sys.path)
+    mlflow.set_tracking_uri(uri)  # models are logged to no other
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            # of another content under another name: models of several versions can be loaded beside each other
+            digest = hashlib.sha256(code.read_bytes()).hexdigest()[:8]
+            loader = Path(folder) / f"ltr_harness_model_{digest}.py"
+            shutil.copyfile(code, loader)
+            data = Path(folder) / "model"
+            data.mkdir()
+            write_model(run, data)
+            found = client.get_run(run_id)
+            # made here, as MLflow itself puts it into the experiment that happens to be its current one
+            made = client.create_logged_model(
+                found.info.experiment_id, "model", source_run_id=run_id, params=found.data.params
+            )
+            logged = Model.log(
+                artifact_path=None,
+                name="model",
+                flavor=mlflow.pyfunc,
+                run_id=run_id,
+                model_id=made.model_id,
+                loader_module=loader.stem,
+                data_path=str(data),
+                code_paths=[str(loader)],
+                signature=_signature(run.record),
+                input_example=example_rows(run.record),
+                pip_requirements=[
+                    *pins(
+                        run, ["numpy", "pandas", *(name for name in _LIBRARIES if name == run.record.ranker)]
+                    ),
+                    f"mlflow-skinny=={mlflow.__version__}",
+                ],
+            )
+    finally:
+        mlflow.set_tracking_uri(before)
+        sys.path[:] = path  # MLflow loads what it has logged, from a folder that is gone afterwards
+    client.set_tag(run_id, _MODEL, str(logged.model_uri))
     return str(logged.model_uri)
 
 
@@ -157,11 +166,24 @@ def export(
     if not runs:
         expected = "expected a run folder or an experiment's folder of runs"
         raise DataError(f"{folder}: no finished runs; {expected}")
-    _refuse_links([folder / "report", folder / "experiment.yaml", *(run.path for run in runs)])
+    # what a link leads to need not belong to the run, and would be sent away with it; a pipe has no end
+    problems = []
+    for top in (folder / "report", folder / "experiment.yaml", *(run.path for run in runs)):
+        for path in (top, *top.rglob("*")):
+            if path.is_symlink():
+                found = "is a link, and whatever it leads to would be exported"
+                problems.append(Problem(str(path), found, "a file of the run"))
+            elif path.exists() and not path.is_file() and not path.is_dir():
+                problems.append(Problem(str(path), "is a pipe or a device", "a file of the run"))
+    DataError.refuse(problems)
     client, used = _client(uri)
     exported = Exported(used, experiment or runs[0].record.experiment)
     with _failures(used, exported.added):
-        to = _experiment(client, exported.experiment, used)
+        existing = client.get_experiment_by_name(exported.experiment)
+        if existing is not None and existing.lifecycle_stage != "active":
+            found, cure = "was deleted there", "restore it, or use --experiment"
+            raise HarnessError.at(used, f"the experiment {exported.experiment!r} {found}", cure=cure)
+        to = str(existing.experiment_id if existing else client.create_experiment(exported.experiment))
         parent = _report(client, to, folder) if (folder / "report").is_dir() else None
         for run in runs:
             record = run.record
@@ -176,38 +198,9 @@ def export(
             if models and (why := why_none(record)):
                 exported.without_model[run.path.name] = why
             elif models:
-                exported.models[run.path.name] = _model(client, used, run, run_id)
+                stored = client.get_run(run_id).data.tags.get(_MODEL)
+                exported.models[run.path.name] = stored or _log_model(client, used, run, run_id)
     return exported
-
-
-def _model(client: "MlflowClient", uri: str, run: Run, run_id: str) -> str:
-    """The URI of a run's model, logged unless it is there already."""
-    import mlflow
-
-    stored = client.get_run(run_id).data.tags.get(_MODEL)
-    if stored is not None:
-        return str(stored)
-    before, path = mlflow.get_tracking_uri(), list(sys.path)
-    mlflow.set_tracking_uri(uri)  # models are logged to no other
-    try:
-        model = log_model(client, run, run_id)
-    finally:
-        mlflow.set_tracking_uri(before)
-        sys.path[:] = path  # MLflow loads what it has logged, from a folder that is gone afterwards
-    client.set_tag(run_id, _MODEL, model)
-    return model
-
-
-def _refuse_links(paths: Iterable[Path]) -> None:
-    """What a link leads to need not belong to the run, and would be sent away with it; a pipe has no end."""
-    problems = []
-    for path in (path for top in paths for path in (top, *top.rglob("*"))):
-        if path.is_symlink():
-            found = "is a link, and whatever it leads to would be exported"
-            problems.append(Problem(str(path), found, "a file of the run"))
-        elif path.exists() and not path.is_file() and not path.is_dir():
-            problems.append(Problem(str(path), "is a pipe or a device", "a file of the run"))
-    DataError.refuse(problems)
 
 
 def legal_names(names: Iterable[str]) -> dict[str, str]:
@@ -281,16 +274,6 @@ def _failures(uri: str, added: Sequence[str] = ()) -> Iterator[None]:
         if re.search(r"table \S+ already exists", said):
             cure = "a store whose creation was interrupted: remove it if it has no runs"
         raise HarnessError.at(uri, f"MLflow: {said}", cure=cure) from problem
-
-
-def _experiment(client: "MlflowClient", name: str, uri: str) -> str:
-    existing = client.get_experiment_by_name(name)
-    if existing is None:
-        return str(client.create_experiment(name))
-    if existing.lifecycle_stage != "active":
-        found, cure = f"the experiment {name!r} was deleted there", "restore it, or use --experiment"
-        raise HarnessError.at(uri, found, cure=cure)
-    return str(existing.experiment_id)
 
 
 def _found(client: "MlflowClient", experiment: str, tags: Mapping[str, str]) -> str | None:
