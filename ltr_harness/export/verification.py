@@ -113,13 +113,21 @@ def verified(model: FittedModel, there: Scores, split: RankingDataset, metric: M
         missing[part] = np.isnan(rows).sum(axis=1)
     of_query = split.groups.sum(missing) > 0
     every = np.ones(split.n_queries, dtype=bool)
+    orders = [_order(one, split.groups) for one in scores]
+    first = None
+    if (moved := np.flatnonzero(orders[0] != orders[1])).size:
+        a, b = (int(order[moved[0]]) for order in orders)
+        query = split.groups.query_of(a)
+        start = int(split.groups.boundaries[query])
+        of_both = ((float(one[a]), float(one[b])) for one in scores)
+        first = Disagreement(split.groups.name(query), (a - start, b - start), *of_both)
     return Verification(
         metric=str(metric),
         agreement=_agreement(scores, binding, metric, every),
         n_missing=int(missing.sum()),
         with_missing=_agreement(scores, binding, metric, of_query) if of_query.any() else None,
         if_missing=_agreement(without, binding, metric, every),
-        first=_first(scores, split.groups),
+        first=first,
     )
 
 
@@ -156,23 +164,6 @@ def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: Bools) 
 def _order(scores: Floats, groups: QueryGroups) -> NDArray[np.intp]:
     """The rows of each query, the highest score first, equal scores as in the data."""
     return np.lexsort((-scores, np.repeat(np.arange(groups.n_queries), groups.sizes)))
-
-
-def _first(scores: Floats, groups: QueryGroups) -> Disagreement | None:
-    here, there = scores
-    orders = _order(here, groups), _order(there, groups)
-    places = np.flatnonzero(orders[0] != orders[1])
-    if not places.size:
-        return None
-    a, b = (int(order[places[0]]) for order in orders)
-    query = groups.query_of(a)
-    start = int(groups.boundaries[query])
-    return Disagreement(
-        groups.name(query),
-        (a - start, b - start),
-        (float(here[a]), float(here[b])),
-        (float(there[a]), float(there[b])),
-    )
 
 
 RUNTIMES = ("onnx", "treelite")

@@ -143,13 +143,9 @@ def _is_best_by_label(metric: Metric) -> bool:
         return False
     if metric.whole_order or metric.by_subtopic or metric.diagnostic or not metric.higher_is_better:
         return False
-    gains, discounts = (_table(getattr(metric, name, "")) for name in ("gain", "discount"))
-    return gains == sorted(gains) and discounts == sorted(discounts, reverse=True)
-
-
-def _table(text: str) -> list[float]:
-    """The numbers of a table of gains or discounts; none where it has a name, which all rise and fall in order."""
-    try:
-        return [float(part) for part in text.split("_")]
-    except ValueError:
-        return []
+    for choice, falls in (("gain", False), ("discount", True)):
+        with suppress(ValueError):  # it has a name: all such gains rise, and all such discounts fall
+            table = [float(part) for part in getattr(metric, choice, "").split("_")]
+            if table != sorted(table, reverse=falls):
+                return False
+    return True
