@@ -8,8 +8,7 @@ import numpy as np
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Floats, Ints
-from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, gains
+from ltr_harness.metrics.core import Floats, Ints, Judgments, Ranking, RowRanker, gains
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Facts, Prepared, Values
 from ltr_harness.metrics.err import expected_utility
 

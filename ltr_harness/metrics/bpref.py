@@ -5,10 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Bools, Floats, Ints
-from ltr_harness.metrics.core import Judgments, Ranking
+from ltr_harness.metrics.core import Bools, Floats, Ints, Judgments, Lists, Ranking
 from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
-from ltr_harness.metrics.core.ranking import Lists
 from ltr_harness.metrics.rbp_residual import judged_rows
 
 
@@ -84,12 +82,10 @@ def _preferences(
         most = n_relevant[query]
         scale = min(most, n_against[query])
         total = 0.0
-        above = 0
-        i = 0
+        above = i = 0
         while i < n:
             end = tie_end[at + i]
-            relevant = 0
-            against = 0
+            relevant = against = 0
             for j in range(i, end):
                 if is_relevant[rows[at + j]]:
                     relevant += 1

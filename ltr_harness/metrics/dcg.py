@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Bools, Floats, Ints
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
+from ltr_harness.metrics.core import Bools, Floats, Ints, Judgments, Lists, Ranking, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, GainMetric, discounts, table_text
 from ltr_harness.metrics.core.metric import Cutoffs, Facts, Metric, Prepared, Values
-from ltr_harness.metrics.core.ranking import Lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +128,7 @@ def _cumulate(lists: Lists, cutoffs: Ints, gain: Floats, factor: Floats, out: Fl
         at = offsets[query]
         n = min(offsets[query + 1] - at, factor.size, cutoffs[-1])
         total = 0.0
-        cutoff = 0
-        i = 0
+        cutoff = i = 0
         while i < n:
             end = tie_end[at + i]
             if end == i + 1:

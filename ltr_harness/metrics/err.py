@@ -7,10 +7,8 @@ import numpy as np
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Floats, Ints
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange, gains
+from ltr_harness.metrics.core import Floats, Ints, Judgments, Lists, Ranking, SwapChange, gains
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Facts, Metric, Prepared, Values
-from ltr_harness.metrics.core.ranking import Lists
 
 _LARGEST_TIE_WITHOUT_CUTOFF = 10_000
 
@@ -170,8 +168,7 @@ def _expected_utility(
         n = min(offsets[query + 1] - at, cutoffs[-1])
         total = 0.0
         reading = 1.0  # chance that the user gets to this rank
-        cutoff = 0
-        i = 0
+        cutoff = i = 0
         while i < n:
             end = tie_end[at + i]
             if end == i + 1:

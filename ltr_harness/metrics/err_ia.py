@@ -6,8 +6,7 @@ from typing import Self
 import numpy as np
 
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Floats
-from ltr_harness.metrics.core import Judgments, Ranking, gains
+from ltr_harness.metrics.core import Floats, Judgments, Ranking, gains
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.err import ERR, expected_utility
 

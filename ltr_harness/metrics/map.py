@@ -7,10 +7,8 @@ import numpy as np
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Bools, Floats, Ints
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
+from ltr_harness.metrics.core import Bools, Floats, Ints, Judgments, Lists, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
-from ltr_harness.metrics.core.ranking import Lists
 from ltr_harness.metrics.dcg import cumulated
 
 
@@ -114,8 +112,7 @@ def _average_precision(lists: Lists, cutoffs: Ints, is_relevant: Bools, out: Flo
         total = 0.0
         before = 0  # relevant documents above the tie group
         expected_hits = 0.0
-        cutoff = 0
-        i = 0
+        cutoff = i = 0
         while i < n:
             start = i
             end = tie_end[at + i]

@@ -5,8 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from ltr_harness.groups import Ints
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
+from ltr_harness.metrics.core import Ints, Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Divisor, Metric, Prepared, Values
 from ltr_harness.metrics.dcg import cumulated
 

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Bools, Floats, Ints
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
+from ltr_harness.metrics.core import Bools, Floats, Ints, Judgments, Lists, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Facts, Prepared, Values
-from ltr_harness.metrics.core.ranking import Lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +88,7 @@ def _first_hit(lists: Lists, cutoffs: Ints, is_relevant: Bools, worth: Floats, o
         at = offsets[query]
         n = min(offsets[query + 1] - at, worth.size)
         total = 0.0
-        cutoff = 0
-        i = 0
+        cutoff = i = 0
         hit = False
         while i < n and not hit:
             start = i

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Floats, Ints
-from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
+from ltr_harness.metrics.core import Floats, Ints, Judgments, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.dcg import DCG, cumulated
 

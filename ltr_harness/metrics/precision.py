@@ -6,8 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ltr_harness.groups import Ints
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
+from ltr_harness.metrics.core import Ints, Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.dcg import cumulated
 

@@ -7,11 +7,9 @@ import numpy as np
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Floats, Ints
-from ltr_harness.metrics.core import Judgments, Ranking, RowRanker, SwapChange
+from ltr_harness.metrics.core import Floats, Ints, Judgments, Lists, Ranking, RowRanker, SwapChange
 from ltr_harness.metrics.core.gains import GainMetric
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Prepared, Values
-from ltr_harness.metrics.core.ranking import Lists
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,10 +113,8 @@ def _blended_ratios(
         n = min(offsets[query + 1] - at, cutoffs[-1])
         total = 0.0
         gained = 0.0  # above the tie group
-        count = 0
         ideal = 0.0
-        cutoff = 0
-        i = 0
+        count = cutoff = i = 0
         while i < n:
             start = i
             end = tie_end[at + i]

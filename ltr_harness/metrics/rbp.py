@@ -6,8 +6,7 @@ from typing import Self
 import numpy as np
 
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Floats
-from ltr_harness.metrics.core import Judgments
+from ltr_harness.metrics.core import Floats, Judgments
 from ltr_harness.metrics.core.gains import check_max_grade, freeze_max_grade
 from ltr_harness.metrics.core.metric import BinaryMetric, Facts
 from ltr_harness.metrics.dcg import CumulatedMetric

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ltr_harness.compiled import compiled
-from ltr_harness.groups import Bools, Floats, Ints
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
+from ltr_harness.metrics.core import Bools, Floats, Ints, Judgments, Lists, Ranking, SwapChange
 from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prepared, Values
-from ltr_harness.metrics.core.ranking import Lists
 from ltr_harness.metrics.dcg import cumulated
 
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr_harness.groups import Floats
-from ltr_harness.metrics.core import Judgments, Ranking, SwapChange
+from ltr_harness.metrics.core import Floats, Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.concordance import LabelOrder
 from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
 from ltr_harness.metrics.dcg import cumulated

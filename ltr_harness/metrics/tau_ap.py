@@ -5,8 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from ltr_harness.groups import Floats
-from ltr_harness.metrics.core import Judgments, Ranking
+from ltr_harness.metrics.core import Floats, Judgments, Ranking
 from ltr_harness.metrics.core.concordance import LabelOrder
 from ltr_harness.metrics.core.metric import Cutoffs, Metric, Prepared, Values
 
