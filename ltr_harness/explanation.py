@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
+from ltr_harness.groups import Floats, Judgments, QueryGroups, Subtopics, as_column
 from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, in_pool, without_unlisted
 from ltr_harness.metrics.core.custom import FunctionMetric
 from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation, PresetValue, number
@@ -213,9 +213,7 @@ def _missed(
     return (*columns, f"adds to {name}"), tuple(zip(named, labels, added, strict=True))
 
 
-def _sums(
-    metric: Metric, judgments: Judgments, ranking: Ranking
-) -> tuple[NDArray[np.float64], str, float] | None:
+def _sums(metric: Metric, judgments: Judgments, ranking: Ranking) -> tuple[Floats, str, float] | None:
     """Each rank's contribution to value times divisor, at every cutoff by the very code that evaluates; the divisor's
     name and the divisor; None where the metric is no such sum.
     """

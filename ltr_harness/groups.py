@@ -266,9 +266,14 @@ class QueryGroups:
         return int(np.searchsorted(self.boundaries, row, side="right")) - 1
 
 
-def places_within(
-    values: NDArray[np.float64], queries: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def place_of(rows: Ints, groups: QueryGroups) -> str:
+    """Where the first of these rows stands (n,), for messages, and how many they are."""
+    query = groups.query_of(rows[0])
+    at = rows[0] - groups.boundaries[query]
+    return f"in query {groups.name(query)!r}, its row {at} ({count_of(rows.size, 'such row')})"
+
+
+def places_within(values: Floats, queries: Ints) -> tuple[Ints, Ints]:
     """How many rows of its query have a smaller value than a row, and how many the same, itself included.
 
     Shapes: all (n_rows,); rows of a query need not stand together.
@@ -284,7 +289,7 @@ def places_within(
     return below, same
 
 
-def as_slice(rows: NDArray[np.int64]) -> NDArray[np.int64] | slice:
+def as_slice(rows: Ints) -> Ints | slice:
     """Numbers of rows (n_kept,) as an index: of neighbours, a slice copies nothing."""
     if rows.size and np.array_equal(rows, np.arange(rows[0], rows[0] + rows.size)):
         return slice(rows[0], rows[0] + rows.size)
@@ -295,14 +300,12 @@ def as_slice(rows: NDArray[np.int64]) -> NDArray[np.int64] | slice:
 class Subtopics:
     """Grades of rows by subtopic of their query, a meaning or a part of it; a row may have several, most have none."""
 
-    rows: NDArray[np.int64]  # int64 (n_pairs,), ascending
-    numbers: NDArray[np.int64]  # int64 (n_pairs,), which subtopic of the row's query, from 0
-    grades: NDArray[np.float64]  # float64 (n_pairs,), above 0: what is worth nothing is left out
+    rows: Ints  # int64 (n_pairs,), ascending
+    numbers: Ints  # int64 (n_pairs,), which subtopic of the row's query, from 0
+    grades: Floats  # float64 (n_pairs,), above 0: what is worth nothing is left out
 
     @classmethod
-    def of(
-        cls, rows: NDArray[np.int64], numbers: NDArray[np.int64], grades: NDArray[np.float64]
-    ) -> Subtopics:
+    def of(cls, rows: Ints, numbers: Ints, grades: Floats) -> Subtopics:
         """From pairs in any order, each once."""
         order = np.lexsort((numbers, rows))
         order = order[grades[order] > 0]
@@ -327,12 +330,12 @@ class Subtopics:
         rows, numbers = np.nonzero(matrix)
         return cls(rows, numbers, matrix[rows, numbers].astype(np.float64))
 
-    def take(self, rows: NDArray[np.int64]) -> Subtopics:
+    def take(self, rows: Ints) -> Subtopics:
         """The given rows (n_kept,) as rows 0, 1, 2, …; -1 stands for a row without subtopics."""
         numbers, pairs = _taken(self.rows, rows)
         return Subtopics(numbers, self.numbers[pairs], self.grades[pairs])
 
-    def labels(self, n_rows: int) -> NDArray[np.float64]:
+    def labels(self, n_rows: int) -> Floats:
         """float64 (n_subtopics, n_rows): every row's grade by the first, the second, … subtopic of its query."""
         grades = np.zeros((int(self.numbers.max(initial=0)) + 1, n_rows))
         grades[self.numbers, self.rows] = self.grades
@@ -345,7 +348,7 @@ class Grades:
 
     of_row: NDArray[np.uint8]  # uint8 (n_rows,)
     # int64 (largest + 1,), a row with each grade; any row for grades that no row has
-    example: NDArray[np.int64]
+    example: Ints
 
     @classmethod
     def of(cls, labels: NDArray[Any]) -> Grades | None:
@@ -363,12 +366,12 @@ class Grades:
 class Missed:
     """Judged documents that were not among the candidates: they have a label and no rank."""
 
-    queries: NDArray[np.int64]  # (n_missed,), ascending: the number of each one's query
-    labels: NDArray[np.float64]  # (n_missed,), finite
+    queries: Ints  # (n_missed,), ascending: the number of each one's query
+    labels: Floats  # (n_missed,), finite
     document_ids: NDArray[Any] | None = None  # (n_missed,) or None
     subtopics: Subtopics | None = None  # of these documents; None where the rows have none
 
-    def take(self, queries: NDArray[np.int64]) -> Missed:
+    def take(self, queries: Ints) -> Missed:
         """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
         numbers, rows = _taken(self.queries, queries)
         return Missed(
@@ -379,9 +382,7 @@ class Missed:
         )
 
 
-def _taken(
-    owners: NDArray[np.int64], queries: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _taken(owners: Ints, queries: Ints) -> tuple[Ints, Ints]:
     """For ascending `owners` (n_rows,), the rows of the given queries (n_kept,), and which of those each is of."""
     first = np.searchsorted(owners, queries)
     counts = np.searchsorted(owners, queries, side="right") - first
@@ -397,12 +398,12 @@ OneLabel = Literal["majority", "mean", "max", "median"]
 class Several:
     """Judgments before several of one document became one label; how far they agree is in the data card."""
 
-    queries: NDArray[np.int64]  # (n_judgments,), ascending: the number of each one's query
+    queries: Ints  # (n_judgments,), ascending: the number of each one's query
     # (n_judgments,): equal for the judgments of one document, else different in all queries
-    documents: NDArray[np.int64]
-    grades: NDArray[np.float64]  # (n_judgments,), finite
+    documents: Ints
+    grades: Floats  # (n_judgments,), finite
 
-    def take(self, queries: NDArray[np.int64]) -> Several:
+    def take(self, queries: Ints) -> Several:
         """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
         numbers, rows = _taken(self.queries, queries)
         return Several(numbers, self.documents[rows], self.grades[rows])
@@ -480,13 +481,7 @@ class Judgments:
             ) from None
         bad = np.flatnonzero(~np.isfinite(grades))
         if bad.size:
-            row = int(bad[0])
-            query = groups.query_of(row)
-            raise DataError(
-                f"label {grades[row]:g} in query {groups.name(query)!r}, its row "
-                f"{row - int(groups.boundaries[query])} ({count_of(bad.size, 'such row')}); "
-                "expected finite labels"
-            )
+            raise DataError(f"label {grades[bad[0]]:g} {place_of(bad, groups)}; expected finite labels")
         weights = None
         if query_weights is not None:
             weights = np.array(as_column(query_weights, "query_weights"), dtype=np.float64)
@@ -648,7 +643,7 @@ class Judgments:
         )
 
 
-def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np.bool_]:
+def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> Bools:
     """One truth value per row, (n_rows,)."""
     column = as_column(flags, name)
     if column.size != groups.n_rows:
@@ -660,7 +655,7 @@ def as_row_flags(flags: ArrayLike, name: str, groups: QueryGroups) -> NDArray[np
     return np.ascontiguousarray(column)
 
 
-def check_scores(scores: ArrayLike, groups: QueryGroups) -> NDArray[np.float64]:
+def check_scores(scores: ArrayLike, groups: QueryGroups) -> Floats:
     """Scores (n_rows,) as contiguous float64, infinite ones included; NaN is refused with its query."""
     column = as_column(scores, "scores")
     if column.size != groups.n_rows:
@@ -674,11 +669,6 @@ def check_scores(scores: ArrayLike, groups: QueryGroups) -> NDArray[np.float64]:
         raise DataError(f"scores are not numbers (dtype {column.dtype})") from None
     # carries NaN through and is the cheapest way to see one
     if np.isnan(np.minimum.reduce(values, initial=np.inf)):
-        row = int(np.flatnonzero(np.isnan(values))[0])
-        query = groups.query_of(row)
-        raise DataError(
-            f"score is NaN in query {groups.name(query)!r}, its row {row - int(groups.boundaries[query])} "
-            f"({count_of(int(np.isnan(values).sum()), 'such row')}); expected a number: infinities are fine, NaN "
-            f"has no rank"
-        )
+        where = place_of(np.flatnonzero(np.isnan(values)), groups)
+        raise DataError(f"score is NaN {where}; expected a number: infinities are fine, NaN has no rank")
     return values

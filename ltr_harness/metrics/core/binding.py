@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import Judgments, QueryGroups, as_column, as_row_flags, check_scores
+from ltr_harness.groups import Judgments, QueryGroups, as_column, as_row_flags, check_scores, place_of
 from ltr_harness.metrics.core.grammar import as_list, parse_metric
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker, Ties
-from ltr_harness.wording import count_of, shortened
+from ltr_harness.wording import shortened
 
 # Below this, starting a thread costs more than it saves, and the booster wants the processor.
 _ROWS_PER_THREAD = 1_000_000
@@ -249,14 +249,13 @@ def refuse_values(metrics: Sequence[Metric], judgments: Judgments) -> None:
     need = [str(metric) for metric in metrics if not metric.any_label]
     if not need or judgments.lowest >= 0:
         return
-    labels, groups = judgments.pool.labels, judgments.pool.groups
-    rows = np.flatnonzero(labels < 0)
-    row, query = rows[0], groups.query_of(rows[0])
-    found = f"{shortened(need, 4)}: label {labels[row]:g} is no grade, in query "
-    found += f"{groups.name(query)!r}, its row {row - groups.boundaries[query]} ({count_of(rows.size, 'such row')})"
+    pool = judgments.pool
+    rows = np.flatnonzero(pool.labels < 0)
+    found = f"label {pool.labels[rows[0]]:g} is no grade, {place_of(rows, pool.groups)}"
     raise MetricError(
-        f"{found}; expected labels >= 0, as {MAKE_GRADES} makes of returns, or `unjudged: -1` where that stands for "
-        "what nobody judged; spearman, kendall_tau_distance, tau_ap, gauc and mean_label take any label"
+        f"{shortened(need, 4)}: {found}; expected labels >= 0, as {MAKE_GRADES} makes of returns, or `unjudged: -1` "
+        "where that stands for what nobody judged; spearman, kendall_tau_distance, tau_ap, gauc and mean_label take "
+        "any label"
     )
 
 

@@ -117,15 +117,12 @@ def _concordant(
         n = offsets[query + 1] - at
         top = n_grades[query]
         tree[: top + 1] = 0
-        pairs = 0.0
-        by_rank = 0.0
-        by_label = 0.0
+        pairs = by_rank = by_label = 0.0
         i = 0
         while i < n:
             end = tie_end[at + i]
             size = end - i
-            before = 0
-            after = 0
+            before = after = 0
             # Grades are counted from the top, so a prefix of the tree is what is better. Counted before and
             # after the group joins: their mean is what stands above on average, half of the group included.
             for j in range(i, end):

@@ -298,8 +298,7 @@ def sort_crowds(
         listed = rows[offsets[query] : offsets[query + 1]]
         want = listed.size
         bound = last[query]
-        above = 0
-        reach = 0
+        above = reach = 0
         for i in range(boundaries[query], boundaries[query + 1]):
             score = scores[i]
             reaching[reach] = score
@@ -356,8 +355,7 @@ def list_ties(
                 tie_end[at + i] = i + 1
             continue
         cut = last[query]
-        n_above = 0
-        n_equal = 0
+        n_above = n_equal = 0
         for i in range(boundaries[query], boundaries[query + 1]):
             row = tie_order[i]
             score = scores[row]
@@ -408,9 +406,8 @@ def _sort(scores: Floats, rows: Ints, spare: Floats, spare_rows: Ints, place: In
         for low in range(0, n, 2 * width):
             middle = min(low + width, n)
             end = min(low + 2 * width, n)
-            i = low
+            i = k = low
             j = middle
-            k = low
             while i < middle and j < end:
                 right = scores[j] > scores[i]  # of equal scores the left one goes first
                 taken = j if right else i
