@@ -130,8 +130,7 @@ def _average_precision(lists: Lists, cutoffs: Ints, is_relevant: Bools, out: Flo
             size = end - start
             relevant = 0
             for j in range(start, end):
-                if is_relevant[rows[at + j]]:
-                    relevant += 1
+                relevant += is_relevant[rows[at + j]]
             share = relevant / size
             others = (relevant - 1) / (size - 1) if size > 1 else 0.0
             while i < end and i < n:

@@ -95,8 +95,7 @@ def _first_hit(lists: Lists, cutoffs: Ints, is_relevant: Bools, worth: Floats, o
             end = tie_end[at + i]
             hits = 0
             for j in range(start, end):
-                if is_relevant[rows[at + j]]:
-                    hits += 1
+                hits += is_relevant[rows[at + j]]
             hit = hits > 0
             # chance that the group's first hit is its document j: C(size-j, hits-1) / C(size, hits)
             size = end - start
