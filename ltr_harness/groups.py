@@ -185,14 +185,12 @@ class QueryGroups:
             raise DataError(
                 f"group_sizes[{at}] is {counts[at]}, with which they add up to {total[at]:.3g}; expected rows per query"
             )
-        boundaries = np.zeros(counts.size + 1, dtype=np.int64)
-        np.cumsum(counts.astype(np.int64), out=boundaries[1:])
         names = np.arange(counts.size) if ids is None else as_column(ids, "query ids")
         if names.size != counts.size:
             raise DataError(
                 f"{names.size} query ids for {counts.size} group sizes; expected one id per query"
             )
-        return cls(boundaries, names)
+        return cls.from_counts(counts.astype(np.int64), names)
 
     @classmethod
     def from_counts(cls, counts: NDArray[np.int64], ids: NDArray[Any]) -> QueryGroups:

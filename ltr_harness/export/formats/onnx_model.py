@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,8 +33,32 @@ class Onnx(ModelFormat):
         onnx = package("onnx")
         plain = forest.by_nan().in_float32().with_base_in_first_tree()
         helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+        # arrays of all nodes of all trees, and of all leaves
+        sizes = [tree.feature.size for tree in plain.trees]
+        tree_of, place = np.repeat(np.arange(len(sizes)), sizes), np.concatenate(list(map(np.arange, sizes)))
+        joined = plain.joined
+        leaf = joined("feature") == LEAF
+        compared = "BRANCH_LT" if plain.comparison == "<" else "BRANCH_LEQ"
         node = helper.make_node(
-            "TreeEnsembleRegressor", [_INPUT], [_OUTPUT], domain="ai.onnx.ml", **_attributes(plain)
+            "TreeEnsembleRegressor",
+            [_INPUT],
+            [_OUTPUT],
+            domain="ai.onnx.ml",
+            n_targets=1,
+            aggregate_function="SUM",
+            base_values=[plain.base_score],
+            nodes_treeids=tree_of.tolist(),
+            nodes_nodeids=place.tolist(),
+            nodes_featureids=np.maximum(joined("feature"), 0).tolist(),
+            nodes_modes=np.where(leaf, "LEAF", compared).tolist(),
+            nodes_values=joined("threshold").tolist(),
+            nodes_truenodeids=np.maximum(joined("left"), 0).tolist(),
+            nodes_falsenodeids=np.maximum(joined("right"), 0).tolist(),
+            nodes_missing_value_tracks_true=joined("missing_left").astype(int).tolist(),
+            target_treeids=tree_of[leaf].tolist(),
+            target_nodeids=place[leaf].tolist(),
+            target_ids=[0] * int(leaf.sum()),
+            target_weights=joined("value")[leaf].tolist(),
         )
         graph = helper.make_graph(
             [node],
@@ -64,29 +88,3 @@ class Onnx(ModelFormat):
             return np.asarray(found[:, 0], dtype=np.float64)
 
         return scores
-
-
-def _attributes(forest: Forest) -> dict[str, Any]:
-    """Arrays of all nodes of all trees, and of all leaves."""
-    number = np.repeat(np.arange(len(forest.trees)), [tree.feature.size for tree in forest.trees])
-    node = np.concatenate([np.arange(tree.feature.size) for tree in forest.trees])
-    joined = forest.joined
-    feature, leaf = joined("feature"), joined("feature") == LEAF
-    compared = "BRANCH_LT" if forest.comparison == "<" else "BRANCH_LEQ"
-    return {
-        "n_targets": 1,
-        "aggregate_function": "SUM",
-        "base_values": [forest.base_score],
-        "nodes_treeids": number.tolist(),
-        "nodes_nodeids": node.tolist(),
-        "nodes_featureids": np.maximum(feature, 0).tolist(),
-        "nodes_modes": np.where(leaf, "LEAF", compared).tolist(),
-        "nodes_values": joined("threshold").tolist(),
-        "nodes_truenodeids": np.maximum(joined("left"), 0).tolist(),
-        "nodes_falsenodeids": np.maximum(joined("right"), 0).tolist(),
-        "nodes_missing_value_tracks_true": joined("missing_left").astype(int).tolist(),
-        "target_treeids": number[leaf].tolist(),
-        "target_nodeids": node[leaf].tolist(),
-        "target_ids": [0] * int(leaf.sum()),
-        "target_weights": joined("value")[leaf].tolist(),
-    }
