@@ -1,6 +1,7 @@
-"""Production against the baseline: the difference, its season, and what the mix of queries has to do with it."""
+"""Production against the baseline: the difference, its season, the mix of queries behind it, and online measures."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,17 +11,28 @@ from ltr_harness.logs.columns import codes_of, local_days, together
 from ltr_harness.monitoring.calendar import hours_of_week
 from ltr_harness.monitoring.inputs import ComparedColumn, divided
 from ltr_harness.monitoring.periods import Periods, mean_of
-from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, primary_of
-from ltr_harness.monitoring.result import Adjustment, Cell, Change, MonitorResult, Split, table_of
+from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, mean_of_known, primary_of
+from ltr_harness.monitoring.result import (
+    Adjustment,
+    Cell,
+    Change,
+    MonitorResult,
+    Online,
+    Split,
+    Window,
+    table_of,
+)
 from ltr_harness.report.blocks import Block, Column, Details, Heading, Paragraph
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.adjustment import Decomposition
 from ltr_harness.stats.contributions import paired_differences
+from ltr_harness.stats.several_samples import bonferroni
 from ltr_harness.stats.two_samples import Alternative, Estimate, Sample, mean_estimate
 from ltr_harness.wording import count_of
 
 _AT_LEAST = 10  # queries of a day, or of its hour, to say something of it
 _CERTAIN = 0.005  # for a recommendation that nobody asked for
+_CORRELATED = 4  # windows; fewer have some rank correlation or other
 
 _SEASONS = {
     "weekday": "weekday by weekday",
@@ -157,6 +169,28 @@ def _season_p(values: Floats, parts: Ints, days: Ints, within_days: bool = False
     return float(fdtrc(counts.size - 1, left, explained / (counts.size - 1) / (rest / left)))
 
 
+def online(
+    production: pd.DataFrame, periods: Periods | None, windows: Sequence[Window], spent: float = 1.0
+) -> tuple[Online, ...]:
+    """Does the metric move with what users do? An offline metric is a proxy; this is the check on it."""
+    rows = []
+    for name, values in columns_of(production, "online").items():
+        pairs = pd.DataFrame([(w.interval.value, w.online[name]) for w in windows]).dropna()
+        correlation = float("nan")
+        if len(pairs) >= _CORRELATED and (pairs.nunique() > 1).all():
+            ranks = pairs.rank()
+            correlation = float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+        before, difference = None if periods is None else column_of(periods.before, f"online:{name}"), None
+        if periods is not None and before is not None:
+            values = column_of(periods.now, f"online:{name}")
+            difference = periods.compare((values, before), alternative="change")
+        base = float("nan") if before is None else mean_of_known(before)
+        rows.append(Online(name, correlation, len(pairs), difference, before=base, now=mean_of_known(values)))
+    corrected = bonferroni([row.difference.p if row.difference else np.nan for row in rows]) / spent
+    p = np.minimum(corrected, 1.0).tolist()  # NaN where nothing was tested
+    return tuple(replace(row, p_corrected=own) for row, own in zip(rows, p, strict=True))
+
+
 def section(result: MonitorResult) -> list[Block]:
     if not (result.splits or result.keyed):
         return []
@@ -195,3 +229,33 @@ def section(result: MonitorResult) -> list[Block]:
         keys = f"Over {count_of(k.n, 'key')} that recur in both periods, each counted once"
         blocks.append(Paragraph(f"{keys}: {k}, p {p_value(k.p)}."))
     return blocks
+
+
+def online_section(result: MonitorResult) -> list[Block]:
+    """Does the metric move with what users do?"""
+    if not result.online:
+        return []
+    corrected = Column("p corrected", "p", hint="Bonferroni over these columns.")
+    correlation = "Spearman's, over the windows' means; from four windows on."
+    means = table_of(
+        "online",
+        "User behaviour: means over queries.",
+        result.online,
+        (Column("Column", "code"), "name"),
+        (Column("Before", "number"), "before"),
+        (Column("Now", "number"), "now"),
+        (Column(f"Difference [{result.interval_name}]", "difference"), "difference"),
+        (corrected, "p_corrected"),
+        (Column(f"Rank correlation with {result.primary}", "number", hint=correlation), "correlation"),
+        (Column("Windows", "count"), "n_windows"),
+    )
+    by_window = table_of(
+        "online_windows",
+        f"{result.primary} and user behaviour in every window.",
+        result.windows,
+        (Column("Window"), "label"),
+        (Column(result.primary, "metric"), lambda w: w.interval.value),
+        *((Column(o.name, "number"), lambda w, name=o.name: w.online[name]) for o in result.online),
+    )
+    proxy = f"{result.primary} is a proxy. Where user behaviour moves apart from it, one of them is measured wrongly."
+    return [Heading("Online"), Paragraph(proxy), means, Details("Window by window", (by_window,))]

@@ -1,4 +1,4 @@
-"""Labels and page: did they change rather than the ranking? Looked at before the metric, because an outage flatters it.
+"""Log, labels and page: did they change rather than the ranking? Looked at before the metric: an outage flatters it.
 
 Where click events are lost, queries that lose all of theirs leave the mean (or count 1, under the boosters' rule),
 and mean NDCG rises. A click needs the page as well, so click metrics are read beside the positives by rank and
@@ -6,21 +6,37 @@ propensities.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from ltr_harness.logs.contract import CHECKS, LogFinding
 from ltr_harness.monitoring.calendar import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, grades_by_rank
-from ltr_harness.monitoring.result import LabelTest, MonitorResult, Presentation, RankRow, table_of
-from ltr_harness.monitoring.summaries import mean_of_known
+from ltr_harness.monitoring.queries import (
+    Floats,
+    Ints,
+    column_of,
+    columns_of,
+    grades_by_rank,
+    mean_of_known,
+    primary_of,
+)
+from ltr_harness.monitoring.result import (
+    Conventions,
+    LabelTest,
+    ListLengths,
+    MonitorResult,
+    Presentation,
+    RankRow,
+    table_of,
+)
 from ltr_harness.relevance.grades import LABELLED, RELEVANT
 from ltr_harness.report import charts
-from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Table
+from ltr_harness.report.blocks import Badge, Block, Chart, Column, Details, Heading, Paragraph, Tone
 from ltr_harness.report.formats import p_value
 from ltr_harness.stats.several_samples import WindowVariance, bonferroni, widened
 from ltr_harness.stats.two_samples import Estimate, Influence, between, profile_p
@@ -42,11 +58,18 @@ def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
     """Every label rate, over all mature queries and in every window that is large enough; `mature` (n_mature,)."""
     now, before, config = periods.now, periods.before, periods.config
     columns = {WITH_RELEVANT: _of_both("has_relevant", now, before)}
-    if config.relevance.chosen == "label":
-        columns |= _of_labels(now, before)
-    else:
-        both = [name for name in columns_of(now, "event") if f"event:{name}" in before]
+    events = columns_of(now, "event"), columns_of(before, "event")
+    if config.relevance.chosen != "label":
+        both = [name for name in events[0] if name in events[1]]
         columns |= {f"{name} per query": _of_both(f"event:{name}", now, before) for name in both}
+    elif all(RELEVANT in of_side for of_side in events):  # not in results of earlier versions
+        items = _of_both("n_items", now, before)
+        labelled = [of_side.get(LABELLED, n) for of_side, n in zip(events, items, strict=True)]
+        with np.errstate(invalid="ignore"):
+            relevant = [of_side[RELEVANT] / n for of_side, n in zip(events, labelled, strict=True)]
+        columns[RELEVANT_DOCUMENTS] = (relevant[0], relevant[1])
+        if any(LABELLED in of_side for of_side in events):
+            columns[LABELLED_DOCUMENTS] = (labelled[0] / items[0], labelled[1] / items[1])
     parts = [("all", mature)] if mature.size >= 2 else []
     for at, of_mature in enumerate(cut.members_of(mature) if len(cut) > 1 else ()):
         if of_mature.size >= max(config.windows.min_queries, 2) and not (cut.immature[at] or cut.stray[at]):
@@ -67,21 +90,6 @@ def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
 
 def _of_both(name: str, now: pd.DataFrame, before: pd.DataFrame) -> tuple[Floats, Floats]:
     return now[name].to_numpy(np.float64), before[name].to_numpy(np.float64)
-
-
-def _of_labels(now: pd.DataFrame, before: pd.DataFrame) -> dict[str, tuple[Floats, Floats]]:
-    """Of ready labels: the share of a list that has one, and the share of those that are relevant."""
-    events = columns_of(now, "event"), columns_of(before, "event")
-    if any(RELEVANT not in of_side for of_side in events):
-        return {}  # a result of an earlier version
-    items = _of_both("n_items", now, before)
-    labelled = [of_side.get(LABELLED, n) for of_side, n in zip(events, items, strict=True)]
-    with np.errstate(invalid="ignore"):
-        relevant = [of_side[RELEVANT] / n for of_side, n in zip(events, labelled, strict=True)]
-    rates = {RELEVANT_DOCUMENTS: (relevant[0], relevant[1])}
-    if any(LABELLED in of_side for of_side in events):
-        rates[LABELLED_DOCUMENTS] = (labelled[0] / items[0], labelled[1] / items[1])
-    return rates
 
 
 def orphans_by_window(times: Ints | None, cut: Cut, config: MonitorConfig) -> list[int | None]:
@@ -155,20 +163,18 @@ def section(result: MonitorResult) -> list[Block]:
         )
         blocks.append(table)
     if len(result.windows) > 1:
-        if len({w.relevant_share for w in result.windows}) > 1:
-            blocks.append(_share_chart(result))
-        blocks.append(Details("Labels window by window", (_windows(result),)))
+        blocks += _by_window(result)
     return blocks if len(blocks) > 1 else []
 
 
-def _windows(result: MonitorResult) -> Table:
+def _by_window(result: MonitorResult) -> list[Block]:
     orphans = Column("Orphan events", "count", hint="They belong to no impression.")
     young = Column("Immature", "percent", hint="Queries whose labels are still arriving.")
     rates = [
         (Column(f"{name} per query", "number"), lambda w, name=name: w.event_rates[name])
         for name in result.windows[0].event_rates
     ]
-    return table_of(
+    table = table_of(
         "label_windows",
         "The state of the labels in every window, whatever its size.",
         result.windows,
@@ -180,52 +186,39 @@ def _windows(result: MonitorResult) -> Table:
         (orphans, "orphans"),
         (young, "immature_share"),
     )
-
-
-def _share_chart(result: MonitorResult) -> Chart:
+    details = Details("Labels window by window", (table,))
     shares = [w.relevant_share for w in result.windows]
     rows = [
         {"at": w.start_ns // 1_000_000, "window": w.label, "share": round(share, 5), "queries": w.n_queries}
         for w, share in zip(result.windows, shares, strict=True)
     ]
+    if len(set(shares)) < 2:
+        return [details]
     about = [*charts.tooltip("window", share=".1%"), charts.quantitative("queries")]
     y = charts.quantitative("share", title=None, axis={"format": "%"}, scale={"domainMin": 0})
     mark = {"type": "line", "point": True, "color": charts.PALETTE[3]}
     drawn = charts.wide(rows, 120, **charts.layer(mark, x=charts.TIME_AXIS, y=y, tooltip=about))
     title = "Share of queries with a relevant document, by window"
-    return Chart("labels", title, drawn, f"Between {min(shares):.1%} and {max(shares):.1%}.")
+    return [Chart("labels", title, drawn, f"Between {min(shares):.1%} and {max(shares):.1%}."), details]
 
 
 def presentation(periods: Periods) -> Presentation:
     """Positives by rank, IPS-DCG, and the signature: where rank 1, seen by all, stands still, it is the page."""
-    now, before = periods.now, periods.before
-    ours, theirs = _positives(now), _positives(before)
-    p, distance = profile_p(ours[0], theirs[0])
+    shown = [grades_by_rank(table)[:, :_RANKS] for table in (periods.now, periods.before)]
+    positive = [(grades > 0).astype(np.float64) for grades in shown]
+    lists = [(~np.isnan(grades)).sum(axis=0) for grades in shown]  # (ranks,) how many reach it
+    with np.errstate(invalid="ignore"):
+        now, before = (of.sum(axis=0) / n for of, n in zip(positive, lists, strict=True))
+    p, distance = profile_p(positive[0], positive[1])
     changed = bool(p <= _ALPHA and distance >= _SIZE)
-    top = periods.compare((_at_rank_one(now), _at_rank_one(before)), alternative="change")
-    steady = max(abs(top.low), abs(top.high)) <= _STEADY * _rate(theirs, 0)
+    first = [np.where(np.isnan(grades[:, 0]), np.nan, grades[:, 0] > 0) for grades in shown]
+    top = periods.compare((first[0], first[1]), alternative="change")
+    steady = max(abs(top.low), abs(top.high)) <= _STEADY * before[0]
     moved = "page" if steady else "ranking"
     signature = moved if changed else "proportional" if top.p <= _ALPHA else "none"
-    rows = []
-    for rank, n in enumerate(zip(theirs[1].astype(int).tolist(), ours[1].astype(int).tolist(), strict=True)):
-        if any(n):
-            rows.append(RankRow(rank + 1, *n, _rate(theirs, rank), _rate(ours, rank)))
-    return Presentation(tuple(rows), p, distance, changed, top, signature, **_ips(periods))
-
-
-def _positives(table: pd.DataFrame) -> tuple[Floats, Floats]:
-    """(n, ranks) 1 where the item at the rank is positive, and (ranks,) how many lists reach it."""
-    shown = grades_by_rank(table)[:, :_RANKS]
-    return (shown > 0).astype(np.float64), (~np.isnan(shown)).sum(axis=0).astype(np.float64)
-
-
-def _rate(side: tuple[Floats, Floats], rank: int) -> float:
-    return float(side[0][:, rank].sum() / side[1][rank]) if side[1][rank] else float("nan")
-
-
-def _at_rank_one(table: pd.DataFrame) -> Floats:
-    first = table["grade:1"].to_numpy(np.float64)
-    return np.where(np.isnan(first), np.nan, (first > 0).astype(np.float64))
+    by_rank = zip(*(of.tolist() for of in (lists[1], lists[0], before, now)), strict=True)
+    rows = tuple(RankRow(rank, *numbers) for rank, numbers in enumerate(by_rank, 1) if any(numbers[:2]))
+    return Presentation(rows, p, distance, changed, top, signature, **_ips(periods))
 
 
 def _ips(periods: Periods) -> dict[str, Any]:
@@ -309,50 +302,7 @@ def presentation_section(result: MonitorResult) -> list[Block]:
     blocks: list[Block] = [
         Heading("Presentation", finding="changed" if seen.changed else "as before", matters=seen.changed),
         Paragraph(f"{CAUTION[0].upper()}{CAUTION[1:]}. {_SIGNATURES[seen.signature]}"),
-        _rank_chart(seen),
-        _ranks_table(result, seen),
     ]
-    if seen.ips is not None:
-        moved = f"{seen.ips_before:.4f} before, {seen.ips_now:.4f} now, {seen.ips}, p {p_value(seen.ips.p)}"
-        said = [f"IPS-DCG, gains weighted by 1/propensity: {moved}."]
-        if seen.ips_normalised is not None:
-            said.append(f"Self-normalised: {seen.ips_normalised}.")
-        if seen.effective:
-            before, now = seen.effective
-            said.append(f"Effective number of gains: {before:,.0f} before, {now:,.0f} now.")
-        right = "where the propensities are right; a ratio such as IPS-NDCG would not be"
-        blocks.append(Paragraph(" ".join([*said, f"It is unbiased for DCG {right}."])))
-    return blocks
-
-
-def _ranks_table(result: MonitorResult, seen: Presentation) -> Table:
-    notes = [
-        f"Shape: total variation {seen.shape_distance:.3f}, p {p_value(seen.shape_p)}. This is not examination: good "
-        "items stand high."
-    ]
-    examined: list[tuple[Column, Any]] = []
-    rule = result.config.get("propensity") or {}
-    if now := rule.get("table"):
-        for when, looked in (("before", rule["baseline_table"] or now), ("now", now)):
-            column = Column(f"Examined {when}", "percent")
-            examined.append((column, lambda r, looked=looked: looked[min(r.rank, len(looked)) - 1]))
-        notes.append(f"Examination, relative to rank 1, is from {rule['source'] or 'the configuration'}.")
-    return table_of(
-        "by_rank",
-        "How often the item at each rank is positive.",
-        seen.rows,
-        (Column("Rank", "count"), "rank"),
-        (Column("Lists before", "count"), "shown_before"),
-        (Column("Lists now", "count"), "shown_now"),
-        (Column("Positive before", "percent"), "rate_before"),
-        (Column("Positive now", "percent"), "rate_now"),
-        *examined,
-        notes=tuple(notes),
-        sortable=False,
-    )
-
-
-def _rank_chart(seen: Presentation) -> Chart:
     rows = [
         {"rank": r.rank, "when": when, "rate": round(rate, 5)}
         for r in seen.rows
@@ -370,4 +320,131 @@ def _rank_chart(seen: Presentation) -> Chart:
     )
     words = [f"At rank 1 {first.rate_before:.1%} before and {first.rate_now:.1%} now." for first in seen.rows]
     title = "Share of positive items by rank, baseline and production"
-    return Chart("by_rank", title, charts.wide(rows, 160, **drawn), next(iter(words), "No ranks."))
+    blocks.append(Chart("by_rank", title, charts.wide(rows, 160, **drawn), next(iter(words), "No ranks.")))
+    notes = [
+        f"Shape: total variation {seen.shape_distance:.3f}, p {p_value(seen.shape_p)}. This is not examination: good "
+        "items stand high."
+    ]
+    examined: list[tuple[Column, Any]] = []
+    rule = result.config.get("propensity") or {}
+    if now := rule.get("table"):
+        for when, looked in (("before", rule["baseline_table"] or now), ("now", now)):
+            column = Column(f"Examined {when}", "percent")
+            examined.append((column, lambda r, looked=looked: looked[min(r.rank, len(looked)) - 1]))
+        notes.append(f"Examination, relative to rank 1, is from {rule['source'] or 'the configuration'}.")
+    table = table_of(
+        "by_rank",
+        "How often the item at each rank is positive.",
+        seen.rows,
+        (Column("Rank", "count"), "rank"),
+        (Column("Lists before", "count"), "shown_before"),
+        (Column("Lists now", "count"), "shown_now"),
+        (Column("Positive before", "percent"), "rate_before"),
+        (Column("Positive now", "percent"), "rate_now"),
+        *examined,
+        notes=tuple(notes),
+        sortable=False,
+    )
+    blocks.append(table)
+    if seen.ips is not None:
+        moved = f"{seen.ips_before:.4f} before, {seen.ips_now:.4f} now, {seen.ips}, p {p_value(seen.ips.p)}"
+        said = [f"IPS-DCG, gains weighted by 1/propensity: {moved}."]
+        if seen.ips_normalised is not None:
+            said.append(f"Self-normalised: {seen.ips_normalised}.")
+        if seen.effective:
+            said.append("Effective number of gains: {:,.0f} before, {:,.0f} now.".format(*seen.effective))
+        right = "where the propensities are right; a ratio such as IPS-NDCG would not be"
+        blocks.append(Paragraph(" ".join([*said, f"It is unbiased for DCG {right}."])))
+    return blocks
+
+
+def conventions(logs: Mapping[str, pd.DataFrame]) -> tuple[Conventions, ...]:
+    """The mean under each rule for queries without a relevant document: an outage cannot hide behind one of them."""
+    rows = []
+    for which, table in logs.items():
+        relevant = column_of(table, "has_relevant")
+        skip, share = mean_of_known(primary_of(table)[relevant]), float(relevant.mean())
+        zero = skip * share if share else 0.0
+        rows.append(Conventions(which, len(table), int((~relevant).sum()), skip, zero, zero + 1 - share))
+    return tuple(rows)
+
+
+def list_lengths(logs: Mapping[str, pd.DataFrame]) -> tuple[ListLengths, ...]:
+    rows = []
+    for which, table in logs.items():
+        n = column_of(table, "n_items")
+        p10, median, p90 = np.quantile(n, [0.1, 0.5, 0.9]).tolist()
+        rows.append(ListLengths(which, int(n.min()), p10, median, p90, int(n.max())))
+    return tuple(rows)
+
+
+def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogFinding, ...]:
+    """Queries whose time lies apart from the rest of the log, as a check of the contract."""
+    at = np.flatnonzero(cut.stray[cut.codes])
+    if not at.size:
+        return ()
+    severity, unit, meaning, _ = CHECKS["time_stray"]
+    ids = production["query_id"].iloc[at]
+    windows = (cut.labels[code] for code in cut.codes[at])
+    named = sorted(f"query {name!r} ({window})" for name, window in zip(ids, windows, strict=True))[:3]
+    counts = at.size, len(production)
+    return (LogFinding("time_stray", severity, "production", *counts, unit, meaning, tuple(named)),)
+
+
+def conventions_section(result: MonitorResult) -> list[Block]:
+    """What queries without a relevant document do to the mean; silent where there are none."""
+    empty = sum(row.n_without_relevant for row in result.conventions)
+    if not empty:
+        return []
+    queries = sum(row.n_queries for row in result.conventions)
+    finding = f"{empty:,} of {count_of(queries, 'query')}"
+    table = table_of(
+        "conventions",
+        f"{result.primary} under each rule for queries without a relevant document; lost labels raise the last column.",
+        result.conventions,
+        (Column("Log"), "log"),
+        (Column("Queries", "count"), "n_queries"),
+        (Column("Without relevant document", "count"), "n_without_relevant"),
+        (Column("left out", "metric"), "skip"),
+        (Column("count 0", "metric"), "zero"),
+        (Column("count 1", "metric", hint="The value that LightGBM and XGBoost report."), "one"),
+        sortable=False,
+    )
+    return [Heading("Queries without a relevant document", finding=finding), table]
+
+
+_TONES: dict[str, Tone] = {"error": "bad", "warning": "neutral", "note": "muted"}
+
+
+def log_section(result: MonitorResult) -> list[Block]:
+    """Is the log fit to be judged?"""
+    lengths = table_of(
+        "list_lengths",
+        "Items per query.",
+        result.list_lengths,
+        (Column("Log"), "log"),
+        (Column("Shortest", "count"), "shortest"),
+        (Column("p10", "number"), "p10"),
+        (Column("Median", "number"), "median"),
+        (Column("p90", "number"), "p90"),
+        (Column("Longest", "count"), "longest"),
+        sortable=False,
+    )
+    if not result.findings:
+        passed = Paragraph("Every check of the contract passed.")
+        return [Heading("The log", finding="all checks passed"), lengths, passed]
+    found = table_of(
+        "contract",
+        "Findings of the checks; warnings more frequent than in the baseline raise alerts.",
+        result.findings,
+        (Column("Check", "code"), "check"),
+        (Column("Log"), "log"),
+        (Column("Severity"), lambda f: Badge(f.severity, _TONES[f.severity])),
+        (Column("Count", "count"), "count"),
+        (Column("Of", "count"), "total"),
+        (Column("Share", "percent"), "share"),
+        (Column("Meaning"), "meaning"),
+        (Column("Examples", "code"), lambda f: ", ".join(f.examples)),
+    )
+    finding = count_of(len({f.check for f in result.findings}), "finding")
+    return [Heading("The log", finding=finding, matters=bool(result.n_alerts("contract"))), lengths, found]

@@ -19,16 +19,16 @@ MONITOR_SECTIONS = {
     "metrics": "ltr_harness.monitoring.page:metrics_section",
     "windows": "ltr_harness.monitoring.windows:section",
     "arms": "ltr_harness.monitoring.arms:section",
-    "online": "ltr_harness.monitoring.summaries:online_section",
+    "online": "ltr_harness.monitoring.change:online_section",
     "slices": "ltr_harness.monitoring.slices:section",
     "mix": "ltr_harness.monitoring.change:section",
     "drift": "ltr_harness.monitoring.inputs:section",
     "parity": "ltr_harness.monitoring.parity:section",
     "presentation": "ltr_harness.monitoring.labels:presentation_section",
-    "worst": "ltr_harness.monitoring.summaries:worst_section",
+    "worst": "ltr_harness.monitoring.slices:worst_section",
     "labels": "ltr_harness.monitoring.labels:section",
-    "conventions": "ltr_harness.monitoring.page:conventions_section",
-    "log": "ltr_harness.monitoring.summaries:log_section",
+    "conventions": "ltr_harness.monitoring.labels:conventions_section",
+    "log": "ltr_harness.monitoring.labels:log_section",
     "definitions": "ltr_harness.monitoring.page:definitions_section",
 }
 GROUPS = {
@@ -201,28 +201,6 @@ def _changes(result: MonitorResult) -> Table:
         notes=(f"{first.method}. {result.family}.",),
         sortable=False,
     )
-
-
-def conventions_section(result: MonitorResult) -> list[Block]:
-    """What queries without a relevant document do to the mean; silent where there are none."""
-    empty = sum(row.n_without_relevant for row in result.conventions)
-    if not empty:
-        return []
-    queries = sum(row.n_queries for row in result.conventions)
-    finding = f"{empty:,} of {count_of(queries, 'query')}"
-    table = table_of(
-        "conventions",
-        f"{result.primary} under each rule for queries without a relevant document; lost labels raise the last column.",
-        result.conventions,
-        (Column("Log"), "log"),
-        (Column("Queries", "count"), "n_queries"),
-        (Column("Without relevant document", "count"), "n_without_relevant"),
-        (Column("left out", "metric"), "skip"),
-        (Column("count 0", "metric"), "zero"),
-        (Column("count 1", "metric", hint="The value that LightGBM and XGBoost report."), "one"),
-        sortable=False,
-    )
-    return [Heading("Queries without a relevant document", finding=finding), table]
 
 
 _INTERVAL = "t over clusters (users) where there are any, over queries otherwise; never over rows."

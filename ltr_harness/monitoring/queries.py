@@ -86,6 +86,12 @@ def primary_of(table: pd.DataFrame) -> Floats:
     return np.asarray(table[next(name for name in table.columns if name.startswith("metric:"))].to_numpy())
 
 
+def mean_of_known(values: Floats) -> float:
+    """NaN where nothing is known, without a warning."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else float("nan")
+
+
 def grades_by_rank(table: pd.DataFrame, rows: Ints | None = None) -> NDArray[np.float32]:
     """(n, depth), as `QueryColumns` has them; `rows` (n,)."""
     grades = [table[name].to_numpy(np.float32) for name in table.columns if name.startswith("grade:")]

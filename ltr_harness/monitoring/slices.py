@@ -1,4 +1,4 @@
-"""Where is it worse? The segments whose change stands out from everybody else's.
+"""Where is it worse? The segments whose change stands out from everybody else's, and queries to read.
 
 A drop that hits all is found in every segment; so a segment's *excess* counts: its change minus the change of the rest.
 """
@@ -14,8 +14,16 @@ from scipy.special import stdtrit
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import Bools, Floats, Ints, columns_of
-from ltr_harness.monitoring.result import MonitorResult, Slice, drawn, table_of
+from ltr_harness.monitoring.queries import (
+    Bools,
+    Floats,
+    Ints,
+    column_of,
+    columns_of,
+    grades_by_rank,
+    primary_of,
+)
+from ltr_harness.monitoring.result import MonitorResult, Slice, WorstQuery, drawn, table_of
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, axis_of
 from ltr_harness.stats.drift import bin_edges, binned
 from ltr_harness.stats.several_samples import bonferroni
@@ -23,6 +31,7 @@ from ltr_harness.stats.two_samples import Estimate, Influence, one_sided
 from ltr_harness.wording import count_of
 
 _AT_MOST = 10
+_WORST = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +265,30 @@ def _columns(periods: Periods) -> list[_Column]:
     return columns
 
 
+def worst_queries(production: pd.DataFrame, counted: Ints, periods: Periods | None) -> list[WorstQuery]:
+    """The largest losses of (n_counted,) queries: against the same query before where it recurs, else low values."""
+    values = primary_of(production)[counted]
+    before = np.full(counted.size, np.nan)
+    if periods is not None and periods.common is not None:
+        ours, theirs = periods.common
+        before[ours] = periods.values[1][theirs]
+    sign = 1.0 if periods is None else periods.sign
+    loss = np.where(np.isnan(before), sign * values, sign * (values - before))
+    n_items, days = column_of(production, "n_items")[counted], column_of(production, "time")
+    near = np.arange(loss.size)
+    if loss.size > _WORST:  # a million queries are not sorted for twenty
+        near = np.flatnonzero(loss <= np.partition(loss, _WORST)[_WORST])
+    order = near[np.lexsort((-n_items[near], loss[near]))][:_WORST]
+    rows, queries = counted[order], production["query_id"]
+    moments = None if days is None else days.astype("datetime64[ns]")
+    found = []
+    for at, row, grades in zip(order, rows, grades_by_rank(production, rows), strict=True):
+        day = "" if moments is None else str(moments[row].astype("datetime64[D]"))
+        shown = " ".join("-" if np.isnan(g) else f"{g:g}" for g in grades[: n_items[at]])
+        found.append(WorstQuery(str(queries.iloc[row]), day, float(values[at]), float(before[at]), shown))
+    return found
+
+
 def section(result: MonitorResult) -> list[Block]:
     if not result.n_slice_candidates:
         return []
@@ -293,3 +326,23 @@ def section(result: MonitorResult) -> list[Block]:
         notes=(note,),
     )
     return [Heading("Slices", finding=finding, matters=bool(alerts)), worst]
+
+
+def worst_section(result: MonitorResult) -> list[Block]:
+    """Which queries should somebody read?"""
+    if not result.worst:
+        return []
+    paired = any(w.before == w.before for w in result.worst)
+    worst = table_of(
+        "worst",
+        "The largest losses against the same query before."
+        if paired
+        else "The lowest values among mature queries.",
+        result.worst,
+        (Column("Query", "code"), "query"),
+        (Column("Day"), "window"),
+        (Column(result.primary, "metric"), "value"),
+        (Column("Before", "metric"), "before"),
+        (Column("Grades in the order shown", "code"), "grades"),
+    )
+    return [Heading("Worst queries", finding=f"{len(result.worst)} to read"), worst]

@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+import ltr_harness.monitoring.change as change
+import ltr_harness.monitoring.labels as labels
 import ltr_harness.monitoring.queries as queries
+import ltr_harness.monitoring.slices as slices
+import ltr_harness.monitoring.stored as stored
+import ltr_harness.monitoring.windows as windows
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.metrics import METRICS
-from ltr_harness.monitoring import arms, change, inputs, labels, parity, slices, stored, summaries, windows
+from ltr_harness.monitoring.arms import compared_arms
 from ltr_harness.monitoring.calendar import Cut, cut, hours_of_week
 from ltr_harness.monitoring.config import COUNTING_METRICS, PLACES, MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.inputs import compared_columns, feature_drift, gain_shares
 from ltr_harness.monitoring.load import load_monitor_config
+from ltr_harness.monitoring.parity import feature_columns, served_scores
 from ltr_harness.monitoring.periods import Periods
 from ltr_harness.monitoring.queries import Ints, column_of, primary_of
 from ltr_harness.monitoring.reading import read_log
@@ -64,9 +71,9 @@ def watch(
     if log is None:
         raise UsageError("no log given; expected `log:` in the configuration, or --log")
     if settings.drift.model is not None:
-        inputs.gain_shares(Path(settings.drift.model))  # refused before logs are read, which may take long
+        gain_shares(Path(settings.drift.model))  # refused before logs are read, which may take long
     if settings.parity is not None:
-        parity.feature_columns(settings.parity)  # likewise
+        feature_columns(settings.parity)  # likewise
     if settings.propensity is not None:
         settings = settings.model_copy(update={"propensity": estimated(settings.propensity)})
     if (rule := settings.relevance).propensity is not None:
@@ -111,16 +118,17 @@ def analysed(
         season = f"windows.season {config.windows.season}"
         raise UsageError(f"{season} needs a baseline with timestamps; set season: none")
     whole_cut = cut(time, len(production), config)
+    logs = {"production": production} | ({} if baseline is None else {"baseline": baseline})
     key = stored.history_key(config)
     past = [] if history is None else stored.read_history(history, key)
     past = [w for w in past if w.number < whole_cut.number[0]]
     lost = labels.orphans_by_window(orphans, whole_cut, config)
     found = Evidence(
         config=config,
-        findings=(*findings, *summaries.stray_queries(production, whole_cut)),
+        findings=(*findings, *labels.stray_queries(production, whole_cut)),
         n_immature=whole_cut.n_immature,
-        conventions=summaries.conventions(production, baseline),
-        list_lengths=summaries.list_lengths(production, baseline),
+        conventions=labels.conventions(logs),
+        list_lengths=labels.list_lengths(logs),
         windows=tuple(windows.window_rows(production, whole_cut, lost, config)),
     )
     spent = windows.share_to_spend(found.windows, past, config)
@@ -131,8 +139,8 @@ def analysed(
         worst_slices, candidates = slices.slices(periods) if len(now) else ([], 0)
         found = replace(
             found,
-            worst=tuple(summaries.worst_queries(production, counted, None)),
-            online=summaries.online(production, None, found.windows),
+            worst=tuple(slices.worst_queries(production, counted, None)),
+            online=change.online(production, None, found.windows),
             slices=tuple(worst_slices),
             n_slice_candidates=candidates,
         )
@@ -141,10 +149,8 @@ def analysed(
         baseline_kind = baseline_kind or "a log"
     found = replace(
         found,
-        arms=arms.compared_arms(production, whole_cut, config.arms, config) if config.arms else None,
-        parity=parity.served_scores(production, whole_cut, config.parity, config, spent)
-        if config.parity
-        else None,
+        arms=compared_arms(production, whole_cut, config.arms, config) if config.arms else None,
+        parity=served_scores(production, whole_cut, config.parity, config, spent) if config.parity else None,
     )
     result = _result(production, baseline, baseline_kind, found)
     if history is not None and time is not None:
@@ -179,8 +185,7 @@ def _compared(
             raise UsageError(notices[0])
         now = queries.queries_of(queries.without_pages(production), counted)
         periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
-    _refuse_too_few(periods, production, baseline, cut)
-    _refuse_other_seasons(periods)
+    _refuse_unfit(periods, production, baseline, cut)
     tested = periods.adjusted()
     rows = windows.compared_windows([*found.windows], cut, counted, tested, past)
     if config.compare.correct == "sequence":
@@ -194,24 +199,24 @@ def _compared(
     every = Periods(queries.queries_of(production, kept), baseline, config, places=places[kept])
     clicks = config.relevance.from_events or config.propensity is not None
     worst_slices, candidates = slices.slices(tested)
-    columns = inputs.compared_columns(periods)
+    columns = compared_columns(periods)
     tests = labels.label_tests(whole, cut, np.flatnonzero(kept))
     return replace(
         found,
         windows=tuple(rows),
-        worst=tuple(summaries.worst_queries(production, counted, periods)),
+        worst=tuple(slices.worst_queries(production, counted, periods)),
         family=f"{config.compare.correct.capitalize()} over {family}",
         changes=tuple(changes),
         splits=tuple(change.splits(columns, periods)),
         slices=tuple(worst_slices),
         n_slice_candidates=candidates,
-        drift=tuple(inputs.feature_drift(columns, periods)),
+        drift=tuple(feature_drift(columns, periods)),
         labels=tuple(tests),
         labels_arriving=labels.still_arriving(tests, cut),
         presentation=labels.presentation(every) if clicks else None,
         keyed=change.paired_by_key(periods),
         adjustment=change.adjustment(periods, changes[0].difference),
-        online=summaries.online(production, every, rows, spent),
+        online=change.online(production, every, rows, spent),
         notices=tuple(notices),
         days_unknown=tested.days_unknown,
         days_caveat=tested.days_caveat,
@@ -243,8 +248,19 @@ def _weekdays_apart(periods: Periods) -> tuple[Ints, list[str]]:
     return lacking if long else nothing, [notice]
 
 
-def _refuse_other_seasons(periods: Periods) -> None:
-    """Of each part of the season that production has, the baseline must have something to compare it with."""
+def _refuse_unfit(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
+    """Both must have queries enough, and the baseline some of each part of the season that production has."""
+    least, primary = periods.config.windows.min_queries, periods.config.primary
+    problems = []
+    sides = ("production", periods.now, production), ("the baseline", periods.before, baseline)
+    for which, whole, n in ((which, whole, len(kept)) for which, kept, whole in sides if len(kept) < least):
+        why = f"{len(whole):,} in all, {int((~whole['has_relevant']).sum()):,} without a relevant document"
+        if which == "production" and cut.n_immature:
+            why += f", {cut.n_immature:,} too young for their labels"
+        found = f"{count_of(n, 'query')} {plural('has', n)} a value of {primary} ({why})"
+        cure = "lower windows.min_queries to compare all the same"
+        problems.append(Problem(which, found, f"at least {least:,}", cure))
+    DataError.refuse(problems)
     now, before = periods.strata
     if now is None or before is None:
         return
@@ -260,20 +276,6 @@ def _refuse_other_seasons(periods: Periods) -> None:
     more = f" and {len(names) - 7} more" if len(names) > 7 else ""
     found = f"windows.season {season}: the baseline has no {', '.join(names[:7])}{more}"
     raise UsageError(f"{found}; expected whole {'days' if season == 'hour' else 'weeks'}, or season: none")
-
-
-def _refuse_too_few(periods: Periods, production: pd.DataFrame, baseline: pd.DataFrame, cut: Cut) -> None:
-    least, primary = periods.config.windows.min_queries, periods.config.primary
-    problems = []
-    sides = ("production", periods.now, production), ("the baseline", periods.before, baseline)
-    for which, whole, n in ((which, whole, len(kept)) for which, kept, whole in sides if len(kept) < least):
-        why = f"{len(whole):,} in all, {int((~whole['has_relevant']).sum()):,} without a relevant document"
-        if which == "production" and cut.n_immature:
-            why += f", {cut.n_immature:,} too young for their labels"
-        found = f"{count_of(n, 'query')} {plural('has', n)} a value of {primary} ({why})"
-        cure = "lower windows.min_queries to compare all the same"
-        problems.append(Problem(which, found, f"at least {least:,}", cure))
-    DataError.refuse(problems)
 
 
 def _result(
@@ -301,8 +303,7 @@ def _result(
         notices=(
             *([config.outdated] if config.outdated else []),
             *found.notices,
-            *_about_adjusting(found),
-            *_about_the_rule(config),
+            *_advice(found),
             *notices,
         ),
         verdict=verdict_of(found),
@@ -310,24 +311,19 @@ def _result(
     )
 
 
-def _about_adjusting(found: Evidence) -> list[str]:
-    """How much it helped, and what would have been said without."""
-    done = found.adjustment
-    if not found.config.compare.adjust:
-        return []
-    if done is None:
+def _advice(found: Evidence) -> list[str]:
+    """How much adjusting helped, and settings without an effect or with an unwanted one."""
+    said, config, done = [], found.config, found.adjustment
+    if done is not None:
+        gone = done.variance_removed
+        much = f"{abs(gone):.0%} {'less' if gone >= 0 else 'more'} variance"
+        said.append(
+            f"differences are adjusted for {', '.join(done.columns)} ({much}): none holds what another mix of them "
+            f"explains; the plain difference of {config.primary} is {done.plain}"
+        )
+    elif config.compare.adjust:
         why = "the same queries are compared in pairs" if found.changes else "there is no baseline"
-        return [f"compare.adjust changes nothing: {why}"]
-    gone = done.variance_removed
-    much = f"{abs(gone):.0%} {'less' if gone >= 0 else 'more'} variance"
-    return [
-        f"differences are adjusted for {', '.join(done.columns)} ({much}): none holds what another mix of them "
-        f"explains; the plain difference of {found.config.primary} is {done.plain}"
-    ]
-
-
-def _about_the_rule(config: MonitorConfig) -> list[str]:
-    said = []
+        said.append(f"compare.adjust changes nothing: {why}")
     rule, metrics = config.relevance, config.resolved_metrics
     unmoved = all(m.name in METRICS and m.name not in COUNTING_METRICS for m in metrics)
     if rule.unseen != "zero" and unmoved:

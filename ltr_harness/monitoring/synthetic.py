@@ -37,6 +37,7 @@ class _Queries(NamedTuple):
     country: NDArray[np.int64]
     device: NDArray[np.int64]
     user: NDArray[np.int64]
+    noise: Floats  # how badly the model sees the grades
 
 
 class SyntheticLog(BaseModel):
@@ -76,78 +77,16 @@ class SyntheticLog(BaseModel):
 
     def table(self) -> Any:
         """The log: one row per item shown, a `pyarrow.Table`."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         rows = self.days * self.queries_per_day * self.items
         if rows > _ROWS_AT_MOST:
             found = f"days x queries_per_day x items is {rows:,} rows"
             raise UsageError.at("a made-up log", found, f"at most {_ROWS_AT_MOST:,} rows")
         random = np.random.Generator(np.random.PCG64([20261120, self.seed]))
         queries = self._queries(random)
-        return self._as_table(queries, self._shown(random, queries, self._noise(random, queries)))
-
-    def _start(self) -> int:
-        return int(np.datetime64(self.start, "ns").astype(np.int64))
-
-    def _queries(self, random: np.random.Generator) -> _Queries:
-        n = self.days * self.queries_per_day
-        day = np.repeat(np.arange(self.days), self.queries_per_day)
-        within = np.sort(random.integers(0, _DAY, (self.days, self.queries_per_day)), axis=1).reshape(-1)
-        time = self._start() + day * _DAY + within
-        planted = day >= self.since
-        features = random.standard_normal((8, n))
-        features[2] += self.f3_shift * planted
-        features[6] += self.f7_shift * planted
-        usual = np.array((0.3, 0.25, 0.2, 0.15, 0.1))
-        shares = np.array(self.country_shares) / sum(self.country_shares)
-        luck = random.random(n)
-        planted_country, country = (np.searchsorted(np.cumsum(s)[:-1], luck) for s in (shares, usual))
-        country = np.where(planted, planted_country, country)
-        device = (random.random(n) < 0.5).astype(np.int64)
-        user = random.integers(0, self.users, n) if self.users else np.arange(n)
-        return _Queries(time, planted, features, country, device, user)
-
-    def _noise(self, random: np.random.Generator, queries: _Queries) -> Floats:
-        """How badly the model sees the grades of each query: (n,)."""
-        planted, country, features = queries.planted, queries.country, queries.features
-        hit = planted.copy()
-        if self.slice_country is not None:
-            hit &= country == COUNTRIES.index(self.slice_country)
-        if self.slice_device is not None:
-            hit &= queries.device == DEVICES.index(self.slice_device)
-        noise = self.noise + self.drop * planted + self.slice_noise * hit
-        weekday = ((queries.time // _DAY) + 3) % 7
-        noise = noise + self.weekend * (weekday >= 5)
-        if self.hard_country is not None:
-            noise = noise + 0.9 * (country == COUNTRIES.index(self.hard_country))
-        noise = noise * np.exp(0.5 * features[2])
-        if self.users:
-            noise = noise * np.exp(self.user_effect * random.standard_normal(self.users)[queries.user])
-        return np.asarray(noise)
-
-    def _shown(self, random: np.random.Generator, queries: _Queries, noise: Floats) -> dict[str, Any]:
-        """Items in the order of their scores, and what users did: (n, items) arrays, and (items,) examination."""
-        n, items, time, planted = noise.size, self.items, queries.time, queries.planted
-        of_grades = np.array(self.grade_shares) / sum(self.grade_shares)
-        grade = random.choice(of_grades.size, size=(n, items), p=of_grades)
-        score = grade + noise[:, None] * random.standard_normal((n, items))
-        order = np.argsort(-score, axis=1, kind="stable")
-        grade, score = np.take_along_axis(grade, order, axis=1), np.take_along_axis(score, order, axis=1)
-        examination = np.arange(1, items + 1, dtype=np.float64) ** -self.examination
-        looked = random.random((n, items)) < examination
-        click = looked & (random.random((n, items)) < _ATTRACTION[grade])
-        buy = click & (random.random((n, items)) < grade / 6)
-        click &= random.random((n, items)) >= self.lost_clicks * planted[:, None]
-        if self.purchase_delay:
-            arrives = time[:, None] + random.exponential(self.purchase_delay, (n, items)) * _DAY
-            buy &= arrives <= self._start() + self.days * _DAY
-        catalogue = random.integers(0, 5000, (n, items)) * items + np.arange(items)  # distinct within a query
-        price = np.exp(random.standard_normal((n, items)))
-        did = {"relevance": grade, "click": click, "buy": buy}
-        return {"sku": catalogue, "score": score, "price": price, **did, "examination": examination}
-
-    def _as_table(self, queries: _Queries, shown: dict[str, Any]) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
+        shown = self._shown(random, queries)
         n, items = shown["score"].shape
         query_of_row = pa.array(np.repeat(np.arange(n), items))
 
@@ -173,3 +112,58 @@ class SyntheticLog(BaseModel):
             "examination": np.tile(shown["examination"], n),
         }
         return pa.table(columns)
+
+    def _start(self) -> int:
+        return int(np.datetime64(self.start, "ns").astype(np.int64))
+
+    def _queries(self, random: np.random.Generator) -> _Queries:
+        n = self.days * self.queries_per_day
+        day = np.repeat(np.arange(self.days), self.queries_per_day)
+        within = np.sort(random.integers(0, _DAY, (self.days, self.queries_per_day)), axis=1).reshape(-1)
+        time = self._start() + day * _DAY + within
+        planted = day >= self.since
+        features = random.standard_normal((8, n))
+        features[2] += self.f3_shift * planted
+        features[6] += self.f7_shift * planted
+        usual = np.array((0.3, 0.25, 0.2, 0.15, 0.1))
+        shares = np.array(self.country_shares) / sum(self.country_shares)
+        luck = random.random(n)
+        planted_country, country = (np.searchsorted(np.cumsum(s)[:-1], luck) for s in (shares, usual))
+        country = np.where(planted, planted_country, country)
+        device = (random.random(n) < 0.5).astype(np.int64)
+        user = random.integers(0, self.users, n) if self.users else np.arange(n)
+        hit = planted.copy()
+        if self.slice_country is not None:
+            hit &= country == COUNTRIES.index(self.slice_country)
+        if self.slice_device is not None:
+            hit &= device == DEVICES.index(self.slice_device)
+        noise = self.noise + self.drop * planted + self.slice_noise * hit
+        weekday = ((time // _DAY) + 3) % 7
+        noise = noise + self.weekend * (weekday >= 5)
+        if self.hard_country is not None:
+            noise = noise + 0.9 * (country == COUNTRIES.index(self.hard_country))
+        noise = noise * np.exp(0.5 * features[2])
+        if self.users:
+            noise = noise * np.exp(self.user_effect * random.standard_normal(self.users)[user])
+        return _Queries(time, planted, features, country, device, user, noise)
+
+    def _shown(self, random: np.random.Generator, queries: _Queries) -> dict[str, Any]:
+        """Items in the order of their scores, and what users did: (n, items) arrays, and (items,) examination."""
+        n, items = queries.time.size, self.items
+        of_grades = np.array(self.grade_shares) / sum(self.grade_shares)
+        grade = random.choice(of_grades.size, size=(n, items), p=of_grades)
+        score = grade + queries.noise[:, None] * random.standard_normal((n, items))
+        order = np.argsort(-score, axis=1, kind="stable")
+        grade, score = np.take_along_axis(grade, order, axis=1), np.take_along_axis(score, order, axis=1)
+        examination = np.arange(1, items + 1, dtype=np.float64) ** -self.examination
+        looked = random.random((n, items)) < examination
+        click = looked & (random.random((n, items)) < _ATTRACTION[grade])
+        buy = click & (random.random((n, items)) < grade / 6)
+        click &= random.random((n, items)) >= self.lost_clicks * queries.planted[:, None]
+        if self.purchase_delay:
+            arrives = queries.time[:, None] + random.exponential(self.purchase_delay, (n, items)) * _DAY
+            buy &= arrives <= self._start() + self.days * _DAY
+        catalogue = random.integers(0, 5000, (n, items)) * items + np.arange(items)  # distinct within a query
+        price = np.exp(random.standard_normal((n, items)))
+        did = {"relevance": grade, "click": click, "buy": buy}
+        return {"sku": catalogue, "score": score, "price": price, **did, "examination": examination}

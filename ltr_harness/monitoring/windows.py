@@ -25,10 +25,9 @@ from ltr_harness.monitoring.calendar import (
 )
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
-from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, primary_of
+from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, mean_of_known, primary_of
 from ltr_harness.monitoring.result import Change, MonitorResult, Window, table_of
 from ltr_harness.monitoring.stored import PastWindow
-from ltr_harness.monitoring.summaries import mean_of_known
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table, Tone
 from ltr_harness.stats.betting import bounded_means

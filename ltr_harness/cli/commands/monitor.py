@@ -111,8 +111,7 @@ def _say(watched: "Watched", output: Path | None, per_query: bool, quiet: bool) 
     import numpy as np
 
     from ltr_harness.monitoring.page import banner
-    from ltr_harness.monitoring.queries import columns_of
-    from ltr_harness.monitoring.summaries import mean_of_known
+    from ltr_harness.monitoring.queries import columns_of, mean_of_known
 
     result = watched.result
     told = not quiet and (bool(result.alerts) or sys.stderr.isatty())
