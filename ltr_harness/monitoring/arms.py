@@ -20,7 +20,7 @@ from ltr_harness.monitoring.periods import own_clusters
 from ltr_harness.monitoring.queries import Bools, Floats, Ints, column_of, columns_of
 from ltr_harness.monitoring.result import Arm, ArmComparison, ArmDifference, MonitorResult, table_of
 from ltr_harness.monitoring.windows import TIGHTEST
-from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Table, Tone
+from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Tone
 from ltr_harness.stats.contributions import Contributions, WeightedSum
 from ltr_harness.stats.families import Outcome, outcomes, rare_kind
 from ltr_harness.stats.method import Method
@@ -100,12 +100,6 @@ class _Assigned:
     several: tuple[int, int]  # units that are in several arms, and all units
     notes: list[str]  # what was left out
 
-    @property
-    def first(self) -> Ints:
-        """One query of each unit: the one that comes first in time."""
-        order = np.argsort(self.window, kind="stable")
-        return order[np.unique(self.unit[order], return_index=True)[1]]
-
 
 def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: MonitorConfig) -> ArmComparison:
     """Every arm against the control."""
@@ -119,7 +113,8 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
         for at, (name, share) in enumerate(zip(names, shares, strict=True))
         for mine in [assigned.unit[assigned.arm == at]]
     ]
-    first = assigned.first
+    in_time = np.argsort(assigned.window, kind="stable")
+    first = in_time[np.unique(assigned.unit[in_time], return_index=True)[1]]  # query of each unit
     ratio_p = sample_ratio_p(np.bincount(assigned.arm[first], minlength=len(names)), shares)
     drift_p = same_shares_p(assigned.arm[first], assigned.window[first])
     why = withheld(arms, assigned.several, unit, ratio_p, drift_p)
@@ -330,19 +325,8 @@ _TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "withheld": "bad"}
 def section(result: MonitorResult) -> list[Block]:
     arms = result.arms
     assert arms is not None
-    finding = "no verdict" if arms.withheld else f"{len(arms.worse)} of {len(arms.differences)} are worse"
-    return [
-        Heading("Arms", finding=finding, matters=bool(result.n_alerts("arm")) or not result.changes),
-        Paragraph(arms.verdict, "warning" if arms.withheld else "lead"),
-        _differences(arms, result),
-        _shares(arms),
-        *(Paragraph(f"{note[:1].upper()}{note[1:]}.", "note") for note in arms.notes),
-    ]
-
-
-def _differences(arms: ArmComparison, result: MonitorResult) -> Table:
     family = f"{arms.family[:1].upper()}{arms.family[1:]}"
-    return table_of(
+    differences = table_of(
         "arms",
         f"Every arm of {arms.column} against {arms.control}: means over queries.",
         arms.differences,
@@ -361,12 +345,9 @@ def _differences(arms: ArmComparison, result: MonitorResult) -> Table:
             "all arms.",
         ),
     )
-
-
-def _shares(arms: ArmComparison) -> Table:
     total = sum(arm.n_units for arm in arms.arms)
     units = f"{units_in_words(arms.unit)}: assigned to an arm."
-    return table_of(
+    shares = table_of(
         "arm_shares",
         "Assignment to the arms; below p = .001 there is no verdict.",
         arms.arms,
@@ -381,3 +362,11 @@ def _shares(arms: ArmComparison) -> Table:
         ),
         sortable=False,
     )
+    finding = "no verdict" if arms.withheld else f"{len(arms.worse)} of {len(arms.differences)} are worse"
+    return [
+        Heading("Arms", finding=finding, matters=bool(result.n_alerts("arm")) or not result.changes),
+        Paragraph(arms.verdict, "warning" if arms.withheld else "lead"),
+        differences,
+        shares,
+        *(Paragraph(f"{note[:1].upper()}{note[1:]}.", "note") for note in arms.notes),
+    ]

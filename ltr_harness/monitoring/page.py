@@ -171,19 +171,13 @@ def metrics_section(result: MonitorResult) -> list[Block]:
             sortable=False,
         )
         return [Heading("Metrics", matters=True), means]
-    changed = sum(bool(change.difference.direction) for change in result.changes)
-    finding = f"{changed} of {len(result.changes)} changed"
-    return [Heading("Metrics", finding=finding, matters=result.changes[0].alert), _changes(result)]
-
-
-def _changes(result: MonitorResult) -> Table:
     first = result.changes[0]
     quiet = Badge("too small to matter", "neutral") if first.below_min_drop else Badge("no alert", "good")
     word = result.raised if first.alert else quiet
     axis = blocks.axis_of(end for c in result.changes for end in (c.difference.low, c.difference.high))
     difference = Column(f"Difference [{result.interval_name}]", "difference", axis=axis)
     uncorrected = "One test, uncorrected; of the primary metric's, the corrected one decides."
-    return table_of(
+    table = table_of(
         "changes",
         f"All mature queries against the baseline, {result.baseline_kind}; the first metric raises alerts.",
         result.changes,
@@ -201,6 +195,9 @@ def _changes(result: MonitorResult) -> Table:
         notes=(f"{first.method}. {result.family}.",),
         sortable=False,
     )
+    changed = sum(bool(change.difference.direction) for change in result.changes)
+    finding = f"{changed} of {len(result.changes)} changed"
+    return [Heading("Metrics", finding=finding, matters=first.alert), table]
 
 
 _INTERVAL = "t over clusters (users) where there are any, over queries otherwise; never over rows."

@@ -32,7 +32,7 @@ from ltr_harness.monitoring.result import (
     table_of,
 )
 from ltr_harness.readers.rows import recoded
-from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, Table
+from ltr_harness.report.blocks import Block, Column, Heading, Paragraph
 from ltr_harness.runs import Run, load_run
 from ltr_harness.stats.several_samples import bonferroni
 from ltr_harness.stats.two_samples import Estimate, Sample, mean_estimate
@@ -139,6 +139,13 @@ def parity_of_rows(
             for one in (logged, model)
         )
         effect = np.where(np.isnan(effect), np.nan, by_logged - by_model)
+    # queries of which some neighbours in the logged order stand the other way round by the model, and surely
+    order = np.lexsort((-model, -logged, rows.query_of_row))
+    above, below, query = order[:-1], order[1:], rows.query_of_row[1:]
+    with np.errstate(invalid="ignore"):
+        turned = ~np.isnan(logged[below]) & (model[below] > model[above] + reach[below])
+    reordered = np.zeros(rows.sizes.size, dtype=bool)
+    reordered[query[turned & (query == rows.query_of_row[:-1])]] = True
     return {
         "rows": count(scored),  # with a logged score
         "differ": n_differ,
@@ -146,7 +153,7 @@ def parity_of_rows(
         "differ_incomplete": count(differ & incomplete),
         "logged": np.where(some, logged[worst], np.nan),  # of the row that differs most
         "model": np.where(some, model[worst], np.nan),
-        "reordered": some & _reordered(rows, logged, model, reach),
+        "reordered": some & reordered,
         "effect": effect,  # the metric by the logged scores less that by the model's
     }
 
@@ -168,25 +175,13 @@ def _matrix(table: Any, columns: dict[str, str], run: Run) -> NDArray[np.float32
     return matrix
 
 
-def _reordered(rows: LogRows, logged: Floats, model: Floats, reach: Floats) -> Bools:
-    """Queries of which some neighbours in the logged order stand the other way round by the model, and surely."""
-    order = np.lexsort((-model, -logged, rows.query_of_row))
-    above, below = order[:-1], order[1:]
-    same = rows.query_of_row[1:] == rows.query_of_row[:-1]
-    with np.errstate(invalid="ignore"):
-        turned = same & ~np.isnan(logged[below]) & (model[below] > model[above] + reach[below])
-    found = np.zeros(rows.sizes.size, dtype=bool)
-    found[rows.query_of_row[1:][turned]] = True
-    return found
-
-
 def served_scores(
     table: pd.DataFrame, cut: Cut, rule: ParityRule, config: MonitorConfig, spent: float
 ) -> Parity:
     """The logged scores against the model's; an alert is a share of rows above `parity.max_share`, by queries."""
     everything, run = np.flatnonzero(~cut.stray[cut.codes]), served(rule).run.path.name
-    parts, p = [_window("all", everything, table, config)], []
-    p.append(parts[0].share.p)
+    parts = [_window("all", everything, table, config)]
+    p = [parts[0].share.p]
     for at, members in enumerate(cut.members if len(cut) > 1 else ()):
         part = _window(cut.labels[at], members, table, config)
         parts.append(part)
@@ -220,11 +215,21 @@ def _window(label: str, at: Ints, table: pd.DataFrame, config: MonitorConfig) ->
     others = column["rows"] - column["differ"]
     cluster = column_of(table, "cluster")
     clusters = None if cluster is None else own_clusters(cluster)[at][known]
+    share = Estimate(float("nan"))
+    if known.any():  # a ratio, whose error goes by what each query pulls it
+        assert config.parity is not None
+        n, value = rows[known], float(differ[known].sum() / rows[known].sum())
+        pulled = value + (differ[known] - value * n) / n.mean()
+        beyond = Sample(pulled - config.parity.max_share, clusters)
+        found = mean_estimate(beyond, config.compare.confidence, "rise")
+        reach = found.high - found.value
+        low, high = np.clip([value - reach, value + reach], 0.0, 1.0).tolist()
+        share = replace(found, value=value, low=low, high=high)
     return ParityWindow(
         label=label,
         n_queries=int(known.sum()),
         n_rows=int(rows.sum()),
-        share=_share(rows[known], differ[known], clusters, config),
+        share=share,
         largest=float(apart.max(initial=0.0)),
         typical=float(np.median(apart)) if apart.size else 0.0,
         reordered=_ratio(column["reordered"], known),
@@ -232,19 +237,6 @@ def _window(label: str, at: Ints, table: pd.DataFrame, config: MonitorConfig) ->
         incomplete=_ratio(column["differ_incomplete"], column["differ"]),
         incomplete_others=_ratio(column["incomplete"] - column["differ_incomplete"], others),
     )
-
-
-def _share(rows: Floats, differ: Floats, clusters: Ints | None, config: MonitorConfig) -> Estimate:
-    """Of the rows, those that differ: a ratio, whose error goes by what each query pulls it."""
-    assert config.parity is not None
-    if not rows.size:
-        return Estimate(float("nan"))
-    share, bound = differ.sum() / rows.sum(), config.parity.max_share
-    pulled = share + (differ - share * rows) / rows.mean()
-    found = mean_estimate(Sample(pulled - bound, clusters), config.compare.confidence, "rise")
-    reach = found.high - found.value
-    low, high = np.clip([share - reach, share + reach], 0.0, 1.0).tolist()
-    return replace(found, value=float(share), low=low, high=high)
 
 
 def _ratio(part: NDArray[np.integer], whole: NDArray[np.integer]) -> float:
@@ -300,10 +292,38 @@ def section(result: MonitorResult) -> list[Block]:
     parity = result.parity
     assert parity is not None
     finding = f"{parity.whole.share.value:.1%} of rows differ"
+    lacking = parity.whole.incomplete > 0 or parity.whole.incomplete_others > 0
+    p = f"That it is more than {100 * parity.max_share:g} %, by Bonferroni."
+    median = "Over queries with such rows, of their largest difference."
+    effect = f"On {result.primary}: by the logged scores, less by the model's."
+    incomplete = Column("Incomplete", "percent", hint="Of the rows that differ, those that lack a feature.")
+    others = Column("Others", "percent", hint="Of the rows that agree, those that lack a feature.")
+    reordered = "Queries that the model would have ordered differently."
+    scores = table_of(
+        "parity",
+        f"Logged scores against those of {parity.model} for the logged features.",
+        (*parity.windows, parity.whole),
+        (Column("Window"), "label"),
+        (Column("Verdict"), "state"),
+        (Column("Rows", "count"), "n_rows"),
+        (Column("Differ", "percent", hint="Of the rows."), lambda part: part.share.value),
+        (Column(result.interval_name), lambda part: part.share_interval),
+        (Column("p corrected", "p", hint=p), "p_corrected"),
+        (Column("Largest", hint="Difference of scores."), lambda part: f"{part.largest:.3g}"),
+        (Column("Median", hint=median), lambda part: f"{part.typical:.3g}"),
+        (Column("Reordered", "percent", hint=reordered), "reordered"),
+        (Column("Effect", "difference", hint=effect), "effect"),
+        (incomplete, "incomplete") if lacking else None,
+        (others, "incomplete_others") if lacking else None,
+        notes=(
+            f"Scores differ where they are further apart than {parity.tolerance:g} times the model's score, or the "
+            "standard deviation of its scores on test rows where that is larger.",
+        ),
+    )
     blocks: list[Block] = [
         Heading("Served scores", finding=finding, matters=bool(parity.alerts) or not result.changes),
         Paragraph(parity.verdict, "warning" if parity.alerts else "lead"),
-        _windows(parity, result),
+        scores,
     ]
     if n := parity.n_unscored:
         text = f"{count_of(n, 'row')} {plural('has', n)} no logged score: not compared."
@@ -331,34 +351,3 @@ def section(result: MonitorResult) -> list[Block]:
         )
         blocks.append(examples)
     return blocks
-
-
-def _windows(parity: Parity, result: MonitorResult) -> Table:
-    lacking = parity.whole.incomplete > 0 or parity.whole.incomplete_others > 0
-    p = f"That it is more than {100 * parity.max_share:g} %, by Bonferroni."
-    median = "Over queries with such rows, of their largest difference."
-    effect = f"On {result.primary}: by the logged scores, less by the model's."
-    incomplete = Column("Incomplete", "percent", hint="Of the rows that differ, those that lack a feature.")
-    others = Column("Others", "percent", hint="Of the rows that agree, those that lack a feature.")
-    reordered = "Queries that the model would have ordered differently."
-    return table_of(
-        "parity",
-        f"Logged scores against those of {parity.model} for the logged features.",
-        (*parity.windows, parity.whole),
-        (Column("Window"), "label"),
-        (Column("Verdict"), "state"),
-        (Column("Rows", "count"), "n_rows"),
-        (Column("Differ", "percent", hint="Of the rows."), lambda part: part.share.value),
-        (Column(result.interval_name), lambda part: part.share_interval),
-        (Column("p corrected", "p", hint=p), "p_corrected"),
-        (Column("Largest", hint="Difference of scores."), lambda part: f"{part.largest:.3g}"),
-        (Column("Median", hint=median), lambda part: f"{part.typical:.3g}"),
-        (Column("Reordered", "percent", hint=reordered), "reordered"),
-        (Column("Effect", "difference", hint=effect), "effect"),
-        (incomplete, "incomplete") if lacking else None,
-        (others, "incomplete_others") if lacking else None,
-        notes=(
-            f"Scores differ where they are further apart than {parity.tolerance:g} times the model's score, or the "
-            "standard deviation of its scores on test rows where that is larger.",
-        ),
-    )

@@ -331,6 +331,6 @@ def _advice(found: Evidence) -> list[str]:
         adds = "rows without an event at the end of a list add nothing to them"
         said.append(f"unseen: {rule.unseen} moves none of {names}: {adds}")
     if rule.chosen == "sum" and needs_whole_grades(config.primary):
-        found = "relevance counts events and the gain is exponential: three events gain 7"
-        said.append(f"{found}; mode: max stays on the scale")
+        counts = "relevance counts events and the gain is exponential: three events gain 7"
+        said.append(f"{counts}; mode: max stays on the scale")
     return said

@@ -129,7 +129,15 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     demoted, seen = evidence.page or evidence.ips_stood or evidence.outage, evidence.presentation
     changes = _change_lines(evidence)
     alerts = [] if demoted or "change" not in kinds else [*changes]
-    notices = [] if alerts else _no_alerts(changes, evidence)
+    notices = []
+    if changes and not alerts:  # the first, the last and why
+        lost = "labels are still arriving" if evidence.labels_arriving else "labels are missing"
+        reasons = {"the page changed": evidence.page, "IPS-DCG did not fall": evidence.ips_stood}
+        reasons[lost] = evidence.outage
+        why = next((why for why, holds in reasons.items() if holds), "change is not in alerts.on")
+        notices.append(f"{changes[0].text} (no alert: {why})")
+        if len(changes) > 1:
+            notices.append(f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}")
     if changes and evidence.days_caveat:
         notices.append(evidence.days_caveat)
     for kind, text, raised in _lines(evidence, changed=bool(changes)):
@@ -145,68 +153,45 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     return alerts, notices
 
 
-def _no_alerts(changes: list[Alert], evidence: Evidence) -> list[str]:
-    """Of differences of the metric that are no alerts: the first, the last and why."""
-    lost = "labels are still arriving" if evidence.labels_arriving else "labels are missing"
-    reasons = {"the page changed": evidence.page, "IPS-DCG did not fall": evidence.ips_stood}
-    reasons[lost] = evidence.outage
-    why = next((why for why, holds in reasons.items() if holds), "change is not in alerts.on")
-    said = [f"{changes[0].text} (no alert: {why})"] if changes else []
-    if len(changes) > 1:
-        said.append(f"likewise in {len(changes) - 1} more, the last one {changes[-1].text}")
-    return said
-
-
-# with its text an alert, unless something speaks against it: then a notice
-_Line = tuple[AlertKind, str, bool]
-
-
-def _lines(evidence: Evidence, *, changed: bool) -> Iterator[_Line]:
-    """What is said beside differences of the metric."""
-    seen, primary, parity = evidence.presentation, evidence.config.primary, evidence.parity
+def _lines(evidence: Evidence, *, changed: bool) -> Iterator[tuple[AlertKind, str, bool]]:
+    """What is said beside differences of the metric, and whether it is an alert: something may speak against it."""
+    config, seen, parity, arms = evidence.config, evidence.presentation, evidence.parity, evidence.arms
+    primary, min_drop = config.primary, config.compare.min_drop
     if seen and seen.ips and evidence.ips_fell and not (changed or evidence.lost_labels):
         yield "change", f"ips_dcg {seen.ips} {_p(seen.ips.p)} while {primary} did not fall", True
-    for segment in evidence.slices:
-        yield _slice_line(segment, evidence)
-    for text in _label_lines(evidence):
+    for worst in evidence.slices:  # where halves were asked for, the one that did not choose it has the word
+        halves, excess = config.slices.confirm_split, worst.confirmed or worst.excess
+        sure = worst.confirmed is not None and worst.confirmed.p <= config.slices.alpha
+        against = "against" if evidence.change is None else "beyond"
+        text = f"{primary} in {worst.predicate} {excess} {against} the rest, share {100 * worst.share:.1f} %"
+        if halves:
+            text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
+        yield "slice", text, evidence.worse(excess.value) >= min_drop and (sure or not halves)
+    for what in dict.fromkeys(test.what for test in evidence.label_alerts):
+        tests = [test for test in evidence.label_alerts if test.what == what]
+        first = next((t for t in tests if t.window == "all"), tests[0])
+        where = _in_windows([t.window for t in tests if t.window != "all"])
+        text = f"{what} {first.before:.3f} -> {first.now:.3f} {_p(first.p_corrected)}{where}"
         yield "label_rate", text, not (evidence.labels_arriving or evidence.ips_stood)
     for text in evidence.broken_inputs:
         yield "input", text, True
-    if evidence.arms is not None:
-        yield from _arm_lines(evidence.arms, evidence.config)
+    if arms is not None:
+        if arms.withheld:
+            yield "arm", f"no verdict: {arms.withheld}", True
+        metrics = [str(metric) for metric in config.resolved_metrics]
+        for d in arms.worse:
+            small = d.measure in metrics and abs(d.difference.value) < min_drop
+            text = f"{d.measure} {d.difference} {_p(d.p_corrected)} {d.arm} against {arms.control}"
+            yield "arm", f"{text}, less than min_drop" if small else text, not small
     # over all of production, or in some windows, of which the worst is said
     if parity is not None and parity.alerts:
         windows = [window.label for window in parity.alerts if window is not parity.whole]
-        worst = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
-        rows = f"{worst.share_text} of rows differ from the score of {parity.model}"
-        order = f"{100 * worst.reordered:.1f} % of queries another order"
-        yield "parity", f"{rows}, {order}, {_p(worst.p_corrected)}{_in_windows(windows)}", True
+        part = parity.whole if parity.whole.alert else max(parity.alerts, key=lambda w: w.share.value)
+        rows = f"{part.share_text} of rows differ from the score of {parity.model}"
+        order = f"{100 * part.reordered:.1f} % of queries another order"
+        yield "parity", f"{rows}, {order}, {_p(part.p_corrected)}{_in_windows(windows)}", True
     for finding in evidence.warnings:
         yield "contract", f"{finding.check} {finding}", True
-
-
-def _slice_line(worst: result.Slice, evidence: Evidence) -> _Line:
-    """A segment; where halves were asked for, the one that did not choose it has the word."""
-    config, excess = evidence.config, worst.confirmed or worst.excess
-    sure = worst.confirmed is not None and worst.confirmed.p <= config.slices.alpha
-    matters = evidence.worse(excess.value) >= config.compare.min_drop
-    against = "against" if evidence.change is None else "beyond"
-    text = f"{config.primary} in {worst.predicate} {excess} {against} the rest"
-    text += f", share {100 * worst.share:.1f} %"
-    if config.slices.confirm_split:
-        text += f" ({'confirmed' if sure else 'not confirmed'} by the other half of the queries)"
-    return "slice", text, matters and (sure or not config.slices.confirm_split)
-
-
-def _arm_lines(arms: result.ArmComparison, config: MonitorConfig) -> Iterator[_Line]:
-    """Arms that are worse than the control, by `min_drop` at least in a metric; or why nothing is said of them."""
-    if arms.withheld:
-        yield "arm", f"no verdict: {arms.withheld}", True
-    metrics = [str(metric) for metric in config.resolved_metrics]
-    for d in arms.worse:
-        small = d.measure in metrics and abs(d.difference.value) < config.compare.min_drop
-        text = f"{d.measure} {d.difference} {_p(d.p_corrected)} {d.arm} against {arms.control}"
-        yield "arm", f"{text}, less than min_drop" if small else text, not small
 
 
 def _change_lines(evidence: Evidence) -> list[Alert]:
@@ -224,16 +209,6 @@ def _change_lines(evidence: Evidence) -> list[Alert]:
             said.append((w.running, w.running_p_corrected, where, w.label))
     primary = evidence.config.primary
     return [Alert("change", f"{primary} {by} {_p(p)} {where}", window) for by, p, where, window in said]
-
-
-def _label_lines(evidence: Evidence) -> list[str]:
-    lines = []
-    for what in dict.fromkeys(test.what for test in evidence.label_alerts):
-        tests = [test for test in evidence.label_alerts if test.what == what]
-        worst = next((t for t in tests if t.window == "all"), tests[0])
-        where = _in_windows([t.window for t in tests if t.window != "all"])
-        lines.append(f"{what} {worst.before:.3f} -> {worst.now:.3f} {_p(worst.p_corrected)}{where}")
-    return lines
 
 
 def _in_windows(labels: Sequence[str]) -> str:
