@@ -216,25 +216,24 @@ class _Measure:
 
     name: str
     values: Floats
-    good: int  # 1 where more of it is better, -1 where less is, 0 where nobody says
+    words: tuple[str, str]  # for a lower and a higher mean
     width: float  # how far apart two of its values can be; infinite where it has no bounds
 
-    def word(self, higher: bool) -> str:
-        if not self.good:
-            return "higher" if higher else "lower"
-        return "better" if higher == (self.good > 0) else "worse"
+
+_MORE_IS_BETTER, _LESS_IS_BETTER, _NOBODY_SAYS = ("worse", "better"), ("better", "worse"), ("lower", "higher")
 
 
 def _measures(production: pd.DataFrame, config: MonitorConfig) -> list[_Measure]:
     metrics, rule = columns_of(production, "metric").items(), config.relevance
-    measures = [
-        _Measure(name, values, 1 if metric.higher_is_better else -1, metric.bounds[1] - metric.bounds[0])
-        for metric, (name, values) in zip(config.resolved_metrics, metrics, strict=True)
-    ]
+    measures = []
+    for metric, (name, values) in zip(config.resolved_metrics, metrics, strict=True):
+        words = _MORE_IS_BETTER if metric.higher_is_better else _LESS_IS_BETTER
+        measures.append(_Measure(name, values, words, metric.bounds[1] - metric.bounds[0]))
     for name, n in columns_of(production, "event").items() if rule.from_events else ():
-        good, happened = -1 if name in rule.negative else 1, (n > 0).astype(np.float64)
-        measures.append(_Measure(f"queries with {name}", happened, good, 1.0))
-    return measures + [_Measure(name, v, 0, np.inf) for name, v in columns_of(production, "online").items()]
+        words = _LESS_IS_BETTER if name in rule.negative else _MORE_IS_BETTER
+        measures.append(_Measure(f"queries with {name}", (n > 0).astype(np.float64), words, 1.0))
+    online = columns_of(production, "online").items()
+    return measures + [_Measure(name, values, _NOBODY_SAYS, np.inf) for name, values in online]
 
 
 def _tested(
@@ -268,7 +267,7 @@ def _tested(
         word = "too little to tell"
         if not np.isnan(found.p[j]):
             significant = found.p_corrected[j] < config.compare.alpha
-            word = measure.word(bool(apart.mean[j] > 0)) if significant else "not distinguishable"
+            word = measure.words[int(apart.mean[j] > 0)] if significant else "not distinguishable"
         value, below, above, p, error = (float(column[j]) for column in numbers)
         freedom = float(apart.freedom[j])
         one = ArmDifference(

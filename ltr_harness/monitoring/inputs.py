@@ -6,7 +6,7 @@ Means of many items vary little, so shifts are in standard deviations of the *it
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -171,10 +171,38 @@ def _new_names(now: Ints, before: Ints, names: Sequence[str]) -> str:
 
 def feature_drift(columns: Sequence[ComparedColumn], periods: Periods) -> list[FeatureDrift]:
     """Every feature and segment: size of the drift, and the part of the change it explains, largest first."""
-    drifts = [_drift(column, periods, len(columns)) for column in columns]
-    if periods.config.drift.model is not None:
-        gains = gain_shares(Path(periods.config.drift.model))
-        drifts = [replace(f, gain=gains.get(f.column, float("nan"))) for f in drifts]
+    rule, m, drifts = periods.config.drift, len(columns), []
+    gains = {} if rule.model is None else gain_shares(Path(rule.model))
+    for column in columns:
+        (now, before), parts = column.bins, column.parts
+        counts = [np.bincount(codes, minlength=column.n_bins).astype(np.float64) for codes in (now, before)]
+        used = int(np.count_nonzero(counts[0] + counts[1]))
+        # what users repeat is said once
+        whose = zip(column.bins, periods.clusters, strict=True)
+        ours, theirs = (worth(codes, column.n_bins, clusters) for codes, clusters in whose)
+        moved, shares = psi(*counts), (ours / now.size, theirs / before.size)
+        threshold = psi_threshold(ours, theirs, used, rule.alpha / m, rule.psi_floor)
+        only = {"distance": jensen_shannon(*counts)}
+        name = column.name if column.values is None else base_of(column.name, periods.now)
+        drift = FeatureDrift(
+            **divided(parts, m),
+            **(only if column.values is None else _moved(column, shares, periods)),
+            name=column.name,
+            column=name,
+            kind=column.kind,
+            n_now=int(now.size),
+            n_before=int(before.size),
+            psi=moved,
+            psi_threshold=threshold,
+            drifted=bool(moved > threshold),
+            missing_before=column.missing[0],
+            missing_now=column.missing[1],
+            explains=parts.mix.value / parts.total.value if parts.total.value else float("nan"),
+            unmatched_chance=min(1.0, m * parts.unmatched_chance),
+            broken=column.broken,
+            gain=gains.get(name, float("nan")),
+        )
+        drifts.append(drift)
     # By how much of the change it explains, in the direction of the change; not by how far it moved.
     total = periods.sample_now().plain[0] - periods.reference.plain[0]
     return sorted(drifts, key=lambda f: (-np.nan_to_num(np.sign(total) * f.mix.value), f.name))
@@ -189,37 +217,6 @@ def gain_shares(path: Path) -> dict[str, float]:
     total = float(table["gain"].sum())
     shares = table["gain"].astype(float) / (total or 1.0)
     return dict(zip(map(str, table["feature"]), shares.tolist(), strict=True))
-
-
-def _drift(column: ComparedColumn, periods: Periods, m: int) -> FeatureDrift:
-    """Size and explanation of one column's drift, among `m` columns."""
-    rule, (now, before), parts = periods.config.drift, column.bins, column.parts
-    counts = [np.bincount(codes, minlength=column.n_bins).astype(np.float64) for codes in (now, before)]
-    used = int(np.count_nonzero(counts[0] + counts[1]))
-    # what users repeat is said once
-    whose = zip(column.bins, periods.clusters, strict=True)
-    ours, theirs = (worth(codes, column.n_bins, clusters) for codes, clusters in whose)
-    moved = psi(*counts)
-    threshold = psi_threshold(ours, theirs, used, rule.alpha / m, rule.psi_floor)
-    shares = ours / now.size, theirs / before.size
-    only = {"distance": jensen_shannon(*counts)}
-    return FeatureDrift(
-        **divided(parts, m),
-        **(only if column.values is None else _moved(column, shares, periods)),
-        name=column.name,
-        column=column.name if column.values is None else base_of(column.name, periods.now),
-        kind=column.kind,
-        n_now=int(now.size),
-        n_before=int(before.size),
-        psi=moved,
-        psi_threshold=threshold,
-        drifted=bool(moved > threshold),
-        missing_before=column.missing[0],
-        missing_now=column.missing[1],
-        explains=parts.mix.value / parts.total.value if parts.total.value else float("nan"),
-        unmatched_chance=min(1.0, m * parts.unmatched_chance),
-        broken=column.broken,
-    )
 
 
 def divided(parts: Decomposition, m: int) -> dict[str, Any]:

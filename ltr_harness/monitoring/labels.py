@@ -226,7 +226,20 @@ def _ips(periods: Periods) -> dict[str, Any]:
     if now is None or before is None:
         return {}
     change = periods.compare((now, before), alternative="drop")
-    variance = _of_propensities(periods)
+    rule, depth = periods.config.propensity, periods.config.primary.k or periods.config.depth
+    variance = 0.0  # by errors of propensities; one table is off by the same in both periods
+    if rule is not None and not rule.column:
+        parts = [(_by_rank(periods.now, rule.table, rule.clip, depth), rule.errors)]
+        old = -_by_rank(periods.before, rule.baseline_table or rule.table, rule.clip, depth)
+        if rule.baseline_table:
+            parts.append((old, rule.baseline_errors))
+        else:
+            parts = [(parts[0][0] + old, rule.errors)]
+        for gains, errors in parts:
+            if errors:  # of a lognormal factor at each rank, and of rank 1's at all others
+                last = np.minimum(np.arange(gains.size), len(errors) - 1)  # it stands for all later ranks
+                own, spread = np.bincount(last, gains, len(errors))[1:], np.expm1(np.square(errors))
+                variance += float(own**2 @ spread[1:] + own.sum() ** 2 * spread[0])
     measured = WindowVariance(variance, variance, float("inf"), 0)
     change = widened(change, measured, float(variance > 0), "drop", periods.config.compare.confidence)
     return {
@@ -236,27 +249,6 @@ def _ips(periods: Periods) -> dict[str, Any]:
         "ips_normalised": _normalised(periods),
         "effective": (_effective(periods.before), _effective(periods.now)),
     }
-
-
-def _of_propensities(periods: Periods) -> float:
-    """Variance of the change of IPS-DCG by errors of propensities; one table is off by the same in both periods."""
-    rule = periods.config.propensity
-    if rule is None or rule.column:
-        return 0.0
-    depth = periods.config.primary.k or periods.config.depth
-    parts = [(_by_rank(periods.now, rule.table, rule.clip, depth), rule.errors)]
-    before = -_by_rank(periods.before, rule.baseline_table or rule.table, rule.clip, depth)
-    if rule.baseline_table:
-        parts.append((before, rule.baseline_errors))
-    else:
-        parts = [(parts[0][0] + before, rule.errors)]
-    variance = 0.0
-    for gains, errors in parts:
-        if errors:  # of a lognormal factor at each rank, and of rank 1's at all others
-            last = np.minimum(np.arange(gains.size), len(errors) - 1)  # it stands for all later ranks
-            own, spread = np.bincount(last, gains, len(errors))[1:], np.expm1(np.square(errors))
-            variance += float(own**2 @ spread[1:] + own.sum() ** 2 * spread[0])
-    return variance
 
 
 def _by_rank(table: pd.DataFrame, propensities: tuple[float, ...], clip: float, depth: int) -> Floats:

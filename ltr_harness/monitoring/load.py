@@ -30,31 +30,24 @@ def with_rule(tree: Node) -> tuple[Node, list[Problem]]:
     source = None if node is None else node.mapping.get(FROM)
     if node is None or source is None:
         return tree, []
-    own = node.without(FROM)
+    own, place = node.without(FROM), str(source.place)
     if not isinstance(source.value, str):
         found = f"relevance.from is {shown(source)}"
-        problem = Problem(str(source.place), found, "a run or an experiment file")
+        problem = Problem(place, found, "a run or an experiment file")
         return tree.with_entry("relevance", own), [problem]
-    try:
-        rule = _merged(source, own)
-    except ConfigError as error:
-        return tree.without("relevance"), list(error.problems)
-    return tree.with_entry("relevance", from_plain(rule, source.place)), []
-
-
-def _merged(source: Node, own: Node) -> dict[str, Any]:
-    """The rule that is named, with what is of production's log."""
-    place = str(source.place)
+    without_rule = tree.without("relevance")
     if odd := sorted(own.mapping.keys() - {*_OF_THE_LOG}):
         found = f"relevance.from beside {', '.join(odd)}, which the rule of {source.value} has"
         cure = f"leave out one of them; {', '.join(_OF_THE_LOG)} may stand beside it"
-        raise ConfigError(Problem(place, found, cure=cure))
-    path = Path(str(absolute_path(source).value))
+        return without_rule, [Problem(place, found, cure=cure)]
     try:
-        rule = _rule_at(path, own.mapping.keys())
+        path = absolute_path(source)
+    except ConfigError as error:
+        return without_rule, list(error.problems)
+    try:
+        rule = _rule_at(Path(str(path.value)), own.mapping.keys())
     except HarnessError as error:
-        problems = [Problem(place, f"relevance.from: {problem}") for problem in error.problems]
-        raise ConfigError(problems) from None
+        return without_rule, [Problem(place, f"relevance.from: {problem}") for problem in error.problems]
     for key, said in own.mapping.items():
         inner = rule.get(key) if key == "event_log" else None
         rule[key] = {**inner, **said.plain()} if isinstance(inner, dict) else said.plain()
@@ -65,8 +58,8 @@ def _merged(source: Node, own: Node) -> dict[str, Any]:
         if log and key not in own.mapping:
             found = f"relevance.from: {source.value} has a {what} of its own"
             cure = f"add relevance.{key}: {{…}} beside from"
-            raise ConfigError(Problem(place, found, "production's", cure))
-    return rule
+            return without_rule, [Problem(place, found, "production's", cure)]
+    return tree.with_entry("relevance", from_plain(rule, source.place)), []
 
 
 def _rule_at(path: Path, given: Any) -> dict[str, Any]:
@@ -114,7 +107,16 @@ def load_monitor_config(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
 ) -> MonitorConfig:
     """Read and check a configuration."""
-    tree, outdated = _of_today(merged_tree(source, overrides))
+    tree, outdated = merged_tree(source, overrides), ""
+    compare, said = tree.mapping.get("compare", tree), tree.at(("compare", "correct"))
+    successor = None if said is None else RETIRED.get(str(said.value))
+    if said is not None and successor is not None:  # files are read as before
+        if not said.place.line:
+            found = f"compare.correct: {said.value!r} was retired"
+            raise ConfigError.at(said.place, found, cure=f"use {successor!r}")
+        outdated = f"compare: correct {said.value!r} is {successor!r} now"
+        today = compare.with_entry("correct", dataclasses.replace(said, value=successor))
+        tree = tree.with_entry("compare", today)
     if {"data", "models"} <= tree.mapping.keys() and "columns" not in tree.mapping:
         file, cure = tree.place.name, f"run `ltr-harness run {tree.place.name}`"
         raise ConfigError.at(file, "is an experiment", "a file for monitoring", cure)
@@ -136,35 +138,43 @@ def load_monitor_config(
     return config
 
 
-def _of_today(tree: Node) -> tuple[Node, str]:
-    """The tree with the successor of a retired correction, and the line that says so: files are read as before."""
-    compare, said = tree.mapping.get("compare", tree), tree.at(("compare", "correct"))
-    successor = None if said is None else RETIRED.get(str(said.value))
-    if said is None or successor is None:
-        return tree, ""
-    if not said.place.line:
-        found = f"compare.correct: {said.value!r} was retired"
-        raise ConfigError.at(said.place, found, cure=f"use {successor!r}")
-    today = compare.with_entry("correct", dataclasses.replace(said, value=successor))
-    return tree.with_entry("compare", today), f"compare: correct {said.value!r} is {successor!r} now"
-
-
 def _rules(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
     """What must hold between the sections."""
-    place, of = str(tree.place), tree.mapping
+    place, of, columns, rule = str(tree.place), tree.mapping, config.columns, config.relevance
     of_relevance, of_compare = (str(of.get(name, tree).place) for name in ("relevance", "compare"))
     yield from _about_grades(config, of_relevance)
     yield from _about_estimates(config, of_relevance)
-    yield from _about_metrics(config, place, of_relevance)
+    for metric in config.resolved_metrics:
+        if metric.on_scale(1) != metric:
+            found = f"metrics: {metric} needs the top of the scale of grades"
+            yield Problem(place, found, "relevance.max_grade", "add relevance: {max_grade: 4}")
+        if rule.cuts_lists and isinstance(metric, NDCG) and metric.short_list == "zero":
+            found = f"{metric} gives 0 to lists shorter than K, and relevance cuts lists at unjudged rows"
+            cure = "leave out short_list=zero, or unseen and unlabelled"
+            yield Problem(of_relevance, found, "lists as they were shown", cure)
+    if config.primary.diagnostic:
+        found = f"metrics: {config.primary} is a diagnostic, and the first metric raises the alerts"
+        yield Problem(place, found, "a metric that says which ranking is better", "put another one first")
     yield from _about_events(config, of_relevance)
     if config.windows.season in ("weekday", "hour_of_week") and seconds(config.windows.size) > 86_400:
         found = f"windows.season {config.windows.season} with windows longer than a day"
         yield Problem(place, found, "size: 1d or less")
-    if seconds(config.relevance.maturity) and config.columns.timestamp is None:
+    if seconds(rule.maturity) and columns.timestamp is None:
         found = "relevance.maturity without columns.timestamp"
         yield Problem(of_relevance, found, "the column with the time")
-    yield from _about_adjusting(config, of_compare)
-    if config.parity is not None and not (config.parity.score or config.columns.score):
+    known = [*columns.segments, *columns.features, *([columns.pair_key] if columns.pair_key else [])]
+    for name in config.compare.adjust:
+        if name not in known:
+            found = f"compare.adjust: {name!r} is not a segment, a feature or the pair_key"
+            expected = f"one of {', '.join(known)}" if known else "columns that describe the queries"
+            cure = did_you_mean(name, known) if known else "name it under columns, too"
+            yield Problem(of_compare, found, expected, cure)
+    if columns.cluster_id is not None and columns.pair_key in config.compare.adjust:
+        found = f"compare.adjust: {columns.pair_key!r} beside columns.cluster_id"
+        found += ": queries of one key are alike, and those of one user"
+        cure = "leave out cluster_id, or adjust by segments and features"
+        yield Problem(of_compare, found, "one unit of queries", cure)
+    if config.parity is not None and not (config.parity.score or columns.score):
         expected = "columns.score, or parity.score where rank orders lists"
         yield Problem(str(tree.mapping["parity"].place), "parity without a score", expected)
 
@@ -225,20 +235,6 @@ def _about_estimates(config: MonitorConfig, place: str) -> Iterator[Problem]:
         yield Problem(place, found, "empty: zero: queries without an event count 0")
 
 
-def _about_metrics(config: MonitorConfig, place: str, of_relevance: str) -> Iterator[Problem]:
-    for metric in config.resolved_metrics:
-        if metric.on_scale(1) != metric:
-            found = f"metrics: {metric} needs the top of the scale of grades"
-            yield Problem(place, found, "relevance.max_grade", "add relevance: {max_grade: 4}")
-        if config.relevance.cuts_lists and isinstance(metric, NDCG) and metric.short_list == "zero":
-            found = f"{metric} gives 0 to lists shorter than K, and relevance cuts lists at unjudged rows"
-            cure = "leave out short_list=zero, or unseen and unlabelled"
-            yield Problem(of_relevance, found, "lists as they were shown", cure)
-    if config.primary.diagnostic:
-        found = f"metrics: {config.primary} is a diagnostic, and the first metric raises the alerts"
-        yield Problem(place, found, "a metric that says which ranking is better", "put another one first")
-
-
 def _about_events(config: MonitorConfig, place: str) -> Iterator[Problem]:
     columns, rule = config.columns, config.relevance
     log, dwell = rule.event_log, rule.dwell
@@ -260,22 +256,6 @@ def _about_events(config: MonitorConfig, place: str) -> Iterator[Problem]:
         given = "event_log" if log else "list_column" if rule.list_column else f"mode {rule.chosen}"
         events = "events, such as {click: 1, purchase: 4}: the actions are in the log"
         yield Problem(place, f"ubi with relevance.{given}", events)
-
-
-def _about_adjusting(config: MonitorConfig, place: str) -> Iterator[Problem]:
-    columns = config.columns
-    known = [*columns.segments, *columns.features, *([columns.pair_key] if columns.pair_key else [])]
-    for name in config.compare.adjust:
-        if name not in known:
-            found = f"compare.adjust: {name!r} is not a segment, a feature or the pair_key"
-            expected = f"one of {', '.join(known)}" if known else "columns that describe the queries"
-            cure = did_you_mean(name, known) if known else "name it under columns, too"
-            yield Problem(place, found, expected, cure)
-    if columns.cluster_id is not None and columns.pair_key in config.compare.adjust:
-        found = f"compare.adjust: {columns.pair_key!r} beside columns.cluster_id"
-        found += ": queries of one key are alike, and those of one user"
-        cure = "leave out cluster_id, or adjust by segments and features"
-        yield Problem(place, found, "one unit of queries", cure)
 
 
 def json_schema() -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ltr_harness.groups import Judgments, QueryGroups, Subtopics
 from ltr_harness.logs.columns import timestamps
 from ltr_harness.logs.contract import THREADS, Contract, LogFinding, LogRows, are_ranks, in_order, per_query
 from ltr_harness.logs.log import BATCH_ROWS, Log, first_run, last_run, open_log
-from ltr_harness.logs.ubi import Ubi, impressions_and_events
+from ltr_harness.logs.ubi import impressions_and_events
 from ltr_harness.metrics import Binding, bind
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.metrics.dcg import DCG
@@ -45,18 +45,24 @@ class LogRead(NamedTuple):
 def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -> LogRead:
     """One log, checked and evaluated."""
     name = str(source) if isinstance(source, str | Path) else f"{which} log"
+    zone, events = config.windows.timezone, None
     join = config.relevance.event_log
     happened = join.baseline_path if join and which == "baseline" else None
     if isinstance(source, SyntheticLog):
         source = source.table()
     elif config.ubi is not None:
-        source, happened, config = _from_ubi(source, config, config.ubi)
+        if not isinstance(source, str | Path):
+            found, cure = f"is a {type(source).__name__}", "leave out ubi for tables"
+            raise DataError(Problem("log", found, "with ubi, a path of its documents", cure))
+        path = here(source)
+        source, happened = impressions_and_events(path, config.ubi, config.relevance.event_names, zone)
+        joined = config.relevance.model_copy(update={"event_log": EventLog(path=str(path), ubi=True)})
+        config = config.model_copy(update={"relevance": joined})
     log = open_log(source, name, text_columns(config))
     if config.parity is not None:
         refuse_unlogged(config.parity, log.columns, name)
     log.refuse_missing(wanted_columns(config))
     contract = Contract(which, name)
-    zone, events = config.windows.timezone, None
     if config.relevance.event_log:
         events = JoinedEvents.read(config.relevance, config.columns, zone, log, contract, source=happened)
     if dask is None:
@@ -78,17 +84,6 @@ def read_log(source: Any, config: MonitorConfig, which: str, dask: Any = None) -
         counts = {event: int(n.sum()) for event, n in columns_of(table, "event").items()}
         refuse_unknown_events(config.relevance.event_names, counts, contract)
     return LogRead(table, contract.findings, None if events is None else events.orphans)
-
-
-def _from_ubi(source: Any, config: MonitorConfig, ubi: Ubi) -> tuple[Any, Any, MonitorConfig]:
-    """Impressions, events, and a configuration that joins them."""
-    if not isinstance(source, str | Path):
-        found, cure = f"is a {type(source).__name__}", "leave out ubi for tables"
-        raise DataError(Problem("log", found, "with ubi, a path of its documents", cure))
-    path, zone = here(source), config.windows.timezone
-    shown, events = impressions_and_events(path, ubi, config.relevance.event_names, zone)
-    joined = config.relevance.model_copy(update={"event_log": EventLog(path=str(path), ubi=True)})
-    return shown, events, config.model_copy(update={"relevance": joined})
 
 
 LOCAL = "local"

@@ -43,31 +43,21 @@ class _Column:
     predicates: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class _Search:
-    """What stays the same while slices are looked for."""
-
-    periods: Periods
-    columns: list[_Column]
-    effect: float  # how much wider clusters make the variance of a mean
-    # the queries that are looked at: in a replay the common ones, in the same order
-    everything: tuple[Ints, Ints]
-
-
 def slices(periods: Periods) -> tuple[list[Slice], int]:
     """The segments behind a drop by impact, each found without the queries of those before; and how many candidates."""
     config, columns = periods.config, _columns(periods)
     if not columns:
         return [], 0
+    # of a replay the common queries, in the same order
     now, before = periods.common or (np.arange(len(periods.now)), np.arange(len(periods.before)))
-    search = _Search(periods, columns, _design_effect(periods), (now, before))
-    halves = None
+    effect, others = _design_effect(periods), None
     if config.slices.confirm_split:
-        halves = _half(periods.now), _half(periods.before)
-        now, before = now[halves[0][now]], before[halves[1][before]]
+        halves = _half(periods.now)[now], _half(periods.before)[before]
+        others = _Candidates(periods, columns, effect, now[~halves[0]], before[~halves[1]])
+        now, before = now[halves[0]], before[halves[1]]
     total, n_candidates, chosen = len(now), 0, []
     for turn in range(_AT_MOST):
-        candidates = _Candidates(search, now, before)
+        candidates = _Candidates(periods, columns, effect, now, before)
         if turn == 0:
             n_candidates = len(candidates.p)
         if not len(candidates.p):
@@ -76,8 +66,10 @@ def slices(periods: Periods) -> tuple[list[Slice], int]:
         best = int(np.lexsort((candidates.t, candidates.p))[0])
         if q[best] > periods.spent * config.slices.alpha:
             break
-        worst = candidates.slice(best, float(q[best]), total, config.compare.confidence)
-        chosen.append(worst if halves is None else _confirmed(worst, candidates.keys[best], search, halves))
+        worst, key = candidates.slice(best, float(q[best]), total), candidates.keys[best]
+        if others is not None and key in others.keys:  # the same slice on the queries that did not choose it
+            worst = replace(worst, confirmed=others.slice(others.keys.index(key), worst.q, total).excess)
+        chosen.append(worst)
         inside_now, inside_before = candidates.members(best)
         now, before = now[~inside_now], before[~inside_before]
     chosen.sort(key=lambda s: periods.sign * s.impact)
@@ -87,22 +79,25 @@ def slices(periods: Periods) -> tuple[list[Slice], int]:
 class _Candidates:
     """Every cell of columns and their pairs: excess = (slice now - slice before) - (rest now - rest before), its p."""
 
-    def __init__(self, search: _Search, now: Ints, before: Ints) -> None:
-        periods, sign = search.periods, search.periods.sign
-        self._search, self._now, self._before = search, now, before
+    def __init__(
+        self, periods: Periods, columns: list[_Column], effect: float, now: Ints, before: Ints
+    ) -> None:
+        """`effect` is how much wider clusters make the variance of a mean."""
+        sign, config = periods.sign, periods.config
+        self._sign, self._least, self._confidence = sign, config.slices.min_queries, config.compare.confidence
+        self._columns, self._now, self._before = columns, now, before
         self._paired, self._with_before = periods.common is not None, len(periods.before) > 0
         ours, theirs = periods.values[0][now], periods.values[1][before]
         sides = (ours, theirs, ours - theirs) if self._paired else (ours, theirs)
         # oriented, so that higher is better, and centred for exact sums
         self._centres = [float(values.mean()) * sign if values.size else 0.0 for values in sides]
         self._values = [sign * values - centre for values, centre in zip(sides, self._centres, strict=True)]
-        keys, inside = self._cells_with_enough()
+        keys, inside = self._cells_with_enough(pairs=config.slices.max_predicates == 2)
         totals = [_sums(np.zeros(values.size, np.int64), values, 1) for values in self._values]
         rest = np.stack(totals) - inside
         keep = np.flatnonzero(self._enough(rest))
         self.keys = [keys[at] for at in keep]
         self.inside, self.rest = inside[:, :, keep], rest[:, :, keep]
-        effect = self._search.effect
         mean_in, var_in = _moments(self.inside)
         mean_rest, var_rest = _moments(self.rest)
         varying = [2] if self._paired else [0, 1] if self._with_before else [0]
@@ -117,19 +112,16 @@ class _Candidates:
         self._mean_in, self._mean_rest = mean_in, mean_rest
 
     def _enough(self, sums: Floats) -> Bools:
-        least = self._search.periods.config.slices.min_queries
-        enough: Bools = sums[0, 0] >= least
-        return enough & (sums[1, 0] >= least) if self._with_before else enough
+        return np.asarray((sums[: 1 + self._with_before, 0] >= self._least).all(axis=0))
 
-    def _cells_with_enough(self) -> tuple[list[tuple[int, int, int]], Floats]:
+    def _cells_with_enough(self, *, pairs: bool) -> tuple[list[tuple[int, int, int]], Floats]:
         """Columns and cell of each candidate, and its sums on every side."""
-        columns = self._search.columns
         keys: list[tuple[int, int, int]] = []
         parts: list[Floats] = [np.empty((len(self._values), 3, 0))]
-        singles = [(i, -1) for i in range(len(columns))]
-        pairs = [(i, j) for i in range(len(columns)) for j in range(i + 1, len(columns))]
-        for i, j in singles + (pairs if self._search.periods.config.slices.max_predicates == 2 else []):
-            size = len(columns[i].predicates) * (1 if j < 0 else len(columns[j].predicates))
+        places, sizes = range(len(self._columns)), [len(column.predicates) for column in self._columns]
+        singles = [(i, -1) for i in places]
+        for i, j in singles + (list(itertools.combinations(places, 2)) if pairs else []):
+            size = sizes[i] * (1 if j < 0 else sizes[j])
             sides = zip((True, False, True), self._values, strict=False)
             sums = np.stack([_sums(self._cells(i, j, of_now), values, size) for of_now, values in sides])
             cells = np.flatnonzero(self._enough(sums))
@@ -139,30 +131,26 @@ class _Candidates:
 
     def _cells(self, i: int, j: int, now: bool) -> Ints:
         def codes(at: int) -> Ints:
-            column = self._search.columns[at]
+            column = self._columns[at]
             return column.now[self._now] if now or self._paired else column.before[self._before]
 
-        return codes(i) if j < 0 else codes(i) * len(self._search.columns[j].predicates) + codes(j)
+        return codes(i) if j < 0 else codes(i) * len(self._columns[j].predicates) + codes(j)
 
     def members(self, at: int) -> tuple[Bools, Bools]:
         i, j, cell = self.keys[at]
         return self._cells(i, j, True) == cell, self._cells(i, j, False) == cell
 
-    def predicate(self, at: int) -> str:
+    def slice(self, at: int, q: float, total: int) -> Slice:
         i, j, cell = self.keys[at]
-        first, second = (self._search.columns[of].predicates for of in (i, j))
-        if j < 0:
-            return first[cell]
-        return f"{first[cell // len(second)]} & {second[cell % len(second)]}"
-
-    def slice(self, at: int, q: float, total: int, confidence: float) -> Slice:
-        reach = float(stdtrit(self.freedom[at], (1 + confidence) / 2) * self.error[at])
-        sign, n = self._search.periods.sign, int(self.inside[0, 0, at])
+        first, second = (self._columns[of].predicates for of in (i, j))
+        predicate = first[cell] if j < 0 else f"{first[cell // len(second)]} & {second[cell % len(second)]}"
+        reach = float(stdtrit(self.freedom[at], (1 + self._confidence) / 2) * self.error[at])
+        sign, n = self._sign, int(self.inside[0, 0, at])
         value, known = float(sign * self.excess[at]), 1.0 if self._with_before else float("nan")
         now, before = (sign * (self._mean_in[side, at] + self._centres[side]) for side in (0, 1))
         rest, rest_before = (self._mean_rest[side, at] + self._centres[side] for side in (0, 1))
         return Slice(
-            predicate=self.predicate(at),
+            predicate=predicate,
             n_now=n,
             n_before=int(self.inside[1, 0, at]),
             share=n / total,
@@ -199,19 +187,6 @@ def _moments(sums: Floats) -> tuple[Floats, Floats]:
     mean = sums[:, 1] / n
     spread = np.maximum(sums[:, 2] - n * mean**2, 0.0)
     return mean, spread / np.maximum(n - 1, 1.0) / n
-
-
-def _confirmed(
-    worst: Slice, key: tuple[int, int, int], search: _Search, halves: tuple[Bools, Bools]
-) -> Slice:
-    """The same slice on the queries that did not choose it."""
-    now, before = search.everything
-    others = _Candidates(search, now[~halves[0][now]], before[~halves[1][before]])
-    if key not in others.keys:
-        return worst
-    confidence = search.periods.config.compare.confidence
-    again = others.slice(others.keys.index(key), worst.q, int((~halves[0]).sum()), confidence)
-    return replace(worst, confirmed=again.excess)
 
 
 def _half(table: pd.DataFrame) -> Bools:

@@ -29,7 +29,7 @@ from ltr_harness.monitoring.queries import QueryColumns, from_arrow, to_arrow
 from ltr_harness.monitoring.result import MonitorResult, Slice, Watched, Window
 from ltr_harness.places import here
 from ltr_harness.relevance.rule import Relevance
-from ltr_harness.runs.run import MISSED, Run, find_runs
+from ltr_harness.runs.run import MISSED, find_runs
 from ltr_harness.stats.two_samples import Estimate
 from ltr_harness.stored import read_stored
 from ltr_harness.wording import addressed, count_of, csv_text
@@ -85,9 +85,24 @@ def stored_run(path: Path, config: MonitorConfig) -> pd.DataFrame:
         cure = f"name one of them: {', '.join(run.path.name for run in runs[:3])}" if runs else ""
         found = f"holds {count_of(len(runs), 'finished run')}"
         raise DataError(Problem(str(path), found, "one to compare with", cure))
-    _refuse_other_measures(runs[0], config)
-    frame = runs[0].per_query
+    record, frame, problems, place = runs[0].record, runs[0].per_query, list[Problem](), str(runs[0].path)
+    if (rule := record.reading.get("relevance")) is not None:
+        theirs = Relevance.model_validate(rule).definition
+        problems += _rule_differences(place, theirs, config.relevance.definition)
+    elif config.relevance.chosen != "label":  # without a rule, its data had ready labels
+        found = f"was measured on labels, and production's relevance is {config.relevance.chosen} of events"
+        cure = "give a log of events as the baseline, or train with relevance: under data:"
+        problems.append(Problem(place, found, "the same rule of relevance on both sides", cure))
+    if (MISSED in record.files) != bool(config.columns.retrieved):
+        counts, not_ = ("counts", "does not") if MISSED in record.files else ("does not count", "does")
+        found = f"{counts} documents that were missed, and production {not_}"
+        cure = "columns.retrieved names those of a log"
+        problems.append(Problem(place, found, "the same denominators", cure))
     metrics = [str(metric) for metric in config.resolved_metrics]
+    expected, cure = f"the metrics {', '.join(metrics)}", f"it has {', '.join(record.metrics)}"
+    lacking = [name for name in metrics if name not in frame]
+    problems += [Problem(place, f"has no {name}", expected, cure) for name in lacking]
+    NotComparableError.refuse(problems)
     known = "n_relevant" in frame
     relevant = frame["n_relevant"].to_numpy() > 0 if known else ~np.isnan(frame[metrics[0]].to_numpy())
     ids = frame["query_id"].astype(str).to_numpy(dtype=object)
@@ -99,28 +114,6 @@ def stored_run(path: Path, config: MonitorConfig) -> pd.DataFrame:
         grade=np.full((len(frame), config.depth), np.nan, dtype=np.float32),
     )
     return table.frame().take(np.argsort(ids, kind="stable"))
-
-
-def _refuse_other_measures(run: Run, config: MonitorConfig) -> None:
-    """A run knows its labels and its own metrics, nothing else."""
-    problems, place, rule = [], str(run.path), run.record.reading.get("relevance")
-    if rule is not None:  # what made its labels; its data had ready ones where there is none
-        theirs = Relevance.model_validate(rule).definition
-        problems += _rule_differences(place, theirs, config.relevance.definition)
-    elif config.relevance.chosen != "label":
-        found = f"was measured on labels, and production's relevance is {config.relevance.chosen} of events"
-        cure = "give a log of events as the baseline, or train with relevance: under data:"
-        problems.append(Problem(place, found, "the same rule of relevance on both sides", cure))
-    if (MISSED in run.record.files) != bool(config.columns.retrieved):
-        counts, not_ = ("counts", "does not") if MISSED in run.record.files else ("does not count", "does")
-        found = f"{counts} documents that were missed, and production {not_}"
-        cure = "columns.retrieved names those of a log"
-        problems.append(Problem(place, found, "the same denominators", cure))
-    metrics = [str(metric) for metric in config.resolved_metrics]
-    expected, cure = f"the metrics {', '.join(metrics)}", f"it has {', '.join(run.record.metrics)}"
-    lacking = [name for name in metrics if name not in run.per_query]
-    problems += [Problem(place, f"has no {name}", expected, cure) for name in lacking]
-    NotComparableError.refuse(problems)
 
 
 def _rule_differences(place: str, before: dict[str, Any], now: dict[str, Any]) -> list[Problem]:
@@ -159,10 +152,19 @@ def write_provenance(
         "model": settings.drift.model,
         "served model": settings.parity and settings.parity.model,
     }
-    paths = {role: here(source) for role, source in sources.items() if isinstance(source, str | Path)}
-    files = {
-        role: {addressed(str(f)): file_digest(f) for f in _input_files(path)} for role, path in paths.items()
-    }
+    files = {}
+    for role, source in sources.items():
+        if isinstance(source, str | Path):
+            path = here(source)
+            if is_result(path):
+                found = [path / PER_QUERY]
+            else:  # the record of a run holds the digests of all its files
+                found = (
+                    sorted(filter(Path.is_file, path.rglob("record.json")))
+                    if is_run(path)
+                    else files_of(path)
+                )
+            files[role] = {addressed(str(file)): file_digest(file) for file in found}
     document = {
         **_attributes(watched.result, "config_sha256", "production_sha256", "baseline_sha256"),
         "files": files,
@@ -170,13 +172,6 @@ def write_provenance(
         "packages": {name: version(name) for name in _PACKAGES},
     }
     write_whole(folder / "provenance.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
-
-
-def _input_files(path: Path) -> list[Path]:
-    """The files behind a log, an earlier result, or a run, whose record holds the digests of all its files."""
-    if is_result(path):
-        return [path / PER_QUERY]
-    return sorted(filter(Path.is_file, path.rglob("record.json"))) if is_run(path) else files_of(path)
 
 
 def windows_table(result: MonitorResult) -> list[dict[str, Any]]:

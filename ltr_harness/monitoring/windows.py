@@ -29,7 +29,7 @@ from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, 
 from ltr_harness.monitoring.result import Change, MonitorResult, Window, table_of
 from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.report import charts
-from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Table, Tone
+from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Paragraph, Tone
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.several_samples import bonferroni, widened
@@ -355,9 +355,27 @@ BLUE, ORANGE = charts.PALETTE[0], charts.PALETTE[1]
 def section(result: MonitorResult) -> list[Block]:
     if len(result.windows) < 2:
         return []
+    so_far = "All windows on record up to this one; holds at all times at once."
+    table = table_of(
+        "windows",
+        "Every window of production.",
+        result.windows,
+        (Column("Window"), "label"),
+        (Column("Verdict"), lambda w: status(w, result)),
+        (Column("Queries", "count"), "n_defined"),
+        (Column(f"{result.primary} [{result.interval_name}]", "metric"), "interval"),
+        (Column("Bounded interval"), lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded) if w.bounded else ""),
+        (Column("Difference", "difference"), "change"),
+        (Column("p corrected", "p", hint=result.family), "p_corrected"),
+        (Column("Trailing", "difference", hint="This window and those before it, together."), "trailing"),
+        (Column("p corrected ", "p"), "trailing_p_corrected"),
+        (Column("So far", "difference", hint=so_far), "running"),
+        (Column("p corrected  ", "p"), "running_p_corrected"),
+        (Column("At 1", "percent"), "share_one") if any(w.share_one for w in result.windows) else None,
+    )
     moved = sum(status(w, result).text == "alert" for w in result.windows)
     finding = f"{moved} of {count_of(len(result.windows), 'window')} with an alert"
-    blocks: list[Block] = [Heading("Window by window", finding=finding, matters=bool(moved)), _table(result)]
+    blocks: list[Block] = [Heading("Window by window", finding=finding, matters=bool(moved)), table]
     if any(w.bounded for w in result.windows):
         text = (
             "Where fewer than 15 queries are off the ceiling, the interval in brackets is far too narrow; the "
@@ -377,27 +395,6 @@ _STATUS: dict[str, tuple[str, Tone]] = {
 
 def status(window: Window, result: MonitorResult) -> Badge:
     return result.raised if window.moved else Badge(*_STATUS.get(window.status, ("not compared", "muted")))
-
-
-def _table(result: MonitorResult) -> Table:
-    so_far = "All windows on record up to this one; holds at all times at once."
-    return table_of(
-        "windows",
-        "Every window of production.",
-        result.windows,
-        (Column("Window"), "label"),
-        (Column("Verdict"), lambda w: status(w, result)),
-        (Column("Queries", "count"), "n_defined"),
-        (Column(f"{result.primary} [{result.interval_name}]", "metric"), "interval"),
-        (Column("Bounded interval"), lambda w: "[{:.3f}, {:.3f}]".format(*w.bounded) if w.bounded else ""),
-        (Column("Difference", "difference"), "change"),
-        (Column("p corrected", "p", hint=result.family), "p_corrected"),
-        (Column("Trailing", "difference", hint="This window and those before it, together."), "trailing"),
-        (Column("p corrected ", "p"), "trailing_p_corrected"),
-        (Column("So far", "difference", hint=so_far), "running"),
-        (Column("p corrected  ", "p"), "running_p_corrected"),
-        (Column("At 1", "percent"), "share_one") if any(w.share_one for w in result.windows) else None,
-    )
 
 
 def timeline(result: MonitorResult) -> Chart:
