@@ -155,7 +155,24 @@ def _rules(config: MonitorConfig, tree: Node) -> Iterator[Problem]:
     if config.primary.diagnostic:
         found = f"metrics: {config.primary} is a diagnostic, and the first metric raises the alerts"
         yield Problem(place, found, "a metric that says which ranking is better", "put another one first")
-    yield from _about_events(config, of_relevance)
+    if (log := rule.event_log) is not None:
+        if columns.item_id is None:
+            found = "relevance.event_log without columns.item_id"
+            yield Problem(of_relevance, found, "the column that names the item")
+        by_user = log.user and log.timestamp and columns.cluster_id and columns.timestamp
+        if log.query_id is None and not by_user:
+            expected = "user and timestamp there, cluster_id and timestamp in columns"
+            yield Problem(of_relevance, "relevance.event_log without query_id", expected)
+    for segment in rule.dwell.by if rule.dwell else ():
+        if segment not in columns.segments:
+            found = f"relevance.dwell.by: {segment!r} is not a segment"
+            yield Problem(of_relevance, found, cure=did_you_mean(segment, columns.segments))
+    if config.ubi is not None and columns.item_id != OBJECT:
+        yield Problem(of_relevance, f"ubi with columns.item_id {columns.item_id!r}", f"item_id: {OBJECT}")
+    if config.ubi is not None and (log or rule.list_column or not rule.from_events):
+        given = "event_log" if log else "list_column" if rule.list_column else f"mode {rule.chosen}"
+        events = "events, such as {click: 1, purchase: 4}: the actions are in the log"
+        yield Problem(of_relevance, f"ubi with relevance.{given}", events)
     if config.windows.season in ("weekday", "hour_of_week") and seconds(config.windows.size) > 86_400:
         found = f"windows.season {config.windows.season} with windows longer than a day"
         yield Problem(place, found, "size: 1d or less")
@@ -233,29 +250,6 @@ def _about_estimates(config: MonitorConfig, place: str) -> Iterator[Problem]:
     if config.empty != "zero":
         found = f"empty: {config.empty} with relevance.mode {rule.chosen}: the mean is not an estimate of relevance"
         yield Problem(place, found, "empty: zero: queries without an event count 0")
-
-
-def _about_events(config: MonitorConfig, place: str) -> Iterator[Problem]:
-    columns, rule = config.columns, config.relevance
-    log, dwell = rule.event_log, rule.dwell
-    if log is not None:
-        if columns.item_id is None:
-            found = "relevance.event_log without columns.item_id"
-            yield Problem(place, found, "the column that names the item")
-        by_user = log.user and log.timestamp and columns.cluster_id and columns.timestamp
-        if log.query_id is None and not by_user:
-            expected = "user and timestamp there, cluster_id and timestamp in columns"
-            yield Problem(place, "relevance.event_log without query_id", expected)
-    for segment in dwell.by if dwell else ():
-        if segment not in columns.segments:
-            found = f"relevance.dwell.by: {segment!r} is not a segment"
-            yield Problem(place, found, cure=did_you_mean(segment, columns.segments))
-    if config.ubi is not None and columns.item_id != OBJECT:
-        yield Problem(place, f"ubi with columns.item_id {columns.item_id!r}", f"item_id: {OBJECT}")
-    if config.ubi is not None and (log or rule.list_column or not rule.from_events):
-        given = "event_log" if log else "list_column" if rule.list_column else f"mode {rule.chosen}"
-        events = "events, such as {click: 1, purchase: 4}: the actions are in the log"
-        yield Problem(place, f"ubi with relevance.{given}", events)
 
 
 def json_schema() -> dict[str, Any]:

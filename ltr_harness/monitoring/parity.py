@@ -50,13 +50,9 @@ class Served(NamedTuple):
     spread: float
 
 
-def served(parity: ParityRule) -> Served:
-    """The stored model, read once in a process; refused where it scores no features, or nobody trusts its code."""
-    return _served(parity.model, parity.trust)
-
-
 @lru_cache(maxsize=4)
-def _served(path: str, trust: bool) -> Served:
+def served(path: str, trust: bool) -> Served:
+    """The stored model, read once in a process; refused where it scores no features, or nobody trusts its code."""
     run = load_run(Path(path), trust=trust)
     record = run.record
     why = (
@@ -81,7 +77,7 @@ def _served(path: str, trust: bool) -> Served:
 
 def feature_columns(parity: ParityRule) -> dict[str, str]:
     """Each feature of the model, in its order, to the column of the log; names that the model lacks are refused."""
-    run = served(parity).run
+    run = served(parity.model, parity.trust).run
     features, found = run.record.features, f"no feature of {run.path.name}"
     unknown = {name: did_you_mean(name, features) for name in parity.features if name not in features}
     UsageError.refuse(Problem(f"parity.features: {n}", found, cure=cure) for n, cure in unknown.items())
@@ -90,12 +86,12 @@ def feature_columns(parity: ParityRule) -> dict[str, str]:
 
 def refuse_unlogged(parity: ParityRule, columns: tuple[str, ...], log: str) -> None:
     """Stop where the log lacks what the model scores, naming features without a column."""
-    wanted = feature_columns(parity)
+    wanted, run = feature_columns(parity), served(parity.model, parity.trust).run
     lacking = [column for column in wanted.values() if column not in columns]
     if not lacking:
         return
     named = ", ".join(map(repr, lacking[:5])) + (" …" if len(lacking) > 5 else "")
-    model = f"{count_of(len(wanted), 'feature')} of {served(parity).run.path.name}"
+    model = f"{count_of(len(wanted), 'feature')} of {run.path.name}"
     cure = f"name columns under parity.features; {did_you_mean(lacking[0], columns)}"
     found = f"lacks {len(lacking)} of the {model}: {named}"
     raise DataError(Problem(log, found, "the features as the model was given them", cure))
@@ -108,14 +104,14 @@ def parity_of_rows(
     parity = config.parity
     assert parity is not None
     logged = rows.numbers(parity.score or str(config.columns.score))
-    run, columns = served(parity).run, feature_columns(parity)
+    (run, spread), columns = served(parity.model, parity.trust), feature_columns(parity)
     scores, lacking = [], []
     for at in range(0, rows.table.num_rows, _PIECE):  # a piece at a time, as features are many
         matrix = _matrix(rows.table.slice(at, _PIECE), columns, run)
         scores.append(run.score(matrix))
         lacking.append(np.isnan(matrix).any(axis=1))
     model, incomplete = rows.arranged(np.concatenate(scores)), rows.arranged(np.concatenate(lacking))
-    reach = parity.tolerance * np.maximum(np.abs(model), served(parity).spread)
+    reach = parity.tolerance * np.maximum(np.abs(model), spread)
     scored = ~np.isnan(logged)
     with np.errstate(invalid="ignore"):  # infinities
         apart = np.abs(logged - model)
@@ -179,7 +175,7 @@ def served_scores(
     table: pd.DataFrame, cut: Cut, rule: ParityRule, config: MonitorConfig, spent: float
 ) -> Parity:
     """The logged scores against the model's; an alert is a share of rows above `parity.max_share`, by queries."""
-    everything, run = np.flatnonzero(~cut.stray[cut.codes]), served(rule).run.path.name
+    everything, run = np.flatnonzero(~cut.stray[cut.codes]), served(rule.model, rule.trust).run.path.name
     parts = [_window("all", everything, table, config)]
     p = [parts[0].share.p]
     for at, members in enumerate(cut.members if len(cut) > 1 else ()):

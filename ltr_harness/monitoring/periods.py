@@ -247,8 +247,7 @@ class Periods:
     @cached_property
     def units(self) -> list[Units]:
         """Days, and windows of another size where there are enough: what may differ by itself."""
-        now, before = self.times
-        return [] if now is None else units_of(now, before, self.config)
+        return units_of(*self.times, self.config)
 
     def days_differ(self, ours: Floats, theirs: Floats) -> list[DaysDiffer | None]:
         """For each of `units` how much it differs by itself in (n_now,), (n_before,) values; None: nobody knows."""
@@ -278,7 +277,11 @@ class Periods:
         side = self.alternative if alternative is None else alternative
         confidence = self.config.compare.confidence
         ours, theirs = self.values if values is None else values
-        pairs = self._pairs(rows)
+        pairs = self.common
+        if pairs is not None and rows is not None:  # none where most of the queries are new
+            chosen = np.isin(pairs[0], rows)
+            few = np.count_nonzero(chosen) < max(2, _COMMON * rows.size)
+            pairs = None if few else (pairs[0][chosen], pairs[1][chosen])
         if pairs is not None:
             return mean_estimate(self.differences((ours, theirs), pairs), confidence, side)
         now = self.sample_now(ours, rows)
@@ -347,20 +350,6 @@ class Periods:
                 share = self.share_of(unit, everything, np.arange(len(self.before)), alike)
                 of_days.append((share - unit.share_of_now(everything, alike)) * known.variance.variance)
         return float(np.sqrt(variance + max(of_days)))
-
-    def _pairs(self, rows: NDArray[Any] | None) -> tuple[Ints, Ints] | None:
-        """The queries that both periods have, among some of production's; None where most of those are new."""
-        if self.common is None:
-            return None
-        ours, theirs = self.common
-        if rows is None:
-            return ours, theirs
-        wanted = np.zeros(len(self.now), dtype=bool)
-        wanted[rows] = True
-        chosen = wanted[ours]
-        if np.count_nonzero(chosen) < max(2, _COMMON * rows.size):
-            return None
-        return ours[chosen], theirs[chosen]
 
 
 def _known(values: Floats, rows: NDArray[Any] | None) -> Ints:

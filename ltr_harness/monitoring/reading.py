@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from ltr_harness.errors import MAIN_GUARD, DataError, MissingExtraError, Problem, UsageError, install_line
+from ltr_harness.errors import MAIN_GUARD, DataError, Problem, UsageError, optional_module
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics
 from ltr_harness.logs.columns import timestamps
 from ltr_harness.logs.contract import THREADS, Contract, LogFinding, LogRows, are_ranks, in_order, per_query
@@ -130,16 +130,11 @@ def _piece(
     """What a worker does: the piece's whole queries evaluated, its first and last query's rows untouched."""
     query = config.columns.query_id
     contract.first_row = first_row
-    parts: list[pd.DataFrame] = []
-    edges: list[Any] = []
+    parts, edges = list[pd.DataFrame | None](), list[Any]()
 
     def edge(table: Any) -> None:
         if table.num_rows:  # a copy: a slice would travel with all that it was cut from
             edges.append(table.take(pa.array(range(table.num_rows))))
-
-    def whole(table: Any) -> None:
-        part = evaluated(table, config, contract) if table.num_rows else None
-        parts.extend([] if part is None else [part])
 
     held, row = None, 0
     for batch in log.batches(wanted_columns(config), query, in_memory=BATCH_ROWS):
@@ -149,40 +144,36 @@ def _piece(
             end = first_run(table, query)
             edge(table.slice(0, end))
             contract.first_row = first_row + end
-            held = table.slice(end)
-            continue
-        whole(held)
+            table = table.slice(end)
+        elif held.num_rows:
+            parts.append(evaluated(held, config, contract))
         held = table
     if held is not None:
         begin = last_run(held, query)
-        whole(held.slice(0, begin))
+        parts.append(evaluated(held.slice(0, begin), config, contract) if begin else None)
         edge(held.slice(begin))
-    return contract, parts, edges
+    return contract, [part for part in parts if part is not None], edges
 
 
 @contextmanager
 def _client(cluster: Any) -> Iterator[Any]:
     """A connection to the cluster; a local one is started and stopped."""
-    try:
-        from distributed import Client, LocalCluster
-    except ImportError:
-        needed = Problem("", "a cluster needs the package distributed", cure=install_line("dask"))
-        raise MissingExtraError(needed) from None
-    if isinstance(cluster, Client):
+    distributed = optional_module("distributed", "a cluster needs the package distributed", "dask")
+    if isinstance(cluster, distributed.Client):
         with cluster.as_current():
             yield cluster
     elif cluster == LOCAL:
         quiet = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
         try:
-            started = LocalCluster(threads_per_worker=1, **quiet)
+            started = distributed.LocalCluster(threads_per_worker=1, **quiet)
         except (RuntimeError, OSError) as problem:
             found = f"cannot be started: {problem}"
             raise UsageError.at(f"--dask {LOCAL}", found, cure=MAIN_GUARD) from None
-        with started, Client(started, set_as_default=False) as client, client.as_current():
+        with started, distributed.Client(started, set_as_default=False) as client, client.as_current():
             yield client
     else:
         try:
-            client = Client(cluster, timeout=_SCHEDULER_WITHIN, set_as_default=False)
+            client = distributed.Client(cluster, timeout=_SCHEDULER_WITHIN, set_as_default=False)
         except (OSError, ValueError, TypeError) as problem:
             found = f"no scheduler answers: {problem}"
             expected = f"{LOCAL}, or an address such as tcp://scheduler:8786"
@@ -220,7 +211,8 @@ def text_columns(config: MonitorConfig) -> list[str]:
     names += [config.arms.column] if config.arms else []
     if config.parity:
         columns_of = feature_columns(config.parity)
-        names += [columns_of[name] for name in served(config.parity).run.record.categories]
+        run = served(config.parity.model, config.parity.trust).run
+        names += [columns_of[name] for name in run.record.categories]
     return [name for name in names if name]
 
 

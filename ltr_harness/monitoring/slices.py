@@ -92,7 +92,20 @@ class _Candidates:
         # oriented, so that higher is better, and centred for exact sums
         self._centres = [float(values.mean()) * sign if values.size else 0.0 for values in sides]
         self._values = [sign * values - centre for values, centre in zip(sides, self._centres, strict=True)]
-        keys, inside = self._cells_with_enough(pairs=config.slices.max_predicates == 2)
+        places, sizes = range(len(columns)), [len(column.predicates) for column in columns]
+        pairs = itertools.combinations(places, 2) if config.slices.max_predicates == 2 else ()
+        keys: list[
+            tuple[int, int, int]
+        ] = []  # columns and cell of each candidate, and its sums on every side
+        parts: list[Floats] = [np.empty((len(self._values), 3, 0))]
+        for i, j in (*((i, -1) for i in places), *pairs):
+            size = sizes[i] * (1 if j < 0 else sizes[j])
+            of_now = zip((True, False, True), self._values, strict=False)
+            sums = np.stack([_sums(self._cells(i, j, is_now), values, size) for is_now, values in of_now])
+            cells = np.flatnonzero(self._enough(sums))
+            keys += [(i, j, int(cell)) for cell in cells]
+            parts.append(sums[:, :, cells])
+        inside = np.concatenate(parts, axis=2)
         totals = [_sums(np.zeros(values.size, np.int64), values, 1) for values in self._values]
         rest = np.stack(totals) - inside
         keep = np.flatnonzero(self._enough(rest))
@@ -113,21 +126,6 @@ class _Candidates:
 
     def _enough(self, sums: Floats) -> Bools:
         return np.asarray((sums[: 1 + self._with_before, 0] >= self._least).all(axis=0))
-
-    def _cells_with_enough(self, *, pairs: bool) -> tuple[list[tuple[int, int, int]], Floats]:
-        """Columns and cell of each candidate, and its sums on every side."""
-        keys: list[tuple[int, int, int]] = []
-        parts: list[Floats] = [np.empty((len(self._values), 3, 0))]
-        places, sizes = range(len(self._columns)), [len(column.predicates) for column in self._columns]
-        singles = [(i, -1) for i in places]
-        for i, j in singles + (list(itertools.combinations(places, 2)) if pairs else []):
-            size = sizes[i] * (1 if j < 0 else sizes[j])
-            sides = zip((True, False, True), self._values, strict=False)
-            sums = np.stack([_sums(self._cells(i, j, of_now), values, size) for of_now, values in sides])
-            cells = np.flatnonzero(self._enough(sums))
-            keys += [(i, j, int(cell)) for cell in cells]
-            parts.append(sums[:, :, cells])
-        return keys, np.concatenate(parts, axis=2)
 
     def _cells(self, i: int, j: int, now: bool) -> Ints:
         def codes(at: int) -> Ints:

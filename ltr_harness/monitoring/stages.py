@@ -81,25 +81,17 @@ def watch(
         settings = settings.model_copy(update={"relevance": rule})
     production, findings, orphans = read_log(log, settings, "production", dask)
     before, kind = None, None
-    if baseline is not None:
-        before, kind, more = _baseline(baseline, settings, dask)
+    path = here(baseline) if isinstance(baseline, str | Path) else None
+    if path is not None and stored.is_result(path):
+        before, kind = stored.stored_result(path, settings), "an earlier result of monitor"
+    elif path is not None and stored.is_run(path):
+        before, kind = stored.stored_run(path, settings), "a run of this harness"
+    elif baseline is not None:
+        plain = settings.model_copy(update={"arms": None, "parity": None})  # they are production's
+        before, more, _ = read_log(baseline, plain, "baseline", dask)
         findings += more
     folder = None if history is None else Path(history).expanduser()
     return analysed(production, before, settings, findings, kind, folder, orphans)
-
-
-def _baseline(
-    source: Any, config: MonitorConfig, dask: Any
-) -> tuple[pd.DataFrame, str, tuple[LogFinding, ...]]:
-    if isinstance(source, str | Path):
-        path = here(source)
-        if stored.is_result(path):
-            return stored.stored_result(path, config), "an earlier result of monitor", ()
-        if stored.is_run(path):
-            return stored.stored_run(path, config), "a run of this harness", ()
-    plain = config.model_copy(update={"arms": None, "parity": None})  # they are production's
-    table, findings, _ = read_log(source, plain, "baseline", dask)
-    return table, "a log", findings
 
 
 def analysed(

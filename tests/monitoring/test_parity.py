@@ -304,7 +304,7 @@ def test_counts_are_those_of_a_loop(case: tuple[list[int], list[float], list[flo
     frame = query_table(table, config, Contract("production", "log"))
     assert frame is not None
     counted = columns_of(frame, "parity")
-    reach = 1e-5 * np.maximum(np.abs(feature), served(config.parity).spread)  # type: ignore[arg-type]
+    reach = 1e-5 * np.maximum(np.abs(feature), served(str(linear_run()), False).spread)
     for at, name in enumerate(frame["query_id"]):
         rows = [i for i in range(query.size) if query[i] == name and not np.isnan(logged[i])]
         off = [i for i in rows if not abs(logged[i] - feature[i]) <= reach[i]]
