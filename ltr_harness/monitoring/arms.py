@@ -33,29 +33,6 @@ _BROKEN = 0.001  # chance of shares as odd as these, below which nothing is said
 _SEVERAL = 0.01  # of the units in several arms, from which on an arm is nobody's
 
 
-def withheld(arms: Sequence[Arm], several: tuple[int, int], unit: str, ratio_p: float, drift_p: float) -> str:
-    """Why there is no verdict; empty where there is one."""
-    whose = units_in_words(unit)
-    if several[0] > _SEVERAL * several[1]:
-        return (
-            f"{several[0]:,} of {several[1]:,} {whose} are in several arms; if every query was given an arm, leave "
-            "out columns.cluster_id"
-        )
-    total = sum(arm.n_units for arm in arms)
-    if not total:
-        return "no query is old enough for its labels"
-    if ratio_p < _BROKEN:
-        off = max(arms, key=lambda arm: abs(arm.n_units / total - arm.expected))
-        return (
-            f"{off.name} has {off.n_units:,} of {total:,} {whose}, {100 * off.n_units / total:.2f} %, where "
-            f"{100 * off.expected:.2f} % were expected ({p_equals(ratio_p)}): the assignment or the log is broken"
-        )
-    if drift_p < _BROKEN:
-        changing = f"the arms' shares change from window to window ({p_equals(drift_p)})"
-        return f"{changing}, and windows differ: judge each stage of the rollout by itself"
-    return ""
-
-
 def sentence(differences: Sequence[ArmDifference], control: str, family: str) -> str:
     """The verdict, arm by arm: the first measure with its numbers, then the others that stand out."""
     said = []
@@ -117,7 +94,24 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
     first = in_time[np.unique(assigned.unit[in_time], return_index=True)[1]]  # query of each unit
     ratio_p = sample_ratio_p(np.bincount(assigned.arm[first], minlength=len(names)), shares)
     drift_p = same_shares_p(assigned.arm[first], assigned.window[first])
-    why = withheld(arms, assigned.several, unit, ratio_p, drift_p)
+    (several, n_all), total, whose = assigned.several, sum(arm.n_units for arm in arms), units_in_words(unit)
+    why = ""
+    if several > _SEVERAL * n_all:
+        why = (
+            f"{several:,} of {n_all:,} {whose} are in several arms; if every query was given an arm, leave "
+            "out columns.cluster_id"
+        )
+    elif not total:
+        why = "no query is old enough for its labels"
+    elif ratio_p < _BROKEN:
+        off = max(arms, key=lambda arm: abs(arm.n_units / total - arm.expected))
+        why = (
+            f"{off.name} has {off.n_units:,} of {total:,} {whose}, {100 * off.n_units / total:.2f} %, where "
+            f"{100 * off.expected:.2f} % were expected ({p_equals(ratio_p)}): the assignment or the log is broken"
+        )
+    elif drift_p < _BROKEN:
+        changing = f"the arms' shares change from window to window ({p_equals(drift_p)})"
+        why = f"{changing}, and windows differ: judge each stage of the rollout by itself"
     measures = _measures(production, config)
     differences, family = _tested(measures, assigned, config)
     if why:
@@ -133,12 +127,9 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
             gap = abs(d.difference.value)
             line = rare_kind(n, gap, width[d.measure], method, family=len(differences))
             lines.setdefault(line, []).append(f"{d.measure} of {d.arm}")
-    assigned.notes.extend(
-        [f"{', '.join(names)}: {line.removesuffix('.')}" for line, names in lines.items() if line]
-    )
+    assigned.notes.extend(f"{', '.join(of)}: {line.removesuffix('.')}" for line, of in lines.items() if line)
     few = dict.fromkeys(one.measure for one in differences if np.isnan(one.difference.p))
     if few:
-        whose = units_in_words(unit)
         assigned.notes.append(f"too few {whose} decide {', '.join(few)} to tell the arms apart")
     return ArmComparison(
         column=rule.column,

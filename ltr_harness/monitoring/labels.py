@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ltr_harness.logs.contract import CHECKS, LogFinding
+from ltr_harness.logs.contract import Contract, LogFinding
 from ltr_harness.monitoring.calendar import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
@@ -372,15 +372,11 @@ def list_lengths(logs: Mapping[str, pd.DataFrame]) -> tuple[ListLengths, ...]:
 
 def stray_queries(production: pd.DataFrame, cut: Cut) -> tuple[LogFinding, ...]:
     """Queries whose time lies apart from the rest of the log, as a check of the contract."""
-    at = np.flatnonzero(cut.stray[cut.codes])
-    if not at.size:
-        return ()
-    severity, unit, meaning, _ = CHECKS["time_stray"]
-    ids = production["query_id"].iloc[at]
-    windows = (cut.labels[code] for code in cut.codes[at])
-    named = sorted(f"query {name!r} ({window})" for name, window in zip(ids, windows, strict=True))[:3]
-    counts = at.size, len(production)
-    return (LogFinding("time_stray", severity, "production", *counts, unit, meaning, tuple(named)),)
+    at, contract = np.flatnonzero(cut.stray[cut.codes]), Contract("production", "")
+    named = zip(production["query_id"].iloc[at], cut.codes[at], strict=True)
+    contract.totals["queries"] = len(production)
+    contract.count("time_stray", at.size, (f"query {name!r} ({cut.labels[code]})" for name, code in named))
+    return contract.findings
 
 
 def conventions_section(result: MonitorResult) -> list[Block]:

@@ -197,7 +197,13 @@ def corrected(
     raw = [change.difference.p]
     raw += [w.change.p if w.change and several else np.nan for w in windows]
     raw += [w.trailing.p if w.trailing else np.nan for w in windows]
-    p = _spent(np.array(raw), windows, past, 1 - OF_ALPHA) if endless else _in_turn(np.array(raw), alpha)
+    if endless:
+        p = _spent(np.array(raw), windows, past, 1 - OF_ALPHA)
+    elif np.isnan(others := bonferroni(raw[1:])).all():
+        p = np.array(raw)
+    else:  # half of alpha for the first, half for the others, all once it passes (fallback, Wiens 2003)
+        first = min(2 * raw[0], 1.0)
+        p = np.append(first, others if first <= alpha else np.minimum(2 * others, 1.0))
 
     def alerts(difference: Estimate | None, p_value: float) -> bool:
         return difference is not None and p_value <= alpha and periods.matters(difference.value)
@@ -226,16 +232,6 @@ def corrected(
     else:
         words += "; the period at half of alpha, the others at the other half, and at all of it once the period moved"
     return done, rows, words
-
-
-def _in_turn(raw: Floats, alpha: float) -> Floats:
-    """(n,) p as parts of alpha: half the first's, half the others', all once it passes (fallback, Wiens 2003)."""
-    others = bonferroni(raw[1:])
-    if np.isnan(others).all():
-        return raw
-    first = min(2 * raw[0], 1.0)
-    others = others if first <= alpha else np.minimum(2 * others, 1.0)
-    return np.concatenate(([first], others))
 
 
 _DAY_SECONDS = 86_400
