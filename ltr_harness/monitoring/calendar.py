@@ -1,6 +1,5 @@
 """Days, hours or weeks in the user's time zone: which query falls where, which windows count, and how days differ."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -148,7 +147,7 @@ class Units:
 
     name: str  # what one is called
     now: Ints
-    before: Ints | None  # None where the baseline has no times
+    before: Ints | None = None  # None where the baseline has no times
 
     def differ(
         self, now: Sample, rows: Ints, before: Sample, rows_before: Ints, *, own: bool
@@ -169,46 +168,52 @@ class Units:
             source = "production"
         if variance is None or (own and variance.freedom < _WINDOWS_OF_THEIR_OWN):
             return None
-        of_before = self.share_of_before(rows_before, correlation)
-        return DaysDiffer(self.name, source, variance, of_before, correlation)
-
-    def share_of_now(self, rows: Ints, correlation: float) -> float:
-        """By how much of the variance between units the mean of (n_rows,) of production's queries varies."""
-        return share_of_variance(np.bincount(self.now[rows]) / rows.size, correlation)
-
-    def share_of_before(self, rows: Ints, correlation: float, weights: Floats | None = None) -> float:
-        """Likewise of (n_rows,) of the baseline's; 0 where it has no times, and is taken as it is."""
-        if self.before is None:
-            return 0.0
-        each = np.full(rows.size, 1 / rows.size) if weights is None else weights
-        return share_of_variance(np.bincount(self.before[rows], each).astype(np.float64), correlation)
+        return DaysDiffer(self, source, variance, correlation, rows_before)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DaysDiffer:
     """What is known of how much days differ by themselves."""
 
-    unit: str  # day, or the size of a window
+    units: Units
     source: str  # the baseline, or production where the baseline has too few days
     variance: WindowVariance  # between the units
-    of_before: float  # by how much of it the mean of the baseline varies, with which every window is compared
     correlation: float  # of neighbouring units; 0 where it is not known
+    rows_before: Ints  # (n_rows,) the baseline's queries, with whose mean every window is compared
+
+    def share_of_now(self, rows: Ints) -> float:
+        """By how much of the variance between units the mean of (n_rows,) of production's queries varies."""
+        return share_of_variance(np.bincount(self.units.now[rows]) / rows.size, self.correlation)
+
+    def share_of_before(self, rows: Ints, weights: Floats | None = None) -> float:
+        """Likewise of (n_rows,) of the baseline's; 0 where it has no times, and is taken as it is."""
+        if self.units.before is None:
+            return 0.0
+        each = np.full(rows.size, 1 / rows.size) if weights is None else weights
+        shares = np.bincount(self.units.before[rows], each).astype(np.float64)
+        return share_of_variance(shares, self.correlation)
+
+    @cached_property
+    def of_before(self) -> float:
+        """Likewise of all queries of the baseline that have a value."""
+        return self.share_of_before(self.rows_before)
 
     @property
     def caveat(self) -> str:
         """What an alarm leaves open where too few units show whether neighbours are alike; empty where enough do."""
         if self.source == "the baseline" and self.variance.n >= _ENOUGH:
             return ""
+        unit = self.units.name
         return (
-            f"{self.variance.n} {self.unit}s of {self.source} are too few for the correlation of neighbouring "
-            f"{self.unit}s: an alert may be a run of bad {self.unit}s; expected {_ENOUGH} in the baseline"
+            f"{self.variance.n} {unit}s of {self.source} are too few for the correlation of neighbouring {unit}s: an "
+            f"alert may be a run of bad {unit}s; expected {_ENOUGH} in the baseline"
         )
 
     def __str__(self) -> str:
-        spread, n = f"sd {self.variance.variance**0.5:.4f}", self.variance.n
+        unit, n, spread = self.units.name, self.variance.n, f"sd {self.variance.variance**0.5:.4f}"
         if self.correlation:
             spread += f", correlation of neighbours {self.correlation:.2f}"
-        return f"{self.unit}-to-{self.unit} variation: {spread} ({n} {self.unit}s of {self.source})"
+        return f"{unit}-to-{unit} variation: {spread} ({n} {unit}s of {self.source})"
 
 
 def share_of_variance(weights: Floats, correlation: float) -> float:
@@ -247,15 +252,11 @@ def units_of(now: Ints | None, before: Ints | None, config: MonitorConfig) -> li
     """Days, and windows of another size, of (n_now,) and (n_before,) moments: what may differ by itself."""
     if now is None:
         return []
-    windows = config.windows
-
-    def unit(name: str, number: Callable[[Ints], Ints]) -> Units:
-        return Units(name, coded(number(now)), None if before is None else coded(number(before)))
-
-    units = [unit("day", lambda time: local_days(time, windows.timezone))]
+    windows, times = config.windows, [time for time in (now, before) if time is not None]
+    numbers = {"day": [local_days(time, windows.timezone) for time in times]}
     if seconds(windows.size) != 86_400:
-        units.append(unit(f"{windows.size} window", lambda time: window_numbers(time, windows)))
-    return units
+        numbers[f"{windows.size} window"] = [window_numbers(time, windows) for time in times]
+    return [Units(name, *map(coded, of_times)) for name, of_times in numbers.items()]
 
 
 def without_season(now: Sample, before: Sample) -> Sample:

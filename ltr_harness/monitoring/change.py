@@ -69,8 +69,7 @@ def _method(periods: Periods, tested: Estimate) -> str:
         parts.append(f"adjusted for {', '.join(periods.config.compare.adjust)}")
     if periods.strata[0] is not None:
         parts.append(_SEASONS[periods.config.windows.season])
-    parts += [str(known) for known in periods.primary_days if known is not None]
-    return ", ".join(parts)
+    return ", ".join([*parts, *map(str, periods.primary_days)])
 
 
 def adjustment(periods: Periods, difference: Estimate) -> Adjustment | None:

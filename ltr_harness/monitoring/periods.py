@@ -18,7 +18,7 @@ from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, part_of_season, units_of
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, places_of, primary_of
+from ltr_harness.monitoring.queries import Floats, Ints, column_of, places_of, primary_of
 from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
 from ltr_harness.stats.contributions import paired_differences
 from ltr_harness.stats.several_samples import widened
@@ -61,13 +61,11 @@ def adjusted_tables(
             found.append(_feature(*_both(now, before, f"feature:{column}:mean", column)))
     ours, theirs = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
     keys = _keys(now, before, config) if len(columns) < len(config.compare.adjust) else None
-    values: list[tuple[Floats, Floats]] = []
-    noise = []
-    metrics = columns_of(now, "metric"), columns_of(before, "metric")
-    for one, other in zip(*(of.values() for of in metrics), strict=True):
+    adjusted_now, adjusted_before, noise = dict[str, Any](), dict[str, Any](), []
+    for column in (name for name in now.columns if name.startswith("metric:")):
+        one, other = column_of(now, column), column_of(before, column)
         known = ~np.isnan(other)
         if not known.any():  # a metric that the baseline has for no query
-            values.append((one, other))
             continue
         fit = Regression.of(other[known], theirs[known])
         adjusted, reference = one - ours @ fit.slopes, other.copy()
@@ -78,16 +76,12 @@ def adjusted_tables(
             reference[known] -= effects.of_others
             adjusted -= effects.effects[mine]
             noise.append(float((np.bincount(mine, minlength=size) / mine.size) ** 2 @ effects.noise))
-        values.append((adjusted, reference))
-    names = [f"metric:{name}" for name in metrics[0]]
-    tables = [
-        table.assign(**{name: columns[at] for name, columns in zip(names, values, strict=True)})
-        for at, table in enumerate((now, before))
-    ]
+        adjusted_now[column], adjusted_before[column] = adjusted, reference
     if keys is not None:
-        tables = [table.assign(cluster=table["pair_key"]) for table in tables]
+        adjusted_now["cluster"], adjusted_before["cluster"] = now["pair_key"], before["pair_key"]
     precision = Regression.of(primary_of(before), theirs).precision
-    return tables[0], tables[1], Prediction(ours, precision, noise[0] if noise else 0.0)
+    prediction = Prediction(ours, precision, noise[0] if noise else 0.0)
+    return now.assign(**adjusted_now), before.assign(**adjusted_before), prediction
 
 
 def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Ints, Ints, int]:
@@ -249,16 +243,17 @@ class Periods:
         """Days, and windows of another size where there are enough: what may differ by itself."""
         return units_of(*self.times, self.config)
 
-    def days_differ(self, ours: Floats, theirs: Floats) -> list[DaysDiffer | None]:
-        """For each of `units` how much it differs by itself in (n_now,), (n_before,) values; None: nobody knows."""
+    def days_differ(self, ours: Floats, theirs: Floats) -> list[DaysDiffer]:
+        """How much each of `units` of which that is known differs by itself in (n_now,), (n_before,) values."""
         now, before = self.sample_now(ours), self.sample_before(theirs)
-        return [
-            unit.differ(now, _known(ours, None), before, _known(theirs, None), own=at > 0)
-            for at, unit in enumerate(self.units)
-        ]
+        rows, rows_before = _known(ours, None), _known(theirs, None)
+        found = (
+            unit.differ(now, rows, before, rows_before, own=at > 0) for at, unit in enumerate(self.units)
+        )
+        return [days for days in found if days is not None]
 
     @cached_property
-    def primary_days(self) -> list[DaysDiffer | None]:
+    def primary_days(self) -> list[DaysDiffer]:
         """`days_differ` of the primary metric."""
         return self.days_differ(*self.values)
 
@@ -267,7 +262,7 @@ class Periods:
         values: tuple[Floats, Floats] | None = None,
         rows: NDArray[Any] | None = None,
         alternative: Alternative | None = None,
-        days: Sequence[DaysDiffer | None] | None = None,
+        days: Sequence[DaysDiffer] | None = None,
     ) -> Estimate:
         """Production against the baseline: the same queries in pairs, others by Welch's t with the days' variance.
 
@@ -295,33 +290,31 @@ class Periods:
             days = self.primary_days if values is None else self.days_differ(ours, theirs)
         kept, theirs_kept = _known(ours, rows), None if self.strata[1] is None else _known(theirs, None)
         widest = plain  # of what the units make of it: hours of a day share the day
-        for unit, known in zip(self.units, days, strict=True):
-            if known is None:
-                continue
+        for known in days:
             if theirs_kept is None:
-                share = unit.share_of_now(kept, known.correlation) + known.of_before
+                share = known.share_of_now(kept) + known.of_before
             else:
-                share = self.share_of(unit, kept, theirs_kept, known.correlation)
+                share = self.share_of(known, kept, theirs_kept)
             wide = widened(plain, known.variance, share, side, confidence)
             if wide.error > widest.error or widest is plain:
                 widest = wide
         return widest
 
-    def share_of(self, unit: Units, rows: Ints, rows_before: Ints, correlation: float) -> float:
+    def share_of(self, days: DaysDiffer, rows: Ints, rows_before: Ints) -> float:
         """By how much of the variance between units the difference of (n_rows,) and (m_rows,) queries varies."""
-        own = unit.share_of_now(rows, correlation)
+        own = days.share_of_now(rows)
         if self.strata[0] is None or self.strata[1] is None:
-            return own + unit.share_of_before(rows_before, correlation)
+            return own + days.share_of_before(rows_before)
         strata, theirs = self.strata[0][rows], self.strata[1][rows_before]
         size = int(max(strata.max(), theirs.max())) + 1
         shares = np.bincount(strata, minlength=size) / rows.size
         weights = shares / np.maximum(np.bincount(theirs, minlength=size), 1)
-        return own + unit.share_of_before(rows_before, correlation, weights[theirs])
+        return own + days.share_of_before(rows_before, weights[theirs])
 
     @property
     def days_unknown(self) -> bool:
         """Whether nobody can tell how much days differ by themselves, although it may matter."""
-        return self.common is None and bool(self.units) and not any(self.primary_days)
+        return self.common is None and bool(self.units) and not self.primary_days
 
     @property
     def effective_users(self) -> float:
@@ -333,23 +326,20 @@ class Periods:
     @property
     def days_caveat(self) -> str:
         """What an alarm leaves open, as too few days are known; empty where enough are, or none matter."""
-        known = None if self.common is not None or not self.units else self.primary_days[0]
-        return "" if known is None else known.caveat
+        known = () if self.common is not None else self.primary_days
+        return next((days.caveat for days in known if days.units is self.units[0]), "")
 
     @cached_property
     def baseline_error(self) -> float:
         """The part of a window's error that is the baseline's, and so the same in every window."""
         if self.common is not None:
             return 0.0
-        variance = self.reference.plain[1].variance
         everything = np.arange(len(self.now))
         of_days = [0.0]
-        for unit, known in zip(self.units, self.primary_days, strict=True):
-            if known is not None:
-                alike = known.correlation
-                share = self.share_of(unit, everything, np.arange(len(self.before)), alike)
-                of_days.append((share - unit.share_of_now(everything, alike)) * known.variance.variance)
-        return float(np.sqrt(variance + max(of_days)))
+        for known in self.primary_days:
+            share = self.share_of(known, everything, np.arange(len(self.before)))
+            of_days.append((share - known.share_of_now(everything)) * known.variance.variance)
+        return float(np.sqrt(self.reference.plain[1].variance + max(of_days)))
 
 
 def _known(values: Floats, rows: NDArray[Any] | None) -> Ints:

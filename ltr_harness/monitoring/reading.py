@@ -5,7 +5,7 @@ A batch is an Arrow table of whole queries: checked, ranked and evaluated it is 
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -159,30 +159,29 @@ def _piece(
 def _client(cluster: Any) -> Iterator[Any]:
     """A connection to the cluster; a local one is started and stopped."""
     distributed = optional_module("distributed", "a cluster needs the package distributed", "dask")
-    if isinstance(cluster, distributed.Client):
-        with cluster.as_current():
-            yield cluster
-    elif cluster == LOCAL:
-        quiet = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
-        try:
-            started = distributed.LocalCluster(threads_per_worker=1, **quiet)
-        except (RuntimeError, OSError) as problem:
-            found = f"cannot be started: {problem}"
-            raise UsageError.at(f"--dask {LOCAL}", found, cure=MAIN_GUARD) from None
-        with started, distributed.Client(started, set_as_default=False) as client, client.as_current():
-            yield client
-    else:
-        try:
-            client = distributed.Client(cluster, timeout=_SCHEDULER_WITHIN, set_as_default=False)
-        except (OSError, ValueError, TypeError) as problem:
-            found = f"no scheduler answers: {problem}"
-            expected = f"{LOCAL}, or an address such as tcp://scheduler:8786"
-            raise UsageError.at(f"--dask {cluster}", found, expected) from None
-        with client, client.as_current():
+    with ExitStack() as stack:
+        client = cluster
+        if cluster == LOCAL:
+            quiet = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.ERROR}
+            try:
+                started = stack.enter_context(distributed.LocalCluster(threads_per_worker=1, **quiet))
+            except (RuntimeError, OSError) as problem:
+                found = f"cannot be started: {problem}"
+                raise UsageError.at(f"--dask {LOCAL}", found, cure=MAIN_GUARD) from None
+            client = stack.enter_context(distributed.Client(started, set_as_default=False))
+        elif not isinstance(cluster, distributed.Client):
+            try:
+                client = distributed.Client(cluster, timeout=_SCHEDULER_WITHIN, set_as_default=False)
+            except (OSError, ValueError, TypeError) as problem:
+                found = f"no scheduler answers: {problem}"
+                expected = f"{LOCAL}, or an address such as tcp://scheduler:8786"
+                raise UsageError.at(f"--dask {cluster}", found, expected) from None
+            stack.enter_context(client)
             try:
                 client.wait_for_workers(1, timeout=_WORKER_WITHIN)
             except TimeoutError:
                 raise UsageError(Problem(f"--dask {cluster}", "the scheduler has no workers")) from None
+        with client.as_current():
             yield client
 
 

@@ -18,7 +18,7 @@ from ltr_harness.logs.settings import seconds
 from ltr_harness.monitoring.calendar import (
     THURSDAY,
     Cut,
-    Units,
+    DaysDiffer,
     hours_of_week,
     part_of_season,
     share_of_variance,
@@ -257,10 +257,8 @@ def with_past(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> Estim
     confidence, side = periods.config.compare.confidence, periods.alternative
     value, everything = float(weights @ means) - reference, total + len(periods.before)
     estimate = between(value, together, influence, alternative=side, confidence=confidence, n=everything)
-    for unit, known in zip(periods.units, periods.primary_days, strict=True):
-        if known is None:
-            continue
-        share = _share(unit, rows, past, periods, known.correlation)
+    for known in periods.primary_days:
+        share = _share(known, rows, past, periods)
         wide = widened(estimate, known.variance, share, side, confidence)
         if wide.error >= estimate.error:
             estimate = wide
@@ -289,27 +287,25 @@ def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tupl
     return weighted_mean(sample, sample.strata, counts / counts.sum())
 
 
-def _share(
-    unit: Units, rows: Ints, past: Sequence[PastWindow], periods: Periods, correlation: float
-) -> float:
+def _share(known: DaysDiffer, rows: Ints, past: Sequence[PastWindow], periods: Periods) -> float:
     """`Periods.share_of` with past windows among production's."""
     total = float(rows.size + sum(w.n for w in past))
-    counts = np.bincount(unit.now[rows]) if rows.size else np.zeros(0)
+    counts = np.bincount(known.units.now[rows]) if rows.size else np.zeros(0)
+    of_days = known.units is periods.units[0]
     size = seconds(periods.config.windows.size)
     by_day: dict[int, float] = {}
     squares = 0.0
     for window in past:
-        if unit is periods.units[0] and size <= _DAY_SECONDS:
+        if of_days and size <= _DAY_SECONDS:
             day = window.number * size // _DAY_SECONDS
             by_day[day] = by_day.get(day, 0.0) + window.n
         else:  # a window of several days has them in equal parts
-            squares += window.n**2 / max(1, size // _DAY_SECONDS if unit is periods.units[0] else 1)
+            squares += window.n**2 / max(1, size // _DAY_SECONDS if of_days else 1)
     days = np.array([*(by_day[day] for day in sorted(by_day)), *counts])
-    squares += total**2 * share_of_variance(days / total, correlation)
+    squares += total**2 * share_of_variance(days / total, known.correlation)
     everything = np.arange(len(periods.now))
-    reference = periods.share_of(unit, everything, np.arange(len(periods.before)), correlation)
-    own = unit.share_of_now(everything, correlation)
-    return squares / total**2 + reference - own
+    reference = periods.share_of(known, everything, np.arange(len(periods.before)))
+    return squares / total**2 + reference - known.share_of_now(everything)
 
 
 def share_to_spend(windows: Sequence[Window], past: Sequence[PastWindow], config: MonitorConfig) -> float:
