@@ -17,7 +17,7 @@ from ltr_harness.logs.columns import codes_of
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import Arms, MonitorConfig
 from ltr_harness.monitoring.periods import own_clusters
-from ltr_harness.monitoring.queries import Bools, Floats, Ints, column_of, columns_of
+from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of
 from ltr_harness.monitoring.result import Arm, ArmComparison, ArmDifference, MonitorResult, table_of
 from ltr_harness.monitoring.windows import TIGHTEST
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Tone
@@ -157,30 +157,26 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
     if nobody := int((arm < 0).sum()):
         notes.append(f"{count_of(nobody, 'query')} without an arm {plural('is', nobody)} left out")
     rows = np.flatnonzero((arm >= 0) & cut.mature)
-    counts = np.zeros((len(cut), len(names)), dtype=np.int64)
-    np.add.at(counts, (cut.codes[rows], arm[rows]), 1)
-    together: Bools = np.logical_and.reduce(counts > 0, axis=1)
+    seen = np.zeros((len(cut), len(names)), dtype=bool)  # which window holds which arm
+    seen[cut.codes[rows], arm[rows]] = True
+    together = np.logical_and.reduce(seen, axis=1)
     if rows.size and not together.any():
         found, expected = f"no window holds all of {', '.join(names)}", "arms that are shown at the same time"
         cure = "compare logs of two periods with --baseline"
         raise DataError(Problem(f"arms.column {arms.column!r}", found, expected, cure))
-    if lacking := int(((counts > 0).any(axis=1) & ~together).sum()):
+    if lacking := int((seen.any(axis=1) & ~together).sum()):
         notes.append(f"{count_of(lacking, 'window')} without all arms {plural('is', lacking)} left out")
     if "time" not in production:
         notes.append("without columns.timestamp it is unchecked that arms were shown at the same time")
     rows = rows[together[cut.codes[rows]]]
     unit = np.unique(unit[rows], return_inverse=True)[1]
-    n = int(unit.max(initial=-1)) + 1
-    low, high = np.full(n, len(names)), np.full(n, -1)
-    np.minimum.at(low, unit, arm[rows])
-    np.maximum.at(high, unit, arm[rows])
-    one = np.asarray(low == high)
-    several = int((~one).sum())
-    if several:
-        notes.append(f"{several:,} of {n:,} units are in several arms, and left out")
-    kept = one[unit]
+    n_arms = np.bincount(np.unique(unit * len(names) + arm[rows]) // len(names))  # of each unit
+    several = int((n_arms > 1).sum()), n_arms.size
+    if several[0]:
+        notes.append(f"{several[0]:,} of {several[1]:,} units are in several arms, and left out")
+    kept = n_arms[unit] == 1
     rows = rows[kept]
-    return _Assigned(names, rows, arm[rows], unit[kept], cut.codes[rows], (several, n), notes)
+    return _Assigned(names, rows, arm[rows], unit[kept], cut.codes[rows], several, notes)
 
 
 def _names(category: pd.Categorical, arms: Arms) -> list[str]:
@@ -250,26 +246,25 @@ def _tested(
     else:
         found.put(known, outcomes(apart.columns(known), Method(confidence=config.compare.confidence)))
         family = f"joint correction over {tests}"
-    mean, before = (part.mean.tolist() for part in apart.parts)
-    n, n_before = (part.n.astype(np.int64).tolist() for part in apart.parts)
-    numbers = (apart.mean, found.low, found.high, found.p, apart.error)
     differences = []
+    numbers = (apart.mean, found.low, found.high, found.p, apart.error, apart.freedom, found.p_corrected)
     for j, (arm, measure) in enumerate(columns):
+        value, low, high, p, error, freedom, p_corrected = (float(column[j]) for column in numbers)
+        mean, before = (float(part.mean[j]) for part in apart.parts)
+        n, n_before = (int(part.n[j]) for part in apart.parts)
         word = "too little to tell"
-        if not np.isnan(found.p[j]):
-            significant = found.p_corrected[j] < config.compare.alpha
-            word = measure.words[int(apart.mean[j] > 0)] if significant else "not distinguishable"
-        value, below, above, p, error = (float(column[j]) for column in numbers)
-        freedom = float(apart.freedom[j])
+        if not np.isnan(p):
+            significant = p_corrected < config.compare.alpha
+            word = measure.words[int(value > 0)] if significant else "not distinguishable"
         one = ArmDifference(
             arm=arm,
             measure=measure.name,
-            mean=mean[j],
-            control=before[j],
-            difference=Estimate(value, below, above, p, error, n[j] + n_before[j], freedom),
-            relative=float(apart.mean[j] / before[j]) if before[j] else float("nan"),
-            p_corrected=float(found.p_corrected[j]),
-            n_queries=n[j],
+            mean=mean,
+            control=before,
+            difference=Estimate(value, low, high, p, error, n + n_before, freedom),
+            relative=value / before if before else float("nan"),
+            p_corrected=p_corrected,
+            n_queries=n,
             verdict=word,
         )
         differences.append(one)

@@ -263,10 +263,10 @@ def _examples(table: pd.DataFrame, cut: Cut, at: Ints) -> tuple[ParityExample, .
     if time is not None:
         some = some[np.argsort(time[some], kind="stable")]
     logged, model = (column_of(table, f"parity:{name}") for name in ("logged", "model"))
-    ids, labels = table["query_id"], [cut.labels[code] for code in cut.codes[some[:_EXAMPLES]]]
+    ids, labels = table["query_id"], cut.labels
     return tuple(
-        ParityExample(str(ids.iloc[i]), label, float(logged[i]), float(model[i]))
-        for i, label in zip(some[:_EXAMPLES], labels, strict=True)
+        ParityExample(str(ids.iloc[i]), labels[cut.codes[i]], float(logged[i]), float(model[i]))
+        for i in some[:_EXAMPLES]
     )
 
 
