@@ -47,43 +47,6 @@ class Prediction:
         return Sample(centre + factor * (reference.values - centre), reference.clusters, reference.strata)
 
 
-def adjusted_tables(
-    now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig
-) -> tuple[pd.DataFrame, pd.DataFrame, Prediction]:
-    """Both periods with values less what `compare.adjust` says of them; queries of one key are a cluster."""
-    columns = [name for name in config.compare.adjust if name != config.columns.pair_key]
-    found = [(np.empty((len(now), 0)), np.empty((len(before), 0)))]
-    for column in columns:
-        if column in config.columns.segments:
-            pair = together(*_both(now, before, f"segment:{column}", column))
-            found.append(_cells(*(codes_of(side, side.categories.size) for side in pair)))
-        else:
-            found.append(_feature(*_both(now, before, f"feature:{column}:mean", column)))
-    ours, theirs = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
-    keys = _keys(now, before, config) if len(columns) < len(config.compare.adjust) else None
-    adjusted_now, adjusted_before, noise = dict[str, Any](), dict[str, Any](), []
-    for column in (name for name in now.columns if name.startswith("metric:")):
-        one, other = column_of(now, column), column_of(before, column)
-        known = ~np.isnan(other)
-        if not known.any():  # a metric that the baseline has for no query
-            continue
-        fit = Regression.of(other[known], theirs[known])
-        adjusted, reference = one - ours @ fit.slopes, other.copy()
-        reference[known] = fit.mean + fit.residuals
-        if keys is not None:
-            mine, others, size = keys
-            effects = KeyEffects.of(reference[known], others[known], size)
-            reference[known] -= effects.of_others
-            adjusted -= effects.effects[mine]
-            noise.append(float((np.bincount(mine, minlength=size) / mine.size) ** 2 @ effects.noise))
-        adjusted_now[column], adjusted_before[column] = adjusted, reference
-    if keys is not None:
-        adjusted_now["cluster"], adjusted_before["cluster"] = now["pair_key"], before["pair_key"]
-    precision = Regression.of(primary_of(before), theirs).precision
-    prediction = Prediction(ours, precision, noise[0] if noise else 0.0)
-    return now.assign(**adjusted_now), before.assign(**adjusted_before), prediction
-
-
 def _keys(now: pd.DataFrame, before: pd.DataFrame, config: MonitorConfig) -> tuple[Ints, Ints, int]:
     """Codes of the recurring keys, and how many there are; a query without one is a key of its own."""
     ours, theirs = together(*_both(now, before, "pair_key", str(config.columns.pair_key)))
@@ -143,13 +106,47 @@ class Periods:
     places: Ints | None = None
 
     def adjusted(self) -> "Periods":
-        """With values less what is known of the queries; itself where nothing is, or queries meet themselves."""
+        """With values less what `compare.adjust` says of them; itself where it is empty, or queries meet themselves.
+
+        Queries of one key are a cluster then.
+        """
         if not self.config.compare.adjust or self.common is not None:
             return self
-        now, before, prediction = adjusted_tables(self.now, self.before, self.config)
-        adjusted = replace(self, now=now, before=before, prediction=prediction)
-        vars(adjusted).update({name: getattr(self, name) for name in _OF_THE_SAME_QUERIES})
-        return adjusted
+        now, before, config = self.now, self.before, self.config
+        columns = [name for name in config.compare.adjust if name != config.columns.pair_key]
+        found = [(np.empty((len(now), 0)), np.empty((len(before), 0)))]
+        for column in columns:
+            if column in config.columns.segments:
+                pair = together(*_both(now, before, f"segment:{column}", column))
+                found.append(_cells(*(codes_of(side, side.categories.size) for side in pair)))
+            else:
+                found.append(_feature(*_both(now, before, f"feature:{column}:mean", column)))
+        ours, theirs = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+        keys = _keys(now, before, config) if len(columns) < len(config.compare.adjust) else None
+        adjusted_now, adjusted_before, noise = dict[str, Any](), dict[str, Any](), []
+        for column in (name for name in now.columns if name.startswith("metric:")):
+            one, other = column_of(now, column), column_of(before, column)
+            known = ~np.isnan(other)
+            if not known.any():  # a metric that the baseline has for no query
+                continue
+            fit = Regression.of(other[known], theirs[known])
+            adjusted, reference = one - ours @ fit.slopes, other.copy()
+            reference[known] = fit.mean + fit.residuals
+            if keys is not None:
+                mine, others, size = keys
+                effects = KeyEffects.of(reference[known], others[known], size)
+                reference[known] -= effects.of_others
+                adjusted -= effects.effects[mine]
+                noise.append(float((np.bincount(mine, minlength=size) / mine.size) ** 2 @ effects.noise))
+            adjusted_now[column], adjusted_before[column] = adjusted, reference
+        if keys is not None:
+            adjusted_now["cluster"], adjusted_before["cluster"] = now["pair_key"], before["pair_key"]
+        precision = Regression.of(primary_of(before), theirs).precision
+        prediction = Prediction(ours, precision, noise[0] if noise else 0.0)
+        now, before = now.assign(**adjusted_now), before.assign(**adjusted_before)
+        periods = replace(self, now=now, before=before, prediction=prediction)
+        vars(periods).update({name: getattr(self, name) for name in _OF_THE_SAME_QUERIES})
+        return periods
 
     @property
     def sign(self) -> float:

@@ -111,11 +111,6 @@ def places_of(ids: "pd.Series[Any]", among: "pd.Series[Any]") -> Ints:
     return np.asarray(at.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
 
 
-def with_value(table: pd.DataFrame) -> pd.DataFrame:
-    """The queries that have a value of the metric that alerts."""
-    return queries_of(table, ~np.isnan(primary_of(table)))
-
-
 def without_pages(table: pd.DataFrame) -> pd.DataFrame:
     """Without what no comparison with the baseline looks at: a large table is copied more than once."""
     pages = ("grade:", "event:", "online:", "parity:", "ips")

@@ -162,10 +162,10 @@ def _compared(
     """Production's (n_counted,) queries against its baseline."""
     config = found.config
     now = queries.queries_of(queries.without_pages(production), counted)
-    before = queries.with_value(queries.without_pages(baseline))
     # once: of millions that takes a while
     places = queries.places_of(production["query_id"], baseline["query_id"])
     has_value = ~np.isnan(primary_of(baseline))
+    before = queries.queries_of(queries.without_pages(baseline), has_value)
     among_kept = np.append(np.where(has_value, np.cumsum(has_value) - 1, -1), -1)
     periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
     apart, notices = _weekdays_apart(periods)

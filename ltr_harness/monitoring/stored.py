@@ -128,55 +128,7 @@ _PACKAGES = ("ltr-harness", "numpy", "pandas", "pyarrow", "scipy", "numba")
 
 def write_tables(watched: Watched, folder: Path) -> None:
     """``per_query.parquet`` (a later run's baseline), ``windows.csv``, ``slices.csv``, ``config.yaml``."""
-    result, settings = watched.result, watched.config.model_dump(mode="json")
-    with whole_files(folder / PER_QUERY) as temporary:
-        parquet.write_table(to_arrow(watched.production), temporary(folder / PER_QUERY), compression="zstd")
-    write_whole(folder / "windows.csv", _csv(windows_table(result)))
-    write_whole(folder / "slices.csv", _csv(slices_table(result)))
-    write_whole(folder / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
-
-
-def write_provenance(
-    watched: Watched, settings: MonitorConfig, log: Any, baseline: Any, folder: Path
-) -> None:
-    """``provenance.json``: digests of all input files and versions of everything that computes."""
-    events = settings.relevance.event_log
-    experiment = None if settings.propensity is None else settings.propensity.estimate
-    sources = {
-        "log": log,
-        "baseline": baseline,
-        "events": events and events.path,
-        "events of the baseline": events and events.baseline_path,
-        "propensities": experiment and experiment.path,
-        "propensities of the baseline": experiment and experiment.baseline_path,
-        "model": settings.drift.model,
-        "served model": settings.parity and settings.parity.model,
-    }
-    files = {}
-    for role, source in sources.items():
-        if isinstance(source, str | Path):
-            path = here(source)
-            if is_result(path):
-                found = [path / PER_QUERY]
-            else:  # the record of a run holds the digests of all its files
-                found = (
-                    sorted(filter(Path.is_file, path.rglob("record.json")))
-                    if is_run(path)
-                    else files_of(path)
-                )
-            files[role] = {addressed(str(file)): file_digest(file) for file in found}
-    document = {
-        **_attributes(watched.result, "config_sha256", "production_sha256", "baseline_sha256"),
-        "files": files,
-        "python": platform.python_version(),
-        "packages": {name: version(name) for name in _PACKAGES},
-    }
-    write_whole(folder / "provenance.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
-
-
-def windows_table(result: MonitorResult) -> list[dict[str, Any]]:
-    """One line per window."""
-    return [
+    windows = [
         {
             "window": w.label,
             **_attributes(w, "hours", "status", "n_queries", "n_defined", "n_clusters"),
@@ -202,13 +154,9 @@ def windows_table(result: MonitorResult) -> list[dict[str, Any]]:
             "running_p_corrected": w.running_p_corrected,
             "running_alert": int(w.running_alert),
         }
-        for w in result.windows
+        for w in watched.result.windows
     ]
-
-
-def slices_table(result: MonitorResult) -> list[dict[str, Any]]:
-    """One line per slice found."""
-    return [
+    slices = [
         {
             "slice": s.predicate,
             **_attributes(s, "n_now", "n_before", "share", "before", "now", "rest_change"),
@@ -216,8 +164,50 @@ def slices_table(result: MonitorResult) -> list[dict[str, Any]]:
             **_attributes(s, "impact", "q"),
             **_interval("confirmed", s.confirmed),
         }
-        for s in result.slices
+        for s in watched.result.slices
     ]
+    settings = watched.config.model_dump(mode="json")
+    with whole_files(folder / PER_QUERY) as temporary:
+        parquet.write_table(to_arrow(watched.production), temporary(folder / PER_QUERY), compression="zstd")
+    write_whole(folder / "windows.csv", _csv(windows))
+    write_whole(folder / "slices.csv", _csv(slices))
+    write_whole(folder / "config.yaml", yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
+
+
+def write_provenance(
+    watched: Watched, settings: MonitorConfig, log: Any, baseline: Any, folder: Path
+) -> None:
+    """``provenance.json``: digests of all input files and versions of everything that computes."""
+    events = settings.relevance.event_log
+    experiment = None if settings.propensity is None else settings.propensity.estimate
+    sources = {
+        "log": log,
+        "baseline": baseline,
+        "events": events and events.path,
+        "events of the baseline": events and events.baseline_path,
+        "propensities": experiment and experiment.path,
+        "propensities of the baseline": experiment and experiment.baseline_path,
+        "model": settings.drift.model,
+        "served model": settings.parity and settings.parity.model,
+    }
+    files = {}
+    for role, source in sources.items():
+        if isinstance(source, str | Path):
+            path = here(source)
+            if is_result(path):
+                found = [path / PER_QUERY]
+            elif is_run(path):  # its record holds the digests of all its files
+                found = sorted(filter(Path.is_file, path.rglob("record.json")))
+            else:
+                found = files_of(path)
+            files[role] = {addressed(str(file)): file_digest(file) for file in found}
+    document = {
+        **_attributes(watched.result, "config_sha256", "production_sha256", "baseline_sha256"),
+        "files": files,
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in _PACKAGES},
+    }
+    write_whole(folder / "provenance.json", json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def _attributes(record: Window | Slice | MonitorResult, *names: str) -> dict[str, Any]:

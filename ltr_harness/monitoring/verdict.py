@@ -127,7 +127,19 @@ def alerts_of(evidence: Evidence) -> tuple[list[Alert], list[str]]:
     if evidence.change is None:
         kinds &= _WITHOUT_BASELINE
     demoted, seen = evidence.page or evidence.ips_stood or evidence.outage, evidence.presentation
-    changes = _change_lines(evidence)
+    said: list[tuple[Estimate, float, str, str]] = []
+    change, size, primary = evidence.change, evidence.config.windows.trailing, evidence.config.primary
+    if change is not None and change.alert:
+        said.append((change.difference, change.p_corrected, "all of production against the baseline", ""))
+    for w in evidence.windows:
+        if w.alert and w.change is not None:
+            said.append((w.change, w.p_corrected, f"window {w.label}", w.label))
+        elif w.trailing_alert and w.trailing is not None:
+            said.append((w.trailing, w.trailing_p_corrected, f"{size} windows up to {w.label}", w.label))
+        elif w.running_alert and w.running is not None:
+            where = f"all windows on record up to {w.label}"
+            said.append((w.running, w.running_p_corrected, where, w.label))
+    changes = [Alert("change", f"{primary} {by} {_p(p)} {where}", window) for by, p, where, window in said]
     alerts = [] if demoted or "change" not in kinds else [*changes]
     notices = []
     if changes and not alerts:  # the first, the last and why
@@ -192,23 +204,6 @@ def _lines(evidence: Evidence, *, changed: bool) -> Iterator[tuple[AlertKind, st
         yield "parity", f"{rows}, {order}, {_p(part.p_corrected)}{_in_windows(windows)}", True
     for finding in evidence.warnings:
         yield "contract", f"{finding.check} {finding}", True
-
-
-def _change_lines(evidence: Evidence) -> list[Alert]:
-    said: list[tuple[Estimate, float, str, str]] = []
-    change, size = evidence.change, evidence.config.windows.trailing
-    if change is not None and change.alert:
-        said.append((change.difference, change.p_corrected, "all of production against the baseline", ""))
-    for w in evidence.windows:
-        if w.alert and w.change is not None:
-            said.append((w.change, w.p_corrected, f"window {w.label}", w.label))
-        elif w.trailing_alert and w.trailing is not None:
-            said.append((w.trailing, w.trailing_p_corrected, f"{size} windows up to {w.label}", w.label))
-        elif w.running_alert and w.running is not None:
-            where = f"all windows on record up to {w.label}"
-            said.append((w.running, w.running_p_corrected, where, w.label))
-    primary = evidence.config.primary
-    return [Alert("change", f"{primary} {by} {_p(p)} {where}", window) for by, p, where, window in said]
 
 
 def _in_windows(labels: Sequence[str]) -> str:

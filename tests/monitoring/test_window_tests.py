@@ -13,7 +13,7 @@ from ltr_harness.monitoring.calendar import cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import with_value
+from ltr_harness.monitoring.queries import primary_of, queries_of
 from ltr_harness.monitoring.result import Change, Window
 from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.monitoring.windows import (
@@ -107,7 +107,8 @@ def compared(
     settings = config(windows=windows, relevance={"events": {"click": 1}, "maturity": maturity})
     whole = cut(table["time"].to_numpy(), len(table), settings)
     counted = np.flatnonzero(whole.mature & ~np.isnan(table["metric:ndcg@10"]))
-    periods = Periods(table.take(counted), with_value(before), settings)
+    known = queries_of(before, ~np.isnan(primary_of(before)))
+    periods = Periods(table.take(counted), known, settings)
     rows = window_rows(table, whole, [None] * len(whole), settings)
     known = [past(int(whole.number[0]) + at) for at in earlier]
     return compared_windows(rows, whole, counted, periods, known)
