@@ -121,7 +121,7 @@ def test_every_section_is_in_the_table() -> None:
 def test_the_first_lines_say_what_where_and_by_which_rule(result: MonitorResult) -> None:
     report = build_monitor_report(result)
     assert [section.name for section in report.sections][:4] == ["verdict", "metrics", "windows", "slices"]
-    assert [block.kind for block in report.sections[0].blocks][:3] == ["banner", "chart", "bullets"]
+    assert [type(block).__name__ for block in report.sections[0].blocks][:3] == ["Banner", "Chart", "Bullets"]
     findings = {
         section.name: (section.heading.finding, section.heading.matters) for section in report.sections
     }
