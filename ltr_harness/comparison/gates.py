@@ -7,7 +7,7 @@ significant`` only if it lies on this one. A mean that is undefined fails.
 import math
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ltr_harness.catalog import did_you_mean
@@ -25,12 +25,7 @@ _GATE = re.compile(
     r"(?P<significant>\s+and\s+significant)?\s*"
 )
 _LIMIT = re.compile(r"(?P<baseline>baseline)(?:\s*(?P<direction>[+-])\s*(?P<margin>[^\s+-].*))?")
-_SIGNS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
+_SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 @dataclass(frozen=True)

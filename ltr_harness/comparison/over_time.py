@@ -213,14 +213,11 @@ def days_of_queries(entrants: Sequence[Entrant]) -> Days | None:
     """The day of each query, of the first that knows it; None where none does, or a column of that name is no date."""
     for one in entrants:
         values = one.query_attributes.get(DAY)
-        if values is None or values.dtype.kind not in "UMO":
-            continue
-        try:
-            days = values.astype("datetime64[D]")
-        except (ValueError, TypeError):
-            continue
-        if not np.isnat(days).any():
-            return np.asarray(days.astype(np.int64))
+        if values is not None and values.dtype.kind in "UMO":
+            with suppress(ValueError, TypeError):  # no dates
+                days = values.astype("datetime64[D]")
+                if not np.isnat(days).any():
+                    return np.asarray(days.astype(np.int64))
     return None
 
 

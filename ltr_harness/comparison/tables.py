@@ -155,10 +155,8 @@ def _metric_columns(
 
 def _compared_as(column: str, convention: str | None) -> tuple[str, bool] | None:
     """The name to compare a column under, foreign unless ours to the letter, and direction; None for no metric."""
-    if convention is not None:
-        theirs = metric_named(convention, column)
-        if theirs is not None:
-            return str(theirs), theirs.higher_is_better
+    if convention is not None and (theirs := metric_named(convention, column)) is not None:
+        return str(theirs), theirs.higher_is_better
     if is_own_file(column):  # a table brings numbers, not code to execute
         return None
     text = column.removeprefix(FOREIGN)

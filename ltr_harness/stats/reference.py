@@ -150,17 +150,14 @@ class Flips:
     def __init__(self, estimate: WeightedSum, *, skewness: bool = True) -> None:
         self._freedom = estimate.freedom_of_sizes
         theta, variance = np.nan_to_num(estimate.mean), estimate.error**2
-        with np.errstate(invalid="ignore", divide="ignore"):
-            shift = np.where(variance > 0, theta / variance, 0.0)
-        single = len(estimate.parts) == 1
-        centres = [
-            np.zeros_like(theta) if single else part.mean - factor * part.error**2 * shift
-            for factor, part in zip(estimate.factors, estimate.parts, strict=True)
-        ]
-        own = [
-            part.sums - part.counts * np.nan_to_num(centre)
-            for part, centre in zip(estimate.parts, centres, strict=True)
-        ]
+        own, single = [part.sums for part in estimate.parts], len(estimate.parts) == 1
+        if not single:  # less the means that make the sum 0 and are the closest to those seen
+            with np.errstate(invalid="ignore", divide="ignore"):
+                shift = np.where(variance > 0, theta / variance, 0.0)
+            own = [
+                part.sums - part.counts * np.nan_to_num(part.mean - factor * part.error**2 * shift)
+                for factor, part in zip(estimate.factors, estimate.parts, strict=True)
+            ]
         squares = sum(np.square(part).sum(axis=0) for part in own)
         scale = np.sqrt(squares / np.maximum(sum(part.units for part in estimate.parts), 1))
         scale = np.where(scale > 0, scale, 1.0)

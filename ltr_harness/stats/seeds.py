@@ -13,6 +13,7 @@ from ltr_harness.stats.contributions import (
     Floats,
     moments,
     paired_differences,
+    student_p,
 )
 
 
@@ -37,11 +38,7 @@ class MethodDifference:
 
     def p(self, value: float = 0.0) -> float:
         """Two-sided p-value of the true difference being `value`."""
-        off = abs(self.difference - value)
-        if off == 0:
-            return 1.0
-        with np.errstate(divide="ignore"):
-            return max(float(2 * stdtr(self.freedom, -np.divide(off, self.standard_error))), SMALLEST_P)
+        return float(student_p(*np.array([self.difference - value, self.standard_error, self.freedom])))
 
     def p_equivalence(self, margin: float) -> float:
         """Two one-sided tests: the larger p-value of the true difference being beyond -margin or margin."""
