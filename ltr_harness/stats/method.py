@@ -1,7 +1,7 @@
 """How two models are compared: section ``compare:``, commands' options and keywords are made of `Method`'s fields."""
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, Literal
@@ -64,9 +64,6 @@ def method_of(options: Mapping[str, Any]) -> "Method":
     return Method(**options)
 
 
-_BOUNDS = {"ge", "gt", "le", "lt"}
-
-
 def _option(default: Any, description: str, expected: str = "", **bounds: float) -> Any:
     """A field with what help and errors say of it; bounds are ``ge``, ``gt``, ``le`` and ``lt``, or ``min_length``."""
     return field(default=default, metadata={"description": description, "expected": expected, **bounds})
@@ -80,7 +77,10 @@ def _within(value: object, option: Field[Any]) -> bool:
     return (
         not isinstance(value, bool)
         and isinstance(value, kind)
-        and all(getattr(operator, bound)(value, bounds[bound]) for bound in _BOUNDS & bounds.keys())
+        and all(
+            getattr(operator, bound)(value, bounds[bound])
+            for bound in bounds.keys() & {"ge", "gt", "le", "lt"}
+        )
     )
 
 
@@ -133,23 +133,21 @@ class Method:
     )
 
     def __post_init__(self) -> None:
-        ConfigError.refuse(self._problems())
-
-    def _problems(self) -> Iterator[Problem]:
+        problems = []
         for option in fields(self):
             value = getattr(self, option.name)
             if option.name in CHOICES:
                 known = CHOICES[option.name]
                 if value not in known:
-                    yield refusal(option.name, value) or Problem(
-                        option.name, f"unknown {option.name} {value!r}", cure=did_you_mean(str(value), known)
-                    )
+                    found, cure = f"unknown {option.name} {value!r}", did_you_mean(str(value), known)
+                    problems.append(refusal(option.name, value) or Problem(option.name, found, cure=cure))
             elif not ((value is None and option.default is None) or _within(value, option)):
-                yield Problem(option.name, f"{value!r}", option.metadata["expected"])
+                problems.append(Problem(option.name, f"{value!r}", option.metadata["expected"]))
         # not known for units of unlike size
         if self.unit is not None and self.test in ("bootstrap", "bounded"):
             found = f"{self.test} with unit {self.unit!r}"
-            yield Problem("test", found, "test skew-adjusted, permutation or t")
+            problems.append(Problem("test", found, "test skew-adjusted, permutation or t"))
+        ConfigError.refuse(problems)
 
     @property
     def alpha(self) -> float:
