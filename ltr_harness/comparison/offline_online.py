@@ -1,7 +1,7 @@
 """Does offline predict online? Past A/B tests, with the offline difference of each metric and the online one."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
@@ -316,26 +316,23 @@ def _past(
             place = f"experiments {names[0]} and {other}"
             raise DataError.at(place, "have no metric at one K in common", "one", "-m names it")
         columns |= {metric: np.array([row[metric] for row in read]).T for metric in shared}
-    _refuse_values(log.name, names, columns)
-    return names, columns.pop(ONLINE), columns
-
-
-def _refuse_values(place: str, names: Sequence[str], columns: Mapping[str, Floats]) -> None:
     problems: list[tuple[str, str, str]] = []  # where, found, expected
-    for column, (values, errors) in columns.items():
-        for name, numbers, good, expected in (
-            (column, values, np.abs(values) < 1e100, "a number"),
-            (column + SUFFIX, errors, (errors > 1e-100) & (errors < 1e100), "a standard error above 0"),
+    for column, (differences, deviations) in columns.items():
+        usable = (deviations > 1e-100) & (deviations < 1e100)
+        for name, own, good, expected in (
+            (column, differences, np.abs(differences) < 1e100, "a number"),
+            (column + SUFFIX, deviations, usable, "a standard error above 0"),
         ):
             for row in np.flatnonzero(~good)[:5]:
-                found = "no value" if np.isnan(numbers[row]) else f"{numbers[row]:g}"
+                found = "no value" if np.isnan(own[row]) else f"{own[row]:g}"
                 problems.append((f"experiment {names[row]}, {name}", found, expected))
-        if not problems and np.ptp(values) == 0:
-            problems.append((column, f"all differences are {values[0]:g}", "differences that vary"))
-        elif not problems and variation_p(values, errors) < _TOO_ALIKE:
+        if not problems and np.ptp(differences) == 0:
+            problems.append((column, f"all differences are {differences[0]:g}", "differences that vary"))
+        elif not problems and variation_p(differences, deviations) < _TOO_ALIKE:
             found = f"its differences vary less than {column}{SUFFIX} allows"
             problems.append((column, found, "their standard errors"))
-    DataError.refuse(Problem(f"{place}: {where}", found, expected) for where, found, expected in problems)
+    DataError.refuse(Problem(f"{log.name}: {where}", found, expected) for where, found, expected in problems)
+    return names, columns.pop(ONLINE), columns
 
 
 def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:

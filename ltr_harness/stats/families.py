@@ -232,9 +232,7 @@ def _by_bets(estimate: WeightedSum, method: Method, ranges: Floats, family: int)
     level = method.alpha / family
     (sample,) = estimate.parts
     p, inside, low, high = bounded_means(sample, -ranges, ranges, level, method.seed, method.margin or 0.0)
-    p_equivalence = np.full_like(p, np.nan)
-    if method.margin is not None:
-        p_equivalence = np.minimum(family * inside, 1.0)
+    p_equivalence = np.full_like(p, np.nan) if method.margin is None else np.minimum(family * inside, 1.0)
     # what bets find, by the width of their interval
     detectable = (high - low) / 2 + _POWER * estimate.error
     return Outcome(p, np.minimum(family * p, 1.0), p_equivalence, low, high, detectable)
