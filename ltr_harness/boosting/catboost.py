@@ -72,21 +72,15 @@ def best_round(
     binding = bind(distinct, judgments)
     rule = StoppingRule(binding.metrics[0], trained if patience is None else patience, every=every)
     stopper = Stopper(rule)
-    history = list(itertools.chain(*stages(model, pool, binding, stopper, every, threads)))
+    history = list(itertools.chain(*stages(model, pool, binding, stopper, threads)))
     return BestRound(stopper.best_round, stopper.best_value, history)
 
 
 def stages(
-    model: Any,
-    data: Any,
-    bound: BoundMetrics,
-    stopper: Stopper | None,
-    every: int,
-    threads: int,
-    before: int = 0,
+    model: Any, data: Any, bound: BoundMetrics, stopper: Stopper | None, threads: int, before: int = 0
 ) -> Iterator[list[Measured]]:
-    """Measurements of each `every`-th round and the last, to where the rule stops; the first rounds are left out."""
-    grades = grades_of(model)
+    """Measurements of the rule's rounds and the last, to where it stops; the first `before` rounds are left out."""
+    every, grades = 1 if stopper is None else stopper.rule.every, grades_of(model)
     kind = {"prediction_type": "Probability"} if grades else {}  # of others raw
     staged = model.staged_predict(data, eval_period=every, thread_count=threads, **kind)
     for number, found in enumerate(staged, start=1):

@@ -335,9 +335,8 @@ class Watch(Watching, AfterRound):
         if not isinstance(model, lightgbm.Booster):
             expected = "expected feval(…) and stop_early(…) in lightgbm.cv"
             raise UsageError(f"Watch is for lightgbm.train; {expected}")
-        self._choose_offered(
-            "LightGBM", dict(zip(model.name_valid_sets, model.valid_sets, strict=True)), model.train_set
-        )
+        offered = dict(zip(model.name_valid_sets, model.valid_sets, strict=True))
+        self._choose_offered("LightGBM", offered, model.train_set)
         self._max_rounds = env.end_iteration
         if self.stops:
             refuse_what_undoes_stopping(self, env)

@@ -156,9 +156,7 @@ class GradientsPerSet:
 
     at_most: int | None = None
 
-    def __init__(
-        self, objective: MetricObjective, threads: int | None = None, judgments: OfSets = None
-    ) -> None:
+    def __init__(self, objective: MetricObjective, threads: int | None, judgments: OfSets) -> None:
         super().__init__()
         self._objective = objective
         self._threads = threads

@@ -274,10 +274,9 @@ class CatBoostRanker(BoostedRanker):
                 of_booster = booster.get_cat_feature_indices(), booster.feature_names_
                 features = typed(training.valid.features, *of_booster)
                 stopper = None if training.stopping is None else Stopper(training.stopping)
-                every = 1 if stopper is None else stopper.rule.every
                 first = 0 if before is None else before.tree_count_
                 bound = bind(watched, training.valid.judgments)
-                for measured in stages(booster, features, bound, stopper, every, training.threads, first):
+                for measured in stages(booster, features, bound, stopper, training.threads, first):
                     history += measured
                     training.report(measured)
                 best = n_rounds if stopper is None else stopper.best_round

@@ -175,6 +175,10 @@ class Parts:
     weights: Any  # of rows; None where queries have none
 
 
+Prepare = Callable[[RankingDataset], RankingDataset]
+Train = Callable[[Parts], Any]  # gives the booster
+
+
 def cut(groups: QueryGroups, n_parts: int) -> list[Queries]:
     """Queries from - to of each part; parts have as nearly the same number of rows as whole queries allow, and some."""
     some = np.flatnonzero(groups.with_rows)
@@ -192,12 +196,7 @@ def cut(groups: QueryGroups, n_parts: int) -> list[Queries]:
     return list(zip(starts, [*starts[1:], groups.n_queries], strict=True))
 
 
-def train_across(
-    n_parts: int,
-    training: Training,
-    prepared: Callable[[RankingDataset], RankingDataset],
-    train: Callable[[Parts], Any],
-) -> Trained:
+def train_across(n_parts: int, training: Training, prepared: Prepare, train: Train) -> Trained:
     """Train one model across workers, each of which prepares its own rows first."""
     workers = training.workers
     if workers is None:
@@ -214,8 +213,8 @@ def train_across(
                 f"this model needs {count_of(n_parts, 'worker')} at once, and the cluster has "
                 f"{len(workers.client.nthreads())} after {WORKERS_WITHIN} s"
             ) from None
-        addresses = tuple(sorted(workers.client.nthreads())[:n_parts])
-        if trained := _attempt(workers, addresses, parts, training, prepared, train):
+        shares = dict(zip(sorted(workers.client.nthreads())[:n_parts], parts, strict=True))
+        if trained := _attempt(workers, shares, training, prepared, train):
             note = (
                 f"trained across {count_of(n_parts, 'worker')} on parts of the training queries: bins and sums of "
                 "gradients are put together from the parts, so trees differ from those of one machine"
@@ -228,18 +227,13 @@ def train_across(
 
 
 def _attempt(
-    workers: Workers,
-    addresses: tuple[str, ...],
-    parts: list[Queries],
-    training: Training,
-    prepared: Callable[[RankingDataset], RankingDataset],
-    train: Callable[[Parts], Any],
+    workers: Workers, shares: dict[str, Queries], training: Training, prepared: Prepare, train: Train
 ) -> Trained | None:
-    """None where a worker was lost: everything of this training is void."""
+    """Train with a share of the queries at each address; None where a worker was lost, and all is void."""
     client = workers.client
     stopping = SharedStopping(
         topic=f"ltr-harness-across-{uuid.uuid4().hex[:12]}",
-        addresses=addresses,
+        addresses=tuple(shares),
         stops=training.stopping is not None,
         every=1 if training.stopping is None else training.stopping.every,
         max_rounds=training.max_rounds,
@@ -250,20 +244,21 @@ def _attempt(
 
     times = training.train.half_lives
     newest = None if times is None else float(times.max())
+    evaluator = _pinned_to(stopping.addresses[0])
 
     def work() -> Trained:
         columns = []  # each worker prepares its rows
-        for address, (first, end) in zip(addresses, parts, strict=True):
+        for address, (first, end) in shares.items():
             rows = workers.load(address, "train", first, end)
             columns.append(client.submit(_columns, rows, prepared, first, newest, **_pinned_to(address)))
         if stopping.watches and training.valid is not None:
-            valid = workers.load(addresses[0], "valid", 0, training.valid.n_queries)
+            valid = workers.load(stopping.addresses[0], "valid", 0, training.valid.n_queries)
             asked = (training.watched, training.stopping)
-            client.submit(register, stopping.topic, valid, *asked, **_pinned_to(addresses[0])).result()
+            client.submit(register, stopping.topic, valid, *asked, **evaluator).result()
         booster = train(_parts(client, stopping, columns, training))
         if not stopping.watches:
             return Trained(booster, [])
-        history, best = client.submit(result, stopping.topic, **_pinned_to(addresses[0])).result()
+        history, best = client.submit(result, stopping.topic, **evaluator).result()
         return Trained(booster, [Measured(*point) for point in history], best)
 
     def forward() -> None:
@@ -361,12 +356,7 @@ def _pinned_to(address: str) -> dict[str, Any]:
 # --- what happens on the workers ---
 
 
-def _columns(
-    rows: RankingDataset,
-    prepared: Callable[[RankingDataset], RankingDataset],
-    first: int,
-    newest: float | None,
-) -> dict[str, Any]:
+def _columns(rows: RankingDataset, prepared: Prepare, first: int, newest: float | None) -> dict[str, Any]:
     part = prepared(rows)
     sizes = part.groups.sizes
     return {
