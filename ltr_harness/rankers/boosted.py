@@ -275,7 +275,7 @@ class BoostedRanker(StoredRanker):
         if self.features is not None and self.exclude:
             yield Problem("exclude", "cannot be combined with `features`", "one of them")
         coded = self.categorical_names(() if facts is None else facts.categories)
-        for name in self.monotone.keys() & set(coded):
+        for name in [one for one in self.monotone if one in coded]:
             yield Problem("monotone", f"feature {name!r} is categorical: its codes have no order")
         if self.monotone and "monotone_constraints" in map(self.canonical_name, self.params):
             yield Problem("monotone", "cannot be combined with params.monotone_constraints", "one of them")

@@ -165,6 +165,13 @@ class TestFeatures:
         assert "features" in said(kind(features=[]).check(facts_of(train)))
         assert "exclude" in said(kind(features=["age"], exclude=["bm25"]).check(facts_of(train)))
 
+    def test_codes_without_an_order_are_named_in_the_order_given(self) -> None:
+        names = [f"shop{n}" for n in (7, 3, 9, 1, 8, 2)]
+        found = LightGBMRanker(categorical=names, monotone=dict.fromkeys(names, 1)).check()
+        assert [one.found for one in found] == [
+            f"feature '{name}' is categorical: its codes have no order" for name in names
+        ]
+
     @each
     def test_monotone_features_never_lower_the_score(self, kind: Any, params: Any, train: Any) -> None:
         for sign in (1, -1):
