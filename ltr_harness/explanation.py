@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness.errors import DataError, MetricError
+from ltr_harness.errors import MetricError
 from ltr_harness.groups import Floats, Judgments, QueryGroups, Subtopics, as_column
 from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, in_pool, without_unlisted
 from ltr_harness.metrics.core.custom import FunctionMetric
@@ -23,30 +23,10 @@ from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.table import DEFINITIONS
 
 
-def explain(
-    metric: Metric,
-    labels: ArrayLike,  # (n_rows,) grades of the query's rows
-    scores: ArrayLike,  # (n_rows,), higher ranks first
-    document_ids: ArrayLike | None = None,  # (n_rows,); needed where ties are broken by them
-    *,
-    judged: ArrayLike | None = None,  # bool (n_rows,), rows somebody judged; None where all are
-    retrieved: ArrayLike | None = None,  # bool (n_rows,), rows the ranking lists; None where all are
-    subtopics: ArrayLike | None = None,  # (n_rows, n_subtopics) grades by subtopic; None where there are none
-) -> Explanation:
-    """Explanation of a metric's value on one query; see `Metric.explain`."""
-    size = as_column(labels, "labels").size
-    if size == 0:
-        raise DataError("labels is empty; expected the documents of one query")
-    groups = QueryGroups.from_sizes([size])
-    pairs = None if subtopics is None else Subtopics.of_matrix(subtopics, size)
-    judgments = Judgments.checked(labels, groups, document_ids=document_ids, judged=judged, subtopics=pairs)
-    return explain_query(metric, judgments, scores, retrieved)
-
-
 def explain_query(
     metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None = None
 ) -> Explanation:
-    """`explain` from one query's judgments, scores (n_rows,) and, where not all are listed, bool (n_rows,)."""
+    """Explanation of a metric's value on one query: scores (n_rows,) and, where not all are listed, bool (n_rows,)."""
     query = _Asked.of(judgments, scores, retrieved)
     judgments = query.judgments
     size = judgments.groups.n_rows

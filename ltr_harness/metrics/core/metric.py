@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.catalog import load_target
-from ltr_harness.errors import MetricError
-from ltr_harness.groups import Judgments
+from ltr_harness.errors import DataError, MetricError
+from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
 from ltr_harness.metrics.core.explanation import Explanation
 from ltr_harness.metrics.core.presets import conventions
 from ltr_harness.metrics.core.ranking import Ranking, Ties
@@ -22,8 +22,6 @@ from ltr_harness.wording import plain_number
 
 NO_CUTOFF = np.iinfo(np.int64).max
 LARGEST_CUTOFF = 1_000_000_000  # no list is longer
-
-_EXPLAIN = "ltr_harness.explanation:explain"  # by name: it stands above the metrics
 
 Cutoffs = NDArray[np.int64]
 """int64 (n_cutoffs,), ascending; `NO_CUTOFF` stands for the whole list."""
@@ -337,9 +335,16 @@ class Metric:
             >>> NDCG(k=2).explain([3, 2, 0], [0.1, 0.3, 0.2]).steps[-1]
             '3.0000 / 8.8928 = 0.3374'
         """
-        explanation: Explanation = load_target(_EXPLAIN)(
-            self, labels, scores, document_ids, judged=judged, retrieved=retrieved, subtopics=subtopics
+        size = as_column(labels, "labels").size
+        if size == 0:
+            raise DataError("labels is empty; expected the documents of one query")
+        groups = QueryGroups.from_sizes([size])
+        pairs = None if subtopics is None else Subtopics.of_matrix(subtopics, size)
+        judgments = Judgments.checked(
+            labels, groups, document_ids=document_ids, judged=judged, subtopics=pairs
         )
+        explain_query = load_target("ltr_harness.explanation:explain_query")  # it stands above the metrics
+        explanation: Explanation = explain_query(self, judgments, scores, retrieved)
         return explanation
 
     def apply_empty(self, values: Values, is_empty: NDArray[np.bool_]) -> Values:
