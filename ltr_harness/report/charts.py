@@ -81,11 +81,8 @@ def placed(rows: list[dict[str, Any]], names: Sequence[str]) -> list[dict[str, A
 
 def difference(pair: Estimated) -> dict[str, Any]:
     """A row's difference with the ends of its interval."""
-    ends = {
-        "low": none_if_undefined(round(pair.ci_low, 6)),
-        "high": none_if_undefined(round(pair.ci_high, 6)),
-    }
-    return {"difference": round(pair.difference, 6), **ends}
+    low, high = (none_if_undefined(round(end, 6)) for end in (pair.ci_low, pair.ci_high))
+    return {"difference": round(pair.difference, 6), "low": low, "high": high}
 
 
 def quantitative(field: str, **more: Any) -> dict[str, Any]:

@@ -46,12 +46,10 @@ def power_page(planned: PowerPlan) -> Report:
     shown = planned.plans[:SHOWN]
     tables = []
     for at, plan in enumerate(shown):
-        caption = (
-            f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability."
-        )
+        said = f"{plan.model}: the smallest difference that so many {planned.drawn()} show, by probability."
         columns = (Column(planned.drawn(), "count"), *(Column(power, "metric") for power in powers))
         rows = tuple((point.n, *point.detectable) for point in plan.curve)
-        tables.append(Table(f"power_curve_{at + 1}", caption, columns, rows, sortable=False))
+        tables.append(Table(f"power_curve_{at + 1}", said, columns, rows, sortable=False))
     curve: tuple[Block, ...] = (
         Heading(f"Detectable difference over {planned.drawn()}"),
         _chart(planned, shown),

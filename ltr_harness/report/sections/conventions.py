@@ -1,10 +1,9 @@
 """What would these numbers be in another tool's log?"""
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -139,9 +138,7 @@ def recomputed(names: Sequence[str], models: Sequence[str], rows: TestRows) -> t
     means: dict[str, dict[ToolConvention, float]] = {model: {} for model in models}
     every = [one for ways in asked.values() if ways[1:] for one in ways]
     # the same rows for a tool that does not know what was missed
-    alone = dataclasses.replace(
-        rows, judgments=dataclasses.replace(rows.judgments, missed=None), _bindings={}
-    )
+    alone = replace(rows, judgments=replace(rows.judgments, missed=None), _bindings={})
     for of_candidates, seen in ((False, rows), (True, alone)):
         ways = [one for one in every if one.of_candidates == of_candidates]
         per_query, reasons = seen.per_query_of(models, list(dict.fromkeys(one.metric for one in ways)))
@@ -168,7 +165,7 @@ def _conventions(own: Metric, missed: bool = False) -> tuple[ToolConvention, ...
     """Our own, single choices that people ask for, then the tools; equal definitions share a place."""
     named: dict[tuple[Metric, bool], list[str]] = {(own, False): ["here"]}
     if getattr(own, "gain", None) in EXPONENTIAL_GAINS:
-        linear = dataclasses.replace(own, gain="linear")  # type: ignore[call-arg]
+        linear = replace(own, gain="linear")  # type: ignore[call-arg]
         named.setdefault((linear, False), []).append("linear gain")
     for name, metric in other_definitions(own).items():
         named.setdefault((metric, missed and name in OF_CANDIDATES), []).append(name)

@@ -33,11 +33,9 @@ def section(data: ReportData) -> list[Block]:
     heading, signs = Heading("Over time"), data.comparison.fold_signs
     if signs:
         least = min(signs, key=lambda one: one.agreeing / one.folds)
-        models = (
-            "" if len(signs) == 1 else " for all" if least.agreeing == least.folds else f" for {least.model}"
-        )
+        whom = " for all" if least.agreeing == least.folds else f" for {least.model}"
         notes = signs_notes(signs, [data.comparison.paired(name) for name in data.rivals])
-        finding = f"the sign agrees in {least} folds{models}"
+        finding = f"the sign agrees in {least} folds{whom if signs[1:] else ''}"
         heading = Heading("Over time", finding=finding, matters=bool(notes))
     blocks: list[Block] = [_chart(data, periods, folds, list(data.models), differences=False)]
     if names := near_models(data):

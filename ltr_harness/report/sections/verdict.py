@@ -87,9 +87,8 @@ def fixed_k_table(data: ReportData) -> Table:
 
     means = Column(f"{primary} [{label} CI]", "metric", best=data.best(primary), hint="Mean over queries.")
     # the column of verdicts says which is the baseline
-    columns: dict[Column, Callable[[str], Cell]] = {
-        Column("Model"): lambda name: ModelName(name, data.colours[name])
-    }
+    columns: dict[Column, Callable[[str], Cell]] = {}
+    columns[Column("Model")] = lambda name: ModelName(name, data.colours[name])
     if data.rivals:
         columns[Column("Verdict")] = verdict
     columns[means] = mean
