@@ -234,11 +234,8 @@ def starter(
     preset = "small" if train is None or train.n_queries <= FEW_QUERIES else "web"
     graded = "err, " if exponential and top > 1 else ""
     scale = f"  max_grade: {top:g}                     # the top of the scale of grades; checked against the labels"
-    gain = (
-        ""
-        if exponential
-        else "           # linear gain: these labels are not grades for a gain of 2^label - 1"
-    )
+    linear = "           # linear gain: these labels are not grades for a gain of 2^label - 1"
+    gain = "" if exponential else linear
     cheapest = [] if baseline is None else [f"  one-feature: {quoted({'ranker': 'feature', **baseline})}"]
     xgboost = f'ranker: xgboost, objective: "rank:ndcg", preset: {preset}'
     boosted = [
@@ -252,37 +249,36 @@ def starter(
             f"  lgbm-regression: {{ranker: lightgbm, objective: regression, preset: {preset}}}",
             f"  xgb-ndcg: {{{xgboost}, params: {{ndcg_exp_gain: false}}}}",
         ]
-    return "\n".join(
-        [
-            f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
-            "# Every key, for editors that know JSON Schema:  ltr-harness schema > schema.json",
-            f"name: {quoted(name)}",
-            "seeds: [1, 2, 3]                   # every model is trained once per seed: how much of a number is luck?",
-            "",
-            "data:",
-            *data,
-            *([scale] if whole and max_grade else []),
-            "",
-            "metrics:",
-            "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",
-            f"  report: [{ndcg}, mrr, {graded}map]    # each at every cutoff; `ltr-harness list metrics` for more",
-            f"  primary: {ndcg}@10{gain}                 # the one number that decides",
-            "",
-            "# One rule for every library: stop when the metric on the validation queries has not improved for so many",
-            "# rounds, keep the best round.",
-            f"stopping: {{metric: {ndcg}@10, on: valid, patience: 50, max_rounds: 1000}}",
-            "",
-            "models:",
-            "  # The preset samples rows and features, so that the seed matters; `params: {…}` go on top of it.",
-            *boosted,
-            "  # Baselines cost nothing and tell whether learning was worth it.",
-            *cheapest,
-            "  random: {ranker: random}",
-            "",
-            "compare: {baseline: xgb-ndcg, test: skew-adjusted, correction: joint, confidence: 0.95}",
-            "",
-        ]
-    )
+    lines = [
+        f"# Written by `ltr-harness init`. Check what it guessed, then:  ltr-harness check {name}.yaml",
+        "# Every key, for editors that know JSON Schema:  ltr-harness schema > schema.json",
+        f"name: {quoted(name)}",
+        "seeds: [1, 2, 3]                   # every model is trained once per seed: how much of a number is luck?",
+        "",
+        "data:",
+        *data,
+        *([scale] if whole and max_grade else []),
+        "",
+        "metrics:",
+        "  cutoffs: [1, 3, 5, 10]           # the fixed Ks of every table",
+        f"  report: [{ndcg}, mrr, {graded}map]    # each at every cutoff; `ltr-harness list metrics` for more",
+        f"  primary: {ndcg}@10{gain}                 # the one number that decides",
+        "",
+        "# One rule for every library: stop when the metric on the validation queries has not improved for so many",
+        "# rounds, keep the best round.",
+        f"stopping: {{metric: {ndcg}@10, on: valid, patience: 50, max_rounds: 1000}}",
+        "",
+        "models:",
+        "  # The preset samples rows and features, so that the seed matters; `params: {…}` go on top of it.",
+        *boosted,
+        "  # Baselines cost nothing and tell whether learning was worth it.",
+        *cheapest,
+        "  random: {ranker: random}",
+        "",
+        "compare: {baseline: xgb-ndcg, test: skew-adjusted, correction: joint, confidence: 0.95}",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def quoted(value: Any) -> str:

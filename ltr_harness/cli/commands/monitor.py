@@ -37,9 +37,7 @@ Exit codes: 0 healthy, 4 alert, 2 configuration or data unfit (nothing was judge
 @click.option("--baseline", type=options.DATA, help="A log, a run of this harness, or an earlier result.")
 @options.output("Folder for report.html, tables and per_query.parquet.")
 @click.option(
-    "--history",
-    type=options.FOLDER,
-    help="Folder of the windows of earlier runs; this run adds its own.",
+    "--history", type=options.FOLDER, help="Folder of the windows of earlier runs; this run adds its own."
 )
 @click.option(
     "--dask",
