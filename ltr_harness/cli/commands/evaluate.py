@@ -146,9 +146,18 @@ def _of_columns(
         names = list(dict.fromkeys([primary, *stream.metrics]))
         comparison = ltr_harness.compare(stream.results, metrics=names, baseline=columns.names[0])
         compared = ReportData(comparison, (), (), None, str(columns.data))
-    each = [_Ranking.of_stream(columns.data, stream, name) for name in columns.names]
+    each, n = [], stream.n_queries
+    for score in columns.names:
+        table, metrics = stream.results.get(score), {}
+        for at, name in enumerate(stream.metrics):
+            values = np.empty(0) if table is None else table[name].to_numpy()
+            n_nan = int(np.isnan(values).sum())
+            undefined = n_nan if stream.moments is None else n - int(stream.moments.n[at])
+            metrics[name] = MetricValues(parse_metric(name), values, stream.means[score][name], n, undefined)
+        ids, relevant = ([] if table is None else table[of].to_pylist() for of in ("query_id", "n_relevant"))
+        each.append(_Ranking(score, columns.data, metrics, ids, relevant, stream.n_rows))
     typed = asked.names([parse_metric(name) for name in stream.metrics])
-    return _say(_Found(columns.data, each, compared, typed, per_query), form, notes, stream, primary)
+    return _say(_Found(columns.data, each, compared, typed, per_query, stream, primary), form, notes)
 
 
 class _Ranking(NamedTuple):
@@ -161,7 +170,6 @@ class _Ranking(NamedTuple):
     n_relevant: Sequence[int]
     n_rows: int
     limits: "Limits | None" = None
-    weighted: bool = False  # by stratum, as the values are not
 
     @classmethod
     def of(cls, scored: rankings.Scored, evaluation: Evaluation) -> "_Ranking":
@@ -170,18 +178,6 @@ class _Ranking(NamedTuple):
         metrics, limits = {name: evaluation[name] for name in evaluation.metrics}, evaluation.limits()
         relevant, n_rows = judgments.n_relevant.tolist(), judgments.groups.n_rows
         return cls(scored.name, scored.path, metrics, ids, relevant, n_rows, limits)
-
-    @classmethod
-    def of_stream(cls, path: Path, stream: "StreamEvaluation", score: str) -> "_Ranking":
-        """A column of scores."""
-        table, metrics = stream.results.get(score), {}
-        for at, name in enumerate(stream.metrics):
-            values = np.empty(0) if table is None else table[name].to_numpy()
-            n, n_nan = stream.n_queries, int(np.isnan(values).sum())
-            undefined = n_nan if stream.moments is None else n - int(stream.moments.n[at])
-            metrics[name] = MetricValues(parse_metric(name), values, stream.means[score][name], n, undefined)
-        ids, relevant = ([] if table is None else table[of].to_pylist() for of in ("query_id", "n_relevant"))
-        return cls(score, path, metrics, ids, relevant, stream.n_rows, weighted=stream.weighted)
 
 
 class _Found(NamedTuple):
@@ -192,26 +188,22 @@ class _Found(NamedTuple):
     compared: "ReportData | None"  # where there are several
     typed: Mapping[str, str]  # canonical name to the one that was typed
     per_query: bool
+    stream: "StreamEvaluation | None" = None  # where scores are columns of the data
+    primary: str = ""  # what its differences are about
 
 
-def _say(
-    found: _Found,
-    form: str,
-    notes: Sequence[str],
-    stream: "StreamEvaluation | None" = None,
-    primary: str = "",
-) -> int:
+def _say(found: _Found, form: str, notes: Sequence[str]) -> int:
     """Results in their form, with what a stream of scores has besides; then the notes."""
     if form == "json":
-        rest = {} if stream is None else streams.as_json(stream, primary, Method())
+        rest = {} if found.stream is None else streams.as_json(found.stream, found.primary, Method())
         say_json(_document(found, notes) | rest)
         return 0
     if form == "csv":
         _write_csv(found)
     else:
         _print(found)
-        if stream is not None:
-            streams.say_rest(stream, primary, Method())
+        if found.stream is not None:
+            streams.say_rest(found.stream, found.primary, Method())
     say_notes(notes)
     return 0
 
@@ -232,6 +224,7 @@ def _print(found: _Found) -> None:
         say()
         print_means(found.compared.comparison)
         return
+    weighted = found.stream is not None and found.stream.weighted  # by stratum, as the values are not
     for ranking in found.each:
         # each mean with the name it was asked for by and the queries it is over; then how the first one spreads
         metrics = ranking.metrics
@@ -247,7 +240,7 @@ def _print(found: _Found) -> None:
         if len(set(said)) == 1:
             say(f"\n{said[0]}")
         values = first.per_query[~np.isnan(first.per_query)]
-        if values.size > 1 and not ranking.weighted:
+        if values.size > 1 and not weighted:
             low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
             zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
             say(f"\n{name} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
