@@ -188,12 +188,12 @@ def _by_window(result: MonitorResult) -> list[Block]:
     )
     details = Details("Labels window by window", (table,))
     shares = [w.relevant_share for w in result.windows]
+    if len(set(shares)) < 2:
+        return [details]
     rows = [
         {"at": w.start_ns // 1_000_000, "window": w.label, "share": round(share, 5), "queries": w.n_queries}
         for w, share in zip(result.windows, shares, strict=True)
     ]
-    if len(set(shares)) < 2:
-        return [details]
     about = [*charts.tooltip("window", share=".1%"), charts.quantitative("queries")]
     y = charts.quantitative("share", title=None, axis={"format": "%"}, scale={"domainMin": 0})
     mark = {"type": "line", "point": True, "color": charts.PALETTE[3]}

@@ -94,9 +94,8 @@ class _Candidates:
         self._values = [sign * values - centre for values, centre in zip(sides, self._centres, strict=True)]
         places, sizes = range(len(columns)), [len(column.predicates) for column in columns]
         pairs = itertools.combinations(places, 2) if config.slices.max_predicates == 2 else ()
-        keys: list[
-            tuple[int, int, int]
-        ] = []  # columns and cell of each candidate, and its sums on every side
+        # columns and cell of each candidate, and its sums on every side
+        keys: list[tuple[int, int, int]] = []
         parts: list[Floats] = [np.empty((len(self._values), 3, 0))]
         for i, j in (*((i, -1) for i in places), *pairs):
             size = sizes[i] * (1 if j < 0 else sizes[j])
