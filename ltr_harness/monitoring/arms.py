@@ -170,7 +170,9 @@ def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:
         notes.append("without columns.timestamp it is unchecked that arms were shown at the same time")
     rows = rows[together[cut.codes[rows]]]
     unit = np.unique(unit[rows], return_inverse=True)[1]
-    n_arms = np.bincount(np.unique(unit * len(names) + arm[rows]) // len(names))  # of each unit
+    in_arm = np.zeros((int(unit.max(initial=-1)) + 1, len(names)), dtype=bool)  # which unit is in which arm
+    in_arm[unit, arm[rows]] = True
+    n_arms = in_arm.sum(axis=1)
     several = int((n_arms > 1).sum()), n_arms.size
     if several[0]:
         notes.append(f"{several[0]:,} of {several[1]:,} units are in several arms, and left out")
