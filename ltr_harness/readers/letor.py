@@ -44,7 +44,6 @@ class Chunk:
 
     data: NDArray[np.uint8]
     path: Path
-    file: int
     n_lines: int
     n_rows: int
     smallest: int
@@ -65,27 +64,27 @@ def _facts(data: NDArray[np.uint8], *, in_full: bool) -> dict[str, Any]:
 def surveyed(paths: Sequence[Path]) -> list[Chunk]:
     """The files in pieces of whole lines, their rows counted, the first and last feature of each row looked at."""
     problems: list[Problem] = []
-    pieces: list[tuple[int, NDArray[np.uint8]]] = []
-    for file, path in enumerate(paths):
+    pieces: list[tuple[Path, NDArray[np.uint8]]] = []
+    for path in paths:
         try:
-            pieces += [(file, piece) for piece in _cut(path)]
+            pieces += [(path, piece) for piece in _cut(path)]
         except DataError as problem:
             problems += problem.problems
 
-    def survey(piece: tuple[int, NDArray[np.uint8]]) -> Chunk:
-        file, data = piece
-        return Chunk(data, paths[file], file, **_facts(data, in_full=False))
+    def survey(piece: tuple[Path, NDArray[np.uint8]]) -> Chunk:
+        path, data = piece
+        return Chunk(data, path, **_facts(data, in_full=False))
 
     chunks: list[Chunk] = []
     row = line = 0
     for chunk in on_all_cores(survey, pieces):
-        if not chunks or chunks[-1].file != chunk.file:
+        if not chunks or chunks[-1].path != chunk.path:
             line = 0
         chunks.append(replace(chunk, first_row=row, first_line=line))
         row, line = row + chunk.n_rows, line + chunk.n_lines
-    for file in sorted({chunk.file for chunk in chunks}):
-        if not any(chunk.n_rows for chunk in chunks if chunk.file == file):
-            problems.append(Problem(str(paths[file]), "has no rows, only blank lines or comments", "rows"))
+    for path, of_file in groupby(chunks, key=lambda chunk: chunk.path):
+        if not any(chunk.n_rows for chunk in of_file):
+            problems.append(Problem(str(path), "has no rows, only blank lines or comments", "rows"))
     DataError.refuse(problems)
     return chunks
 
@@ -224,8 +223,8 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
             found = f"{listed[0].found} ({n_problems:,} such lines, this is the first)"
             raise DataError(replace(listed[0], found=found))
         raise DataError(limited(listed, n_problems, "bad line"))
-    firsts = np.unique([chunk.file for chunk in chunks], return_index=True)[1]
-    file_starts = np.array([*(chunks[first].first_row for first in firsts), n_rows])
+    starts = {chunk.path: chunk.first_row for chunk in reversed(chunks)}  # of each file's first piece
+    file_starts = np.array([*(starts[path] for path in paths), n_rows])
 
     def path_of(row: int) -> Path:
         return paths[int(np.searchsorted(file_starts, row, side="right")) - 1]
@@ -344,13 +343,13 @@ def _filled(
 def _blocks(parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.str_]]:
     """The runs of equal query ids, those that a cut went through joined again."""
     starts, ids = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.str_)]
-    last: tuple[int, str] | None = None
+    last: tuple[Path, str] | None = None
     for part in parsed:
         if len(part.block_ids):
-            continues = int(last == (part.chunk.file, str(part.block_ids[0])))
+            continues = int(last == (part.chunk.path, str(part.block_ids[0])))
             starts.append(part.block_starts[continues:] + part.chunk.first_row)
             ids.append(part.block_ids[continues:])
-            last = part.chunk.file, str(part.block_ids[-1])
+            last = part.chunk.path, str(part.block_ids[-1])
     return np.concatenate(starts), np.concatenate(ids)
 
 
