@@ -251,7 +251,7 @@ class Lines:
                     rows, starts, ends = found[found[:, 0] == place, 1:].T.copy()
                     self._columns[self._form[place]].add(data, rows, starts, ends)
             if stopped == kernels.AT_WRONG:
-                return self._n_wrong(at, line)
+                break
             if stopped == kernels.AT_HASH:
                 found_line = self._split(at, 1)
                 if found_line.comments:
@@ -261,12 +261,10 @@ class Lines:
             if at - released > 1 << 22:
                 release(data[released:at])
                 released = at
-        return 0
-
-    def _n_wrong(self, at: int, line: int) -> int:
-        """Count the rows, and the wrong ones among them, from the first wrong one on."""
         n_wrong = 0
-        while at < self._data.size:
+        while (
+            at < data.size
+        ):  # from the first wrong line on, rows are only counted, and the wrong ones among them
             some = self._split(at, _BLOCK)
             for row in np.flatnonzero(some.wrong)[: SHOWN - len(self._wrong)].tolist():
                 before = self.n_rows + row - bisect_right(some.comments, row)
@@ -274,7 +272,7 @@ class Lines:
             n_wrong += int(some.wrong.sum())
             self.n_rows += some.counts.size - len(some.comments)
             line += some.passed
-            release(self._data[at : some.after])
+            release(data[at : some.after])
             at = some.after
         return n_wrong
 
