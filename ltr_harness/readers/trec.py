@@ -212,10 +212,11 @@ def read_run(path: str | Path) -> TrecRun:
     else:
         n = kernels.contrary_queries(queries.of_block, queries.starts, scores, ranks, n_queries)
         if n < 0:  # the rows of a query do not stand together
-            order = np.lexsort((-scores, queries.codes))
-            codes = queries.codes[order]
-            contrary = (np.diff(codes) == 0) & (np.diff(scores[order]) < 0) & (np.diff(ranks[order]) < 0)
-            n = np.unique(codes[1:][contrary]).size
+            codes, order = queries.codes, np.lexsort((-scores, queries.codes))
+            above, row = order[:-1], order[1:]
+            contrary = codes[row] == codes[above]
+            contrary &= (scores[row] < scores[above]) & (ranks[row] < ranks[above])
+            n = np.unique(codes[row][contrary]).size
         if n:
             said = f"ranks contradict the scores in {n:,} of {count_of(n_queries, 'query')}"
             notes.append(f"{lines.path}: {said}; the scores decide, higher first")
@@ -376,7 +377,8 @@ def _ranks(run: TrecRun) -> NDArray[np.int64]:
     """Each line's rank, from 1: by score, and by document id, descending, where scores tie."""
     codes, scores = run.queries.codes, run.scores
     order = np.lexsort((-scores, codes))
-    if ((np.diff(codes[order]) == 0) & (np.diff(scores[order]) == 0)).any():
+    above, row = order[:-1], order[1:]
+    if ((codes[row] == codes[above]) & (scores[row] == scores[above])).any():
         names = run.documents.values
         by_name = np.empty(names.size, dtype=np.int64)
         by_name[np.argsort(names)] = np.arange(names.size)

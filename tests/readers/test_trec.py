@@ -366,6 +366,18 @@ def test_depth_counts_before_unjudged_documents_go(write: Write) -> None:
     assert joined.judgments.document_ids[joined.retrieved].tolist() == ["c"]
 
 
+@pytest.mark.parametrize("score", ["inf", "-inf", "7"])
+def test_documents_of_equal_infinite_scores_tie_as_others_do(write: Write, score: str) -> None:
+    lines = [f"1 Q0 {document} {rank} {score} t\n" for document, rank in (("a", 2), ("c", 1), ("b", 3))]
+    run = read_run(write("1 Q0 d 5 1 t\n" + "".join(lines) + "1 Q0 e 4 2 t\n", "r"))  # not by score
+    assert any("ranks contradict" in note for note in run.notes) == (score == "-inf")
+    depth = 3 if score == "-inf" else 1  # d and e stand above -inf
+    joined = join(read_qrels(write(QRELS, "q")), run, depth=depth)
+    assert joined.judgments.document_ids is not None
+    listed = joined.judgments.document_ids[joined.retrieved].tolist()
+    assert sorted(listed) == ["c", "d", "e"][: None if depth == 3 else 1]
+
+
 def test_no_shared_query_is_an_error(write: Write) -> None:
     with pytest.raises(
         DataError, match=r"has no query of .*q: its queries are 001, those of the qrels 1, 2, 3"
