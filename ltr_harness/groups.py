@@ -468,8 +468,7 @@ class Judgments:
         if grades.size != groups.n_rows:
             raise DataError(
                 f"{count_of(grades.size, 'label')} for {count_of(groups.n_rows, 'row')} in "
-                f"{count_of(groups.n_queries, 'query')}; "
-                "expected one label per row"
+                f"{count_of(groups.n_queries, 'query')}; expected one label per row"
             )
         try:
             grades = np.array(grades, dtype=np.float64)  # a copy: callers use their buffers again

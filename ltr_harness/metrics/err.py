@@ -111,10 +111,8 @@ class ERR(Metric):
         """float64 (n_rows,), R(g): the chance that each row satisfies."""
         labels = judgments.labels
         if self.stop == "label":
-            cure = "stop=exp takes grades"
-            gains.refuse_above(
-                1, judgments, self.without_cutoff, "1, and stop=label takes labels for probabilities", cure
-            )
+            limit = "1, and stop=label takes labels for probabilities"
+            gains.refuse_above(1, judgments, self.without_cutoff, limit, "stop=exp takes grades")
             return labels
         assert self.max_grade is not None  # `resolved` has fixed it
         gains.refuse_above(self.max_grade, judgments, self.without_cutoff)

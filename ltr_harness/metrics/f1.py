@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from ltr_harness.metrics.core import Ints
 from ltr_harness.metrics.core.metric import Cutoffs
-from ltr_harness.metrics.precision import Counts, HitsMetric, rows_looked_at
+from ltr_harness.metrics.precision import HitsMetric, rows_looked_at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,5 +41,5 @@ class F1(HitsMetric):
     divisor_name = "(K + R) / 2"
     source = "van Rijsbergen 1979"
 
-    def divisor(self, lengths: Counts, n_relevant: Counts, cutoffs: Cutoffs) -> Counts:
+    def divisor(self, lengths: Ints, n_relevant: Ints, cutoffs: Cutoffs) -> Ints:
         return rows_looked_at(lengths, cutoffs, self.denominator) + n_relevant

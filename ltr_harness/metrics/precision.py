@@ -7,11 +7,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ltr_harness.metrics.core import Ints, Judgments, Ranking, SwapChange
-from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Prepared, Values
+from ltr_harness.metrics.core.metric import NO_CUTOFF, BinaryMetric, Cutoffs, Divisor, Prepared, Values
 from ltr_harness.metrics.dcg import cumulated
-
-Counts = Ints
-"""int64, (n_queries,) or (n_cutoffs, n_queries)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +19,7 @@ class HitsMetric(BinaryMetric):
     divisor_name: ClassVar[str]
 
     @abstractmethod
-    def divisor(self, lengths: Counts, n_relevant: Counts, cutoffs: Cutoffs) -> Counts:
+    def divisor(self, lengths: Ints, n_relevant: Ints, cutoffs: Cutoffs) -> Ints:
         """int64, broadcastable to (n_cutoffs, n_queries).
 
         Args:
@@ -62,7 +59,7 @@ class HitsMetric(BinaryMetric):
         return self.divisor_name, np.broadcast_to(by, (cutoffs.size, 1))[:, 0] / self.multiple
 
 
-def rows_looked_at(lengths: Counts, cutoffs: Cutoffs, denominator: str) -> Counts:
+def rows_looked_at(lengths: Ints, cutoffs: Cutoffs, denominator: str) -> Ints:
     """What precision divides by.
 
     Args:
@@ -71,9 +68,7 @@ def rows_looked_at(lengths: Counts, cutoffs: Cutoffs, denominator: str) -> Count
         denominator: ``k`` K, even where the list is shorter; ``min_kn`` min(K, n).
     """
     shorter = np.minimum(lengths, cutoffs)
-    return (
-        shorter if denominator == "min_kn" else np.where(cutoffs == np.iinfo(np.int64).max, shorter, cutoffs)
-    )
+    return shorter if denominator == "min_kn" else np.where(cutoffs == NO_CUTOFF, shorter, cutoffs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,5 +107,5 @@ class Precision(HitsMetric):
     divisor_name = "documents looked at"
     source = "Cleverdon 1966"
 
-    def divisor(self, lengths: Counts, n_relevant: Counts, cutoffs: Cutoffs) -> Counts:
+    def divisor(self, lengths: Ints, n_relevant: Ints, cutoffs: Cutoffs) -> Ints:
         return rows_looked_at(lengths, cutoffs, self.denominator)

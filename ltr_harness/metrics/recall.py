@@ -5,8 +5,9 @@ from typing import Literal
 
 import numpy as np
 
+from ltr_harness.metrics.core import Ints
 from ltr_harness.metrics.core.metric import Cutoffs
-from ltr_harness.metrics.precision import Counts, HitsMetric
+from ltr_harness.metrics.precision import HitsMetric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,5 +41,5 @@ class Recall(HitsMetric):
     divisor_name = "relevant documents to be had"
     source = "Cleverdon 1966"
 
-    def divisor(self, lengths: Counts, n_relevant: Counts, cutoffs: Cutoffs) -> Counts:
+    def divisor(self, lengths: Ints, n_relevant: Ints, cutoffs: Cutoffs) -> Ints:
         return n_relevant if self.denominator == "total" else np.minimum(n_relevant, cutoffs)

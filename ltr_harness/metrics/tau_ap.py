@@ -83,11 +83,8 @@ class TauAP(Metric):
             _, by_rank, by_label = order.concordant(ranking)
             down_scores = 2.0 * by_rank / np.maximum(below_first, 1) - 1.0
             down_labels = 2.0 * by_label / np.maximum(below_some, 1) - 1.0
-            chosen = {
-                "both": (down_scores + down_labels) / 2.0,
-                "scores": down_scores,
-                "labels": down_labels,
-            }[self.walk]
+            both = (down_scores + down_labels) / 2.0
+            chosen = {"both": both, "scores": down_scores, "labels": down_labels}[self.walk]
             return self.apply_empty(np.clip(chosen, -1.0, 1.0)[np.newaxis, :], below_some == 0)
 
         return values

@@ -434,16 +434,8 @@ def tie_audits(
         mean, worst, best = means
         low, high = np.minimum(per_query[1], per_query[2]), np.maximum(per_query[1], per_query[2])
         defined = ~np.isnan(low)
-        yield TieAudit(
-            own,
-            low,
-            high,
-            mean,
-            min(worst, best),
-            max(worst, best),
-            float((low[defined] < high[defined]).mean()) if defined.any() else float("nan"),
-            share,
-        )
+        touched = float((low[defined] < high[defined]).mean()) if defined.any() else float("nan")
+        yield TieAudit(own, low, high, mean, min(worst, best), max(worst, best), touched, share)
 
 
 def share_tied(metric: Metric, judgments: Judgments, scores: ArrayLike, retrieved: ArrayLike | None) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 
 from ltr_harness.compiled import compiled
 from ltr_harness.groups import Floats, Ints, QueryGroups
-from ltr_harness.metrics.core.ranking import Ranking
+from ltr_harness.metrics.core.ranking import Lists, Ranking
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,7 @@ class LabelOrder:
         """float64 (3, n_queries), expected over ties: concordant pairs; the sum over ranks r > 1 of the share of
         documents above r that are better; the sum over documents of the share of better documents that are above it."""
         out = np.empty((3, self.n_grades.size))
-        _concordant(
-            ranking.offsets, ranking.rows, ranking.tie_end, self.grade, self.n_grades, self.n_better, out
-        )
+        _concordant(ranking.lists, self.grade, self.n_grades, self.n_better, out)
         return out
 
 
@@ -107,10 +105,9 @@ def _count(tree: Ints, node: int) -> int:
 
 
 @compiled
-def _concordant(
-    offsets: Ints, rows: Ints, tie_end: Ints, grade: Ints, n_grades: Ints, n_better: Ints, out: Floats
-) -> None:
+def _concordant(lists: Lists, grade: Ints, n_grades: Ints, n_better: Ints, out: Floats) -> None:
     """Walk down the ranking with a Fenwick tree of the grades seen so far: O(n log grades)."""
+    offsets, rows, tie_end = lists
     tree = np.zeros(n_grades.max() + 1, dtype=np.int64)
     for query in range(n_grades.size):
         at = offsets[query]

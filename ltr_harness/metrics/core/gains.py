@@ -18,8 +18,6 @@ EXPONENTIAL_GAINS = ("exp", "exp_real")
 NAMED_DISCOUNTS = ("log2", "letor")
 UTILITIES = ("reciprocal", *NAMED_DISCOUNTS, "none")
 
-_WRITTEN_OUT = {"exponential": "exp"}
-
 TableLike = str | Mapping[int, float] | Sequence[float]
 
 
@@ -27,7 +25,7 @@ def table_text(value: TableLike, parameter: str, named: Sequence[str], first: in
     """A gain or discount as the grammar writes it: a name, or a table's values joined by ``_``."""
     expected = f"{', '.join(named)}, or a table such as {{{first}: 0, {first + 1}: 1, {first + 2}: 5}}"
     if isinstance(value, str):
-        value = _WRITTEN_OUT.get(value, value)
+        value = "exp" if value == "exponential" else value
         if value in named:
             return value
         try:
