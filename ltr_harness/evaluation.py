@@ -42,11 +42,9 @@ class MetricValues:
     def __str__(self) -> str:
         defined = self.n_queries - self.n_undefined
         text = f"{self.metric} {self.mean:z.4f} over {defined:,} of {count_of(self.n_queries, 'query')}"
-        return text + (
-            f"; {self.n_undefined:,} {plural('has', self.n_undefined)} no relevant document"
-            if self.n_undefined
-            else ""
-        )
+        if not self.n_undefined:
+            return text
+        return f"{text}; {self.n_undefined:,} {plural('has', self.n_undefined)} no relevant document"
 
 
 class Evaluation:
@@ -186,13 +184,8 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         rows = [
-            [
-                name,
-                f"{values.mean:z.4f}",
-                f"{values.n_queries - values.n_undefined:,}",
-                f"{values.n_undefined:,}",
-            ]
-            for name, values in self._values.items()
+            [name, f"{one.mean:z.4f}", f"{one.n_queries - one.n_undefined:,}", f"{one.n_undefined:,}"]
+            for name, one in self._values.items()
         ]
         return html_table(["metric", "mean", "queries", "without relevant documents"], rows)
 
