@@ -187,21 +187,6 @@ class Watching(StoppingCallback):
             raise UsageError(f"stop_on={asked!r} is not a watched set; {did_you_mean(asked, to_stop_on)}")
         self._stop_on = to_stop_on[0] if asked is None else asked
 
-    @classmethod
-    def by_rule(
-        cls,
-        metrics: Sequence[Metric],
-        data: Mapping[str, Any],
-        rule: StoppingRule | None,
-        judgments: Mapping[str, Judgments],
-        on_round: OnRound | None,
-    ) -> Self:
-        """The same from a `StoppingRule`, by the first metric; None watches every round and never stops."""
-        stops: dict[str, Any] = {"patience": None}
-        if rule is not None:
-            stops = {"patience": rule.patience, "min_delta": rule.min_delta, "every": rule.every}
-        return cls(*metrics, data=data, judgments=judgments, on_round=on_round, **stops)
-
     @staticmethod
     def _packed(data: Any, /) -> dict[str, Any]:
         """Arguments of `_kind` that make the same set, which can be pickled."""
@@ -288,6 +273,13 @@ class Watching(StoppingCallback):
 
     def _is_due(self, attempt: int, last: bool = False) -> bool:
         return last or attempt % self._every == 0
+
+
+def keywords_of(rule: StoppingRule | None) -> dict[str, Any]:
+    """A rule as keywords of `Watch`, whose first metric it goes by; None watches every round and never stops."""
+    if rule is None:
+        return {"patience": None}
+    return {"patience": rule.patience, "min_delta": rule.min_delta, "every": rule.every}
 
 
 class OncePerSet(Generic[T]):

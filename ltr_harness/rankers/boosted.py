@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field, StrictBool
 
 from ltr_harness.boosting.swap_gradients import GradientsPerSet
-from ltr_harness.boosting.watching import Watching
+from ltr_harness.boosting.watching import Watching, keywords_of
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import Problem, RankerError
@@ -372,8 +372,8 @@ class DataParallelRanker(BoostedRanker):
         """The library's callback that evaluates and stops, where something is watched."""
         if training.valid is None or not training.watched:
             return None
-        judgments = {VALID: training.valid.judgments}
-        return kind.by_rule(training.watched, {VALID: valid}, training.stopping, judgments, training.report)
+        sets: dict[str, Any] = {"data": {VALID: valid}, "judgments": {VALID: training.valid.judgments}}
+        return kind(*training.watched, **sets, on_round=training.report, **keywords_of(training.stopping))
 
     def gradients(self, kind: type[Objective], training: Training) -> Objective | None:
         """The library's function of the gradients of a metric; None for an objective by name."""

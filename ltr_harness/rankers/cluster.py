@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.boosting.watching import Measured, Watching
+from ltr_harness.boosting.watching import Measured, Watching, keywords_of
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import TrainingError, optional_module
 from ltr_harness.groups import QueryGroups
@@ -123,7 +123,8 @@ def register(topic: str, valid: RankingDataset, metrics: Sequence[Metric], rule:
 
     session = _session(worker, topic)
     session.valid, session.scores = valid, np.zeros(valid.n_rows)
-    session.watching = Watching.by_rule(metrics, {VALID: valid}, rule, {VALID: valid.judgments}, on_round)
+    sets: dict[str, Any] = {"data": {VALID: valid}, "judgments": {VALID: valid.judgments}}
+    session.watching = Watching(*metrics, **sets, on_round=on_round, **keywords_of(rule))
     session.watching.begin()
 
 
