@@ -42,9 +42,8 @@ MODULES = (
 )
 
 gc.disable()
-with suppress(
-    Exception
-):  # what cannot be loaded fails again in the worker that needs it, where the failure is told
+# what cannot be loaded fails again in the worker that needs it, where the failure is told
+with suppress(Exception):
     for module in MODULES:
         importlib.import_module(module)
     from ltr_harness.evaluation import evaluate

@@ -268,9 +268,8 @@ class CatBoostRanker(BoostedRanker):
             booster.fit(pool, init_model=before)
             best = n_rounds = booster.tree_count_
             history: list[Measured] = []
-            if (
-                training.valid is not None and watched
-            ):  # from this training's first round to where the rule stops
+            # from this training's first round to where the rule stops
+            if training.valid is not None and watched:
                 of_booster = booster.get_cat_feature_indices(), booster.feature_names_
                 features = typed(training.valid.features, *of_booster)
                 stopper = None if training.stopping is None else Stopper(training.stopping)

@@ -262,9 +262,8 @@ class Lines:
                 release(data[released:at])
                 released = at
         n_wrong = 0
-        while (
-            at < data.size
-        ):  # from the first wrong line on, rows are only counted, and the wrong ones among them
+        # from the first wrong line on, rows are only counted, and the wrong ones among them
+        while at < data.size:
             some = self._split(at, _BLOCK)
             for row in np.flatnonzero(some.wrong)[: SHOWN - len(self._wrong)].tolist():
                 before = self.n_rows + row - bisect_right(some.comments, row)
