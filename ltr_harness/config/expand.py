@@ -48,10 +48,20 @@ def merged_tree(source: str | Path | Mapping[str, Any], overrides: Sequence[str]
     problems: list[Problem] = []
     tree = _with_bases(source, (), problems, itertools.count(1))
     for override in overrides:
-        try:
-            tree = _overridden(tree, override)
-        except ConfigError as error:
-            problems += error.problems
+        said, here = f"--set {override}", Path.cwd()
+        path, equals, text = override.partition("=")
+        steps = path.strip().split(".")
+        if not equals or not all(steps):
+            problems.append(Problem(said, "found no 'path=value'", "such as --set stopping.patience=20"))
+        elif steps[0] == "extends":
+            problems.append(Problem(said, "extends cannot be set from outside", cure="write it in the file"))
+        else:
+            try:  # block YAML would take `a: b` in a value for a mapping; that is what the user typed, so it is fine
+                empty = Node(None, Place(said, 0, 0, here))
+                value = parse_yaml(text, said, here, lines=False) if text.strip() else empty
+                tree = _replaced(tree, steps, value, (), said)
+            except ConfigError as error:
+                problems += error.problems
     ConfigError.refuse(problems)
     return tree
 
@@ -114,20 +124,6 @@ def _with_bases(
             raise ConfigError([*problems, Problem(node.place, f"extends more than {_MOST_FILES} files")])
         base = merged(base, _with_bases(path, open_files, problems, files, name))
     return merged(base, tree.without("extends"))
-
-
-def _overridden(tree: Node, override: str) -> Node:
-    said = f"--set {override}"
-    path, equals, text = override.partition("=")
-    steps = path.strip().split(".")
-    if not equals or not all(steps):
-        raise ConfigError(Problem(said, "found no 'path=value'", "such as --set stopping.patience=20"))
-    if steps[0] == "extends":
-        raise ConfigError(Problem(said, "extends cannot be set from outside", cure="write it in the file"))
-    here = Path.cwd()
-    # Block YAML would take `a: b` in a value for a mapping; that is what the user typed, so it is fine.
-    value = parse_yaml(text, said, here, lines=False) if text.strip() else Node(None, Place(said, 0, 0, here))
-    return _replaced(tree, steps, value, (), said)
 
 
 def _replaced(node: Node, steps: list[str], value: Node, walked: tuple[str, ...], said: str) -> Node:

@@ -301,7 +301,7 @@ def _refused(where: KeyPath, config: ModelConfig, space: Mapping[str, Any], ask:
 def probes(space: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Points that together try both ends of every range and every value of every list."""
     sides = {
-        option: values.ends if isinstance(values, Range) else (values[0], values[-1])
+        option: (values.low, values.high) if isinstance(values, Range) else (values[0], values[-1])
         for option, values in space.items()
     }
     low, high = ({option: ends[side] for option, ends in sides.items()} for side in (0, 1))

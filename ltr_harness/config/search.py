@@ -83,11 +83,6 @@ class Range(Section):
         """Only integers are meant."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
-    @property
-    def ends(self) -> tuple[Number, Number]:
-        """The values at both ends: what a check asks a library about."""
-        return self.low, self.high
-
     def drawn(self, share: float) -> Number:
         """The value at a share of the way, rounded to what a name can carry: four digits."""
         if self.step is not None:

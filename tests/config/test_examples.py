@@ -8,6 +8,7 @@ import yaml
 from ltr_harness.config.experiment import ModelConfig, model_at
 from ltr_harness.config.explain import in_words
 from ltr_harness.config.load import load_experiment
+from ltr_harness.config.rules import probes
 from ltr_harness.config.search import Range, shown_value
 from ltr_harness.config.tree import Place, from_plain, parse_yaml, plain_scalar
 from ltr_harness.config.tree import in_words as yaml_in_words
@@ -32,7 +33,8 @@ def test_shown_value() -> None:
 
 
 def test_range() -> None:
-    assert Range(low=4, high=64, log=True).ends == (4, 64)
+    ends = probes({"x": Range(low=4, high=64, log=True)})
+    assert list(ends) == [{"x": 4}, {"x": 64}]
 
 
 def test_range_drawn() -> None:
