@@ -335,34 +335,28 @@ def _axes(
 def _points(
     grid: list[_Axis], random: list[_Axis], config: SweepConfig, model: str, problems: list[Problem]
 ) -> Iterator[Point]:
-    n_points = math.prod(len(axis.values) for axis in grid) * (config.points or 1 if random else 1)
+    wanted = (config.points or 1) if random else 1  # of one without random options, the only draw is empty
+    n_points = math.prod(len(axis.values) for axis in grid) * wanted
     if n_points > MOST_POINTS:
         said = f"sweep: its values make {n_points:,} models of models.{model}"
         cure = "sweep.random draws as many points as sweep.points says"
         problems.append(Problem((grid or random)[0].place, said, f"at most {MOST_POINTS:,}", cure))
         return
-    draws = _drawn(random, config, model, problems) if random else [[]]
-    for combination in itertools.product(*(axis.listed() for axis in grid)):
-        for draw in draws:
-            yield [*zip(grid, combination, strict=True), *draw]
-
-
-def _drawn(axes: list[_Axis], config: SweepConfig, model: str, problems: list[Problem]) -> list[Point]:
-    """As many different points as asked for."""
-    wanted = config.points or 0
     # adding a model leaves the others' points
     key = [config.seed, int.from_bytes(model.encode(), "big") % 2**64]
     rng = np.random.Generator(np.random.Philox(key=key))
-    points: dict[str, Point] = {}
+    draws: dict[str, Point] = {}  # different ones
     for _ in range(wanted * _TRIES):
-        point = [(axis, axis.drawn(float(rng.random()))) for axis in axes]
-        points.setdefault(json.dumps([value.plain() for _, value in point]), point)
-        if len(points) == wanted:
+        draw = [(axis, axis.drawn(float(rng.random()))) for axis in random]
+        draws.setdefault(json.dumps([value.plain() for _, value in draw]), draw)
+        if len(draws) == wanted:
             break
     else:
-        said = f"sweep.points is {wanted}, and the values of models.{model} allow {len(points)}"
-        problems.append(Problem(axes[0].node.place, said, f"points: {len(points)}, or sweep.grid"))
-    return list(points.values())
+        said = f"sweep.points is {wanted}, and the values of models.{model} allow {len(draws)}"
+        problems.append(Problem(random[0].node.place, said, f"points: {len(draws)}, or sweep.grid"))
+    for combination in itertools.product(*(axis.listed() for axis in grid)):
+        for draw in draws.values():
+            yield [*zip(grid, combination, strict=True), *draw]
 
 
 def _names(model: str, points: list[Point], taken: set[str]) -> list[str]:
@@ -383,13 +377,10 @@ def _names(model: str, points: list[Point], taken: set[str]) -> list[str]:
 def _at(node: Node, model: str, point: Point) -> Node:
     """The model with a point's values in the place of its own."""
     for axis, value in point:
-        node = _with(node, axis.option, value, axis.place)
+        *above, key = axis.option
+        owner = node.at(axis.option[:-1]) or Node({}, axis.place)
+        # mistakes are told where the sweep says it, not where the model does
+        owner = Node({**owner.mapping, key: value}, owner.place, {**owner.key_places, key: axis.place})
+        node = node.with_entry(above[0], owner) if above else owner
     at = {".".join(axis.option): value.plain() for axis, value in point}
     return node.with_entry("point", from_plain({"of": model, "at": at}, node.place))
-
-
-def _with(node: Node, option: tuple[str, ...], value: Node, place: Place) -> Node:
-    key, rest = option[0], option[1:]
-    if not rest:  # mistakes are told where the sweep says it, not where the model does
-        return Node({**node.mapping, key: value}, node.place, {**node.key_places, key: place})
-    return node.with_entry(key, _with(node.mapping.get(key, Node({}, place)), rest, value, place))

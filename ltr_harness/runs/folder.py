@@ -116,13 +116,9 @@ def _to_disk(*paths: Path) -> None:
 
 def _fsync(path: Path) -> None:
     """Folders too, where the system allows it."""
-    try:
+    with suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
