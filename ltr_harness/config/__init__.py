@@ -4,7 +4,6 @@ The way of a file: `tree` (text to a tree that knows its lines), `expand` (``ext
 sweeps), `load` with `explain` and `rules` (checked values, messages), `experiment` and `search` (what those are).
 """
 
-from ltr_harness.config.experiment import DataConfig as DataConfig
 from ltr_harness.config.experiment import Experiment as Experiment
 from ltr_harness.config.experiment import Holdout as Holdout
 from ltr_harness.config.experiment import Outline as Outline

@@ -1,8 +1,7 @@
-"""The data of an experiment, from files, from memory or by a run's record: every fold's parts, read once."""
+"""The data of an experiment, from files or from memory: every fold's parts, read once."""
 
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,18 +14,16 @@ from ltr_harness import inspection
 from ltr_harness.cache import CachedSet, DataCache
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparable import unit_texts
-from ltr_harness.config import data_mapping, load_data, stored_tree
+from ltr_harness.config import data_mapping
 from ltr_harness.config.experiment import DataConfig, Holdout, SplitConfig, TimeFoldsConfig
 from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_truth
-from ltr_harness.errors import ConfigError, DataError, Problem, UsageError
+from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.files import sources_digest
 from ltr_harness.inspection import Finding, data_card, lint
 from ltr_harness.inspection.agreement import agreement
 from ltr_harness.inspection.candidates import candidate_recall
-from ltr_harness.own_files import admitted
 from ltr_harness.readers import judgments as truths
 from ltr_harness.readers.rows import check_alignment, occurring, with_categories, with_columns
-from ltr_harness.runs import Run
 from ltr_harness.runs.folder import encoded
 from ltr_harness.runs.record import SplitFacts
 from ltr_harness.splits import divided, divided_by_time, folds, holdout
@@ -329,32 +326,6 @@ def reading_of(data: DataConfig, fold: str) -> dict[str, Any]:
     if "splits" in kept:
         kept["splits"] = {fold: kept["splits"][fold]}
     return kept
-
-
-def data_of(run: Run, data_root: Path | None) -> DataConfig:
-    """How the run's data is read, by its record; by the configuration beside it if the record is too old to say."""
-    record, beside = run.record, run.path.resolve().parent / "experiment.yaml"
-    if not record.reading and not beside.is_file():
-        raise UsageError(f"{beside}: no such file; expected the experiment's configuration beside its runs")
-    section = record.reading or _data_section(beside)
-    root = data_root
-    with suppress(ConfigError, KeyError, TypeError):
-        root = root or Path(_data_section(beside)["root"])
-    if root is None and any(facts.files for facts in record.data.values()):
-        found = "its record names the data files but not the folder they are in"
-        expected = "the experiment's configuration beside the run, or the folder"
-        raise UsageError(Problem(str(run.path), found, expected, "name the folder with --data-root"))
-    section = {**section, "root": str((root or run.path).resolve())}
-    if isinstance(section.get("reader"), str):
-        section["reader"] = admitted(section["reader"], run.path, run.trust)
-    return load_data(section)
-
-
-def _data_section(configuration: Path) -> dict[str, Any]:
-    """How an experiment reads its data; only that is looked at, because the rest may have changed since."""
-    node = stored_tree(configuration).mapping.get("data")
-    section = None if node is None else node.plain()
-    return section if isinstance(section, dict) else {}
 
 
 def with_files(config: Any, runs: str | Path) -> Any:

@@ -3,7 +3,7 @@
 import math
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from ltr_harness.boosting.stopping import StoppingRule
-from ltr_harness.config import DataConfig
+from ltr_harness.config import load_data, stored_tree
 from ltr_harness.cores import available_cores
-from ltr_harness.errors import Problem, UsageError
+from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.execute import tempered
-from ltr_harness.experiment.folds import Fold, FoldReader, data_of
+from ltr_harness.experiment.folds import Fold, FoldReader
 from ltr_harness.files import file_digest
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.own_files import admitted, is_own_file, own_file_digest, trusting
@@ -72,7 +72,7 @@ def reproduce(
         raise UsageError(f"{path}: this run failed ({record.error}); there is nothing to reproduce")
     run.refuse_without_test()
     metrics = tuple(_metric(run, name) for name in record.metrics)
-    fold = _fold(data_of(run, data_root), record)
+    fold = _fold(run, data_root)
     used = threads or record.threads
     training = Training(train=fold.train, valid=fold.valid, seed=record.seed, threads=used, metrics=metrics)
     with tempfile.TemporaryDirectory() as folder:
@@ -122,18 +122,40 @@ def reproduce(
 def fold_of(run: Run) -> Fold:
     """The data of a stored run, read again; UsageError where they are not those that it was tested on."""
     run.refuse_without_test()
-    fold = _fold(data_of(run, None), run.record)
+    fold = _fold(run, None)
     if fold.facts["test"].fingerprint != run.record.data["test"].fingerprint:
         raise UsageError(f"{run.path}: the test data are not those that this run was tested on")
     return fold
 
 
-def _fold(data: DataConfig, record: Record) -> Fold:
-    reader = FoldReader(data)
+def _fold(run: Run, data_root: Path | None) -> Fold:
+    """The run's data, by its record; by the configuration beside it if the record is too old to say."""
+    record, beside = run.record, run.path.resolve().parent / "experiment.yaml"
+    if not record.reading and not beside.is_file():
+        raise UsageError(f"{beside}: no such file; expected the experiment's configuration beside its runs")
+    section = record.reading or _data_section(beside)
+    root = data_root
+    with suppress(ConfigError, KeyError, TypeError):
+        root = root or Path(_data_section(beside)["root"])
+    if root is None and any(facts.files for facts in record.data.values()):
+        found = "its record names the data files but not the folder they are in"
+        expected = "the experiment's configuration beside the run, or the folder"
+        raise UsageError(Problem(str(run.path), found, expected, "name the folder with --data-root"))
+    section = {**section, "root": str((root or run.path).resolve())}
+    if isinstance(section.get("reader"), str):
+        section["reader"] = admitted(section["reader"], run.path, run.trust)
+    reader = FoldReader(load_data(section))
     if record.fold not in reader.names():
         known = ", ".join(reader.names())
         raise UsageError(f"the experiment has no fold {record.fold!r} any more; folds: {known}")
     return reader.read(record.fold)
+
+
+def _data_section(configuration: Path) -> dict[str, Any]:
+    """How an experiment reads its data; only that is looked at, because the rest may have changed since."""
+    node = stored_tree(configuration).mapping.get("data")
+    section = None if node is None else node.plain()
+    return section if isinstance(section, dict) else {}
 
 
 def _ranker(run: Run, model: str, record: Record | PartRecord) -> tuple[Ranker, list[str]]:
