@@ -35,24 +35,20 @@ def findings_of(
         if name not in LINTS
     )
     repeated = _repeated(reader)
-
-    def of_primary(name: str) -> list[Finding]:
-        test = reader.read(name).splits.get("test")
-        return [] if primary is None or test is None else little_to_gain("test", test.judgments, primary)
-
     exponential = any(getattr(metric, "gain", None) in EXPONENTIAL_GAINS for metric in metrics)
-    return {
-        name: tuple(
-            replace(
-                finding,
-                place=finding.place if name == "all" else f"{name} {finding.place}",
-                accepted=finding.severity == "error" and finding.lint in accept,
-            )
-            for finding in worst_first((*reader.findings(name), *of_primary(name), *repeated.get(name, ())))
-            if exponential or finding.lint != "steep-gain"
+    findings = {}
+    for name in reader.names():
+        found = [*reader.findings(name)]
+        test = reader.read(name).splits.get("test")
+        if primary is not None and test is not None:
+            found += little_to_gain("test", test.judgments, primary)
+        where = "" if name == "all" else f"{name} "
+        findings[name] = tuple(
+            replace(one, place=f"{where}{one.place}", accepted=one.severity == "error" and one.lint in accept)
+            for one in worst_first((*found, *repeated.get(name, ())))
+            if exponential or one.lint != "steep-gain"
         )
-        for name in reader.names()
-    }
+    return findings
 
 
 def refuse_errors(findings: Findings) -> None:
@@ -221,16 +217,15 @@ class MemoryEstimate:
 def memory_estimate(job: Job) -> MemoryEstimate:
     """What training will take, from the sizes of the data and the libraries in use."""
     libraries = {getattr(model.ranker, "library", None) for model in job.experiment.models.values()} - {None}
-    most = MemoryEstimate(0, 0, job.workers, _available())
+    needs = []
     for fold in job.folds:
         train = fold.train.features.size
         valid = 0 if fold.valid is None else fold.valid.features.size
         plain = PLAIN * valid if "xgboost" in libraries else 0
         own = PROCESS + WORK * (BINNED * (train + valid) * len(libraries) + plain)
-        mapped = sum(part.features.nbytes for part in fold.splits.values())
-        if own + mapped > most.own + most.mapped:
-            most = MemoryEstimate(mapped, own, job.workers, most.available)
-    return most
+        needs.append((sum(part.features.nbytes for part in fold.splits.values()), own))
+    mapped, own = max(needs, key=sum)
+    return MemoryEstimate(mapped, own, job.workers, _available())
 
 
 def _available() -> float | None:

@@ -114,10 +114,8 @@ def execute(
             if failure is not None:
                 raise failure
             made_of = {name: load_run(path) for name, path in task.parts.items()}
-            record["parts"] = {
-                name: run.record.model_dump(include=set(PartRecord.model_fields))
-                for name, run in made_of.items()
-            }
+            facts = set(PartRecord.model_fields)
+            record["parts"] = {name: run.record.model_dump(include=facts) for name, run in made_of.items()}
             training = Training(
                 train=fold.train,
                 valid=fold.valid,
