@@ -15,9 +15,8 @@ from ltr_harness.cores import let_idle_threads_sleep
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, TrainingError, UsageError
 from ltr_harness.experiment import experiment as module
-from ltr_harness.experiment import progress as terminal_progress
 from ltr_harness.experiment.experiment import ExperimentResult
-from ltr_harness.experiment.progress import Progress
+from ltr_harness.experiment.progress import Progress, TerminalProgress
 from ltr_harness.readers.memory import from_arrays
 
 MODELS = {"one": {"ranker": "feature", "feature": "price"}, "chance": {"ranker": "random"}}
@@ -119,7 +118,7 @@ def test_runs_that_failed_are_an_error_once_the_others_are_reported(
         run_experiment(small, runs=tmp_path, on_failure="ignore")  # type: ignore[arg-type]
 
 
-class Terminal(terminal_progress.TerminalProgress):
+class Terminal(TerminalProgress):
     """One that somebody looks at."""
 
     @property
@@ -133,7 +132,7 @@ def test_progress_is_shown_where_somebody_looks(
     small["seeds"] = [1]
     run_experiment(small, runs=tmp_path)
     assert capsys.readouterr() == ("", "")
-    monkeypatch.setattr(terminal_progress, "TerminalProgress", Terminal)
+    monkeypatch.setattr("ltr_harness.experiment.experiment.TerminalProgress", Terminal)
     run_experiment(small, runs=tmp_path, force=True)
     shown = capsys.readouterr()
     assert shown.out == ""  # the result shows its table itself
