@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from pydantic import BaseModel
 
 from ltr_harness.cores import available_cores
 from ltr_harness.dataset import RankingDataset
@@ -328,7 +327,7 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
     except ValueError as problem:
         why = f"{RECORD} does not hold what a record must ({problem}); run the experiment again"
         with suppress(OSError, ValueError):
-            version = read_stored(_Versioned, folder, RECORD).schema_version
+            version = read_stored(dict[str, Any], folder, RECORD).get("schema_version")
             if version != SCHEMA_VERSION:
                 why = f"{RECORD} has schema version {version!r:.60}; this version reads {SCHEMA_VERSION}"
         if str(problem).startswith("Invalid JSON"):
@@ -363,7 +362,3 @@ def write_plan(folder: Path, names: Sequence[str]) -> None:
 
 class _Plan(Stored):
     runs: list[str]
-
-
-class _Versioned(BaseModel):
-    schema_version: Any = None
