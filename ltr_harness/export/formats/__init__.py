@@ -3,8 +3,7 @@
 import re
 import xml.etree.ElementTree as ET
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Self
@@ -110,6 +109,12 @@ class EngineFormat(ModelFormat):
     missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(0, 0): "zero"}
     """From which version on which rule holds, the newest first."""
 
+    comparison: ClassVar[Literal["<=", "<"]] = "<="
+    """What a value of those that go left is, beside the threshold."""
+
+    float32: ClassVar[bool] = True
+    """Whether the engine compares features and adds leaves in float32; if not, in float64."""
+
     def __init__(self, version: tuple[int, int] | None = None) -> None:
         starts = list(self.missing_since)
         at = next(i for i, start in enumerate(starts) if version is None or version >= start)
@@ -129,15 +134,24 @@ class EngineFormat(ModelFormat):
             raise UsageError.at("--engine-version", f"{version!r} is not a version", "one such as 8.11")
         return type(self)((int(found[1]), int(found[2])))
 
-    @contextmanager
-    def reading(self, path: Path) -> Iterator[None]:
-        """What the engine would not read is a DataError of the file."""
+    @abstractmethod
+    def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
+        """The trees of a written file, with columns by their names; any error is that the engine would not read it."""
+
+    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
+        column = {name: at for at, name in enumerate(feature_names)}
         try:
             with np.errstate(over="ignore"):  # a number beyond float32 is infinite there too
-                yield
+                trees = tuple(self.trees(path.read_text(encoding="utf-8"), column))
         except (ValueError, LookupError, TypeError, ET.ParseError) as problem:
             found, expected = f"{self.name} would not read it ({problem})", f"a model of the form {self.name}"
             raise DataError.at(path, found, expected) from None
+        names, single = tuple(feature_names), self.float32
+        return self.scores(Forest(names, trees, 0.0, self.comparison, float32=single, float32_sum=single))
+
+    def scores(self, forest: Forest) -> Scores:
+        """What the engine makes of the trees that it has read."""
+        return forest.scores
 
 
 def engine_forest(

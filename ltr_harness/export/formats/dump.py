@@ -1,12 +1,12 @@
 """`json`: dumps as LightGBM and XGBoost write them, which Vespa reads."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ltr_harness.export.forest import LEAF, Forest, Split, Tree
-from ltr_harness.export.formats import EngineFormat, Scores, engine_forest, xgboost_dump
+from ltr_harness.export.formats import EngineFormat, engine_forest, xgboost_dump
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.lightgbm import LightGBMModel
 from ltr_harness.rankers.ranker import FittedModel
@@ -30,6 +30,8 @@ class Dump(EngineFormat):
         "float32 values as here",
         "a missing value is NaN and goes where `default_left` or `missing` says",
     )
+    comparison = "<"
+    float32 = False
 
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
         form = engine_forest(forest, "<", "Vespa")
@@ -42,31 +44,27 @@ class Dump(EngineFormat):
             content = [xgboost_dump(tree, form.feature_names) for tree in form.trees]
         write_whole(path, json.dumps(content))
 
-    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
-        with self.reading(path):
-            content = json.loads(path.read_text(encoding="utf-8"))
-            column = {name: at for at, name in enumerate(feature_names)}
+    def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
+        content = json.loads(text)
 
-            def of_xgboost(node: Mapping[str, Any]) -> Split | float:
-                if "leaf" in node:
-                    return float(node["leaf"])
-                below = {child["nodeid"]: child for child in node["children"]}
-                yes, no, missing_left = node["yes"], node["no"], node["missing"] == node["yes"]
-                threshold = float(node["split_condition"])
-                return Split(column[node["split"]], threshold, missing_left, below[yes], below[no])
+        def of_xgboost(node: Mapping[str, Any]) -> Split | float:
+            if "leaf" in node:
+                return float(node["leaf"])
+            below = {child["nodeid"]: child for child in node["children"]}
+            yes, no, missing_left = node["yes"], node["no"], node["missing"] == node["yes"]
+            threshold = float(node["split_condition"])
+            return Split(column[node["split"]], threshold, missing_left, below[yes], below[no])
 
-            def of_lightgbm(node: Mapping[str, Any]) -> Split | float:
-                if "leaf_value" in node:
-                    return float(node["leaf_value"])
-                at, threshold = columns[node["split_feature"]], float(node["threshold"])
-                return Split(at, threshold, node["default_left"], node["left_child"], node["right_child"])
+        def of_lightgbm(node: Mapping[str, Any]) -> Split | float:
+            if "leaf_value" in node:
+                return float(node["leaf_value"])
+            at, threshold = columns[node["split_feature"]], float(node["threshold"])
+            return Split(at, threshold, node["default_left"], node["left_child"], node["right_child"])
 
-            if isinstance(content, list):
-                trees = [Tree.grown(tree, of_xgboost) for tree in content]
-            else:
-                columns = [column[name] for name in content["feature_names"]]
-                trees = [Tree.grown(tree["tree_structure"], of_lightgbm) for tree in content["tree_info"]]
-        return Forest(tuple(feature_names), tuple(trees), comparison="<").scores
+        if isinstance(content, list):
+            return [Tree.grown(tree, of_xgboost) for tree in content]
+        columns = [column[name] for name in content["feature_names"]]
+        return [Tree.grown(tree["tree_structure"], of_lightgbm) for tree in content["tree_info"]]
 
 
 def _put_right(root: dict[str, Any], tree: Tree) -> None:

@@ -4,7 +4,7 @@ import base64
 import gzip
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -48,6 +48,7 @@ class ElasticsearchNative(EngineFormat):
         (8, 15): "there",
         (8, 12): "there",
     }
+    float32 = False
 
     def __init__(self, version: tuple[int, int] = (8, 19)) -> None:
         if version < (8, 12):
@@ -77,28 +78,24 @@ class ElasticsearchNative(EngineFormat):
             found, expected = f"a file of {len(text) >> 20:,} MiB", f"at most {_LARGEST >> 20} MiB"
             raise refused(found, f"{expected}, as Elasticsearch reads", "train fewer or smaller trees")
         write_whole(path, text)
-
-        def extractor(name: str) -> dict[str, Any]:
-            return {"query_extractor": {"feature_name": name, "query": formats.field_query(name)}}
-
-        config = {"learning_to_rank": {"feature_extractors": [extractor(name) for name in names]}}
+        queries = [{"feature_name": name, "query": formats.field_query(name)} for name in names]
+        extractors = [{"query_extractor": query} for query in queries]
+        config = {"learning_to_rank": {"feature_extractors": extractors}}
         write_whole(formats.features_path(path), json.dumps({"inference_config": config}, indent=1))
 
-    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
-        column = {name: at for at, name in enumerate(feature_names)}
-        with self.reading(path):
-            body = json.loads(path.read_text(encoding="utf-8"))
-            try:
-                packed = base64.b64decode(body["compressed_definition"], validate=True)
-                definition = json.loads(gzip.decompress(packed))
-            except (OSError, EOFError, zlib.error) as problem:
-                raise ValueError(str(problem)) from None
-            ensemble = definition["trained_model"]["ensemble"]
-            if (output := ensemble.get("aggregate_output", _SUM)) != _SUM:
-                raise ValueError(f"aggregate_output is {output}, not a sum")
-            trees = tuple(_tree(one["tree"], column) for one in ensemble["trained_models"])
-        forest = Forest(tuple(feature_names), trees)
-        least = sum(float(tree.value[tree.feature == LEAF].min()) for tree in trees)
+    def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
+        try:
+            packed = base64.b64decode(json.loads(text)["compressed_definition"], validate=True)
+            definition = json.loads(gzip.decompress(packed))
+        except (OSError, EOFError, zlib.error) as problem:
+            raise ValueError(str(problem)) from None
+        ensemble = definition["trained_model"]["ensemble"]
+        if (output := ensemble.get("aggregate_output", _SUM)) != _SUM:
+            raise ValueError(f"aggregate_output is {output}, not a sum")
+        return [_tree(one["tree"], column) for one in ensemble["trained_models"]]
+
+    def scores(self, forest: Forest) -> Scores:
+        least = sum(float(tree.value[tree.feature == LEAF].min()) for tree in forest.trees)
         shift = max(0.0, -least) if self._version >= (8, 19) else 0.0
 
         def scores(features: Floats) -> Floats:

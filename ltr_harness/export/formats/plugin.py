@@ -2,7 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr_harness.export import formats
 from ltr_harness.export.forest import NAN, NEVER, Forest, Split, Tree, refused
-from ltr_harness.export.formats import EngineFormat, Missing, Scores, nested
+from ltr_harness.export.formats import EngineFormat, Missing, nested
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 
@@ -45,6 +45,7 @@ class OpenSearch(EngineFormat):
         (3, 2): "right",
         (0, 0): "zero",
     }
+    comparison = "<"
 
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
         refuse_feature_names(forest.feature_names)
@@ -55,24 +56,19 @@ class OpenSearch(EngineFormat):
         write_whole(path, json.dumps(body))
         write_feature_set(path, formats.used_features(form))
 
-    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
-        with self.reading(path):
-            trees = json.loads(path.read_text(encoding="utf-8"))["model"]["model"]["definition"]
-            column = {name: at for at, name in enumerate(feature_names)}
+    def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
+        def node_of(node: Mapping[str, Any]) -> Split | float:
+            if "leaf" in node:
+                return float(np.float32(node["leaf"]))
+            yes, no = node["children"]
+            if [node["yes"], node["no"]] != [yes["nodeid"], no["nodeid"]]:
+                raise ValueError("yes and no are not the children, in this order")
+            missing_left = self.missing == "there" and node["missing"] == node["yes"]
+            kind = NEVER if self.missing == "zero" else NAN
+            threshold = float(np.float32(node["split_condition"]))
+            return Split(column[node["split"]], threshold, missing_left, yes, no, kind)
 
-            def node_of(node: Mapping[str, Any]) -> Split | float:
-                if "leaf" in node:
-                    return float(np.float32(node["leaf"]))
-                yes, no = node["children"]
-                if [node["yes"], node["no"]] != [yes["nodeid"], no["nodeid"]]:
-                    raise ValueError("yes and no are not the children, in this order")
-                missing_left = self.missing == "there" and node["missing"] == node["yes"]
-                kind = NEVER if self.missing == "zero" else NAN
-                threshold = float(np.float32(node["split_condition"]))
-                return Split(column[node["split"]], threshold, missing_left, yes, no, kind)
-
-            grown = tuple(Tree.grown(tree, node_of) for tree in trees)
-        return Forest(tuple(feature_names), grown, 0.0, "<", float32=True, float32_sum=True).scores
+        return [Tree.grown(tree, node_of) for tree in json.loads(text)["model"]["model"]["definition"]]
 
 
 class Elasticsearch(OpenSearch):
@@ -103,12 +99,9 @@ def write_feature_set(path: Path, names: Sequence[str]) -> None:
     if len(names) > _MOST_FEATURES:
         expected = f"at most {_MOST_FEATURES:,}, as the plugin has"
         raise refused(f"a feature set of {len(names):,} features", expected)
-
-    def feature(name: str) -> dict[str, Any]:
-        head = {"name": name, "params": [], "template_language": "mustache"}
-        return {**head, "template": formats.field_query(name)}
-
-    body = {"featureset": {"features": [feature(name) for name in names]}}
+    shared: dict[str, Any] = {"params": [], "template_language": "mustache"}
+    features = [{"name": name, **shared, "template": formats.field_query(name)} for name in names]
+    body = {"featureset": {"features": features}}
     write_whole(formats.features_path(path), json.dumps(body, indent=1))
 
 
@@ -142,28 +135,23 @@ class RankLib(EngineFormat):
         names = dict(zip(numbers, form.feature_names, strict=True))
         write_feature_set(path, [names.get(number, str(number)) for number in range(1, max(numbers) + 1)])
 
-    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
-        with self.reading(path):
-            head, *lines = path.read_text(encoding="utf-8").splitlines()
-            if head.removeprefix("## ").strip() != "LambdaMART":
-                raise ValueError("the first line names another kind of model")
-            ensemble = ET.fromstring("".join(line.strip() for line in lines if not line.startswith("#")))
-            column = {number: at for at, number in enumerate(_numbers(feature_names))}
+    def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
+        head, *lines = text.splitlines()
+        if head.removeprefix("## ").strip() != "LambdaMART":
+            raise ValueError("the first line names another kind of model")
+        ensemble = ET.fromstring("".join(line.strip() for line in lines if not line.startswith("#")))
+        place = {number: at for at, number in enumerate(_numbers(list(column)))}
+        for tree in ensemble.iter("tree"):
+            weight = float(np.float32(tree.attrib["weight"]))
 
-            def grown(tree: ET.Element) -> Tree:
-                weight = float(np.float32(tree.attrib["weight"]))
+            def node_of(node: ET.Element, weight: float = weight) -> Split | float:
+                if node[0].tag == "output":
+                    return float(np.float32(node[0].text)) * weight
+                feature, threshold, left, right = node
+                at = place[int(feature.text or "")]
+                return Split(at, float(np.float32(threshold.text)), False, left, right, NEVER)
 
-                def node_of(node: ET.Element) -> Split | float:
-                    if node[0].tag == "output":
-                        return float(np.float32(node[0].text)) * weight
-                    feature, threshold, left, right = node
-                    at = column[int(feature.text or "")]
-                    return Split(at, float(np.float32(threshold.text)), False, left, right, NEVER)
-
-                return Tree.grown(tree[0], node_of)
-
-            trees = tuple(grown(tree) for tree in ensemble.iter("tree"))
-        return Forest(tuple(feature_names), trees, 0.0, "<=", float32=True, float32_sum=True).scores
+            yield Tree.grown(tree[0], node_of)
 
 
 def _numbers(names: Sequence[str]) -> list[int]:

@@ -1,7 +1,7 @@
 """`solr`: the additive trees of Solr's module for learning to rank."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.export import formats
 from ltr_harness.export.forest import LEAF, NAN, NEVER, Forest, Split, Tree
-from ltr_harness.export.formats import EngineFormat, Missing, Scores, nested
+from ltr_harness.export.formats import EngineFormat, Missing, nested
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 
@@ -62,31 +62,26 @@ class Solr(EngineFormat):
         features = [{**shared, "name": one, "params": {"field": one, **default}} for one in used]
         write_whole(formats.features_path(path), json.dumps(features, indent=1))
 
-    def read(self, path: Path, feature_names: Sequence[str]) -> Scores:
-        with self.reading(path):
-            content = json.loads(path.read_text(encoding="utf-8"))
-            params = content["params"]
-            apart = params.get("isNullSameAsZero") is False
-            if apart and self.missing == "zero":
-                raise ValueError("No setter corrresponding to 'isNullSameAsZero'")
-            known = {one["name"] for one in content["features"]}
-            column = {name: at for at, name in enumerate(feature_names) if name in known}
+    def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
+        content = json.loads(text)
+        params = content["params"]
+        apart = params.get("isNullSameAsZero") is False
+        if apart and self.missing == "zero":
+            raise ValueError("No setter corrresponding to 'isNullSameAsZero'")
+        known = {one["name"] for one in content["features"]}
+        place = {name: at for name, at in column.items() if name in known}
+        for tree in params["trees"]:
+            weight = np.float32(tree["weight"])
 
-            def grown(tree: Mapping[str, Any]) -> Tree:
-                weight = np.float32(tree["weight"])
+            def node_of(node: Mapping[str, Any], weight: np.float32 = weight) -> Split | float:
+                if "feature" not in node:
+                    return float(np.float32(node["value"]) * weight)
+                threshold = float(np.float32(node["threshold"]) + _SLACK)
+                missing_left = apart and node["missing"] == "left"
+                below = node["left"], node["right"], NAN if apart else NEVER
+                return Split(place[node["feature"]], threshold, missing_left, *below)
 
-                def node_of(node: Mapping[str, Any]) -> Split | float:
-                    if "feature" not in node:
-                        return float(np.float32(node["value"]) * weight)
-                    threshold = float(np.float32(node["threshold"]) + _SLACK)
-                    missing_left = apart and node["missing"] == "left"
-                    below = node["left"], node["right"], NAN if apart else NEVER
-                    return Split(column[node["feature"]], threshold, missing_left, *below)
-
-                return Tree.grown(tree["root"], node_of)
-
-            trees = tuple(grown(tree) for tree in params["trees"])
-        return Forest(tuple(feature_names), trees, 0.0, "<=", float32=True, float32_sum=True).scores
+            yield Tree.grown(tree["root"], node_of)
 
 
 def _written(tree: Tree, names: Sequence[str], apart: bool) -> Any:
