@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +17,7 @@ from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, i
 from ltr_harness.metrics.core.custom import FunctionMetric
 from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation, PresetValue, number
 from ltr_harness.metrics.core.grammar import parse_metric
-from ltr_harness.metrics.core.metric import NO_CUTOFF, Metric
+from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.presets import OF_CANDIDATES, PRESETS
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.table import DEFINITIONS
@@ -133,30 +133,21 @@ class _Asked:
 def _table(
     metric: Metric, judgments: Judgments, ranking: Ranking, n_shown: int
 ) -> tuple[tuple[str, ...], list[tuple[str | float, ...]]]:
-    documents = judgments.document_ids
-    row_facts, rank_facts = metric.row_facts(judgments), metric.rank_facts(n_shown)
-    judged = None if judgments.judged is None or judgments.judged.all() else judgments.judged
-    named = "row" if documents is None else "document"
-    columns = ("rank", "tied ranks", named, "label", "score", *(() if judged is None else ("judged",)))
-    rows: list[tuple[str | float, ...]] = []
-    start = 0
-    for i, row in enumerate(ranking.rows[:n_shown].tolist()):
-        end = int(ranking.tie_end[i])
-        if i > 0 and ranking.tie_end[i - 1] != end:
-            start = i
-        rows.append(
-            (
-                i + 1,
-                f"{start + 1}-{end}" if end - start > 1 else "",
-                row if documents is None else str(documents[row]),
-                float(judgments.labels[row]),
-                float(ranking.scores[row]),
-                *(() if judged is None else (_plain(judged[row]),)),
-                *(_plain(fact[row]) for fact in row_facts.values()),
-                *(_plain(fact[i]) for fact in rank_facts.values()),
-            )
-        )
-    return (*columns, *row_facts, *rank_facts), rows
+    """Headings and rows, one for each rank that is shown."""
+    rows, ends = ranking.rows[:n_shown], ranking.tie_end[:n_shown]
+    groups = zip(np.searchsorted(ends, ends).tolist(), ends.tolist(), strict=True)
+    tied = [f"{start + 1}-{end}" if end - start > 1 else "" for start, end in groups]
+    ids, judged = judgments.document_ids, judgments.judged
+    named = ("row", rows.tolist()) if ids is None else ("document", map(str, ids[rows]))
+    columns: list[tuple[str, Iterable[str | float]]] = [
+        *(("rank", range(1, n_shown + 1)), ("tied ranks", tied), named),
+        *(("label", judgments.labels[rows].tolist()), ("score", ranking.scores[rows].tolist())),
+        *(() if judged is None or judged.all() else [("judged", map(_plain, judged[rows]))]),
+        *((name, map(_plain, fact[rows])) for name, fact in metric.row_facts(judgments).items()),
+        *((name, map(_plain, fact[:n_shown])) for name, fact in metric.rank_facts(n_shown).items()),
+    ]
+    names, values = zip(*columns, strict=True)
+    return names, list(zip(*values, strict=True))
 
 
 def _missed(
@@ -200,23 +191,15 @@ def _sums(metric: Metric, judgments: Judgments, ranking: Ranking) -> tuple[Float
     size = ranking.rows.size
     if size == 0:
         return None
+    # at the cutoff and not at the list's end: a list may be shorter than what is relevant
+    name, whole = metric.divisor_at(judgments, ranking, np.array([metric.cutoff])) or ("", np.ones(1))
     if not metric.takes_cutoff:
         each = metric.contributions(judgments, ranking)
-        if each is None:
-            return None
-        name, whole = metric.divisor_at(judgments, ranking, np.array([NO_CUTOFF])) or ("", np.ones(1))
-        return each, name, float(whole[0])
+        return None if each is None else (each, name, float(whole[0]))
     every = np.arange(1, size + 1)
-    asked = dataclasses.replace(metric, empty="zero")
-    values = asked.prepare(judgments, every)(ranking)[:, 0]
-    divisor = asked.divisor_at(judgments, ranking, every)
-    if divisor is None:
-        return np.diff(values, prepend=0.0), "", 1.0
-    name, by = divisor
-    at = metric.k if metric.k is not None else NO_CUTOFF  # a list may be shorter than what is relevant
-    beyond = metric.divisor_at(judgments, ranking, np.array([at]))
-    assert beyond is not None  # the same metric as a line above
-    return np.diff(values * by, prepend=0.0), name, float(beyond[1][0])
+    values = dataclasses.replace(metric, empty="zero").prepare(judgments, every)(ranking)[:, 0]
+    _, by = metric.divisor_at(judgments, ranking, every) or ("", np.ones(size))
+    return np.diff(values * by, prepend=0.0), name, float(whole[0])
 
 
 def _interval(metric: Metric, query: _Asked) -> tuple[float, float] | None:
