@@ -183,14 +183,12 @@ class QueryKFold(BaseCrossValidator):  # type: ignore[misc]  # untyped base
         n, folds = queries.n_queries, count_of(self.n_splits, "fold")
         if n < self.n_splits:
             raise DataError(f"{folds} of {count_of(n, 'query')}; expected at least one query per fold")
-        part_of = np.empty(n, dtype=np.int64)
-        for number, part in enumerate(fold_parts(n, self.n_splits, self.seed)):
-            part_of[part] = number
-        of_row = np.repeat(part_of, queries.sizes)
+        query = np.repeat(np.arange(n), queries.sizes)
         if order is not None:
-            of_row[order] = of_row.copy()
-        for number in range(self.n_splits):
-            yield np.flatnonzero(of_row != number), np.flatnonzero(of_row == number)
+            query[order] = query.copy()
+        for part in fold_parts(n, self.n_splits, self.seed):
+            tested = np.isin(query, part)
+            yield np.flatnonzero(~tested), np.flatnonzero(tested)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """How many folds.
