@@ -99,10 +99,6 @@ class Forest:
         columns = {int(tree.feature[node]) for tree in self.trees for node in tree.codes}
         return [self.feature_names[column] for column in sorted(columns)]
 
-    @property
-    def n_leaves(self) -> int:
-        return sum(tree.n_leaves for tree in self.trees)
-
     def by_nan(self) -> Self:
         """The same scores with no node but such at which NaN alone is missing."""
 

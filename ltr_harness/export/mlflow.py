@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import shutil
@@ -55,6 +56,7 @@ def _log_model(client: "MlflowClient", uri: str, run: Run, run_id: str) -> str:
     from mlflow.models import Model
 
     code = Path(pyfunc.__file__)
+    needed = ["numpy", "pandas", *(name for name in _LIBRARIES if name == run.record.ranker)]
     before, path = mlflow.get_tracking_uri(), list(sys.path)
     mlflow.set_tracking_uri(uri)  # models are logged to no other
     try:
@@ -82,12 +84,7 @@ def _log_model(client: "MlflowClient", uri: str, run: Run, run_id: str) -> str:
                 code_paths=[str(loader)],
                 signature=_signature(run.record),
                 input_example=example_rows(run.record),
-                pip_requirements=[
-                    *pins(
-                        run, ["numpy", "pandas", *(name for name in _LIBRARIES if name == run.record.ranker)]
-                    ),
-                    f"mlflow-skinny=={mlflow.__version__}",
-                ],
+                pip_requirements=[*pins(run, needed), f"mlflow-skinny=={mlflow.__version__}"],
             )
     finally:
         mlflow.set_tracking_uri(before)
@@ -375,21 +372,15 @@ def _metrics(run: Run, time: int) -> "list[Metric]":
     from mlflow.entities import Metric
 
     record = run.record
-    history = run.history if record.status == "complete" else None
-    names = list(record.metrics) if history is None else [*record.metrics, *history["metric"].unique()]
-    legal = legal_names(dict.fromkeys(names))
+    rounds: list[tuple[int, str, str, float]] = []
+    if record.status == "complete":
+        columns = (run.history[name].tolist() for name in ("round", "split", "metric", "value"))
+        rounds += zip(*columns, strict=True)
+    legal = legal_names(dict.fromkeys([*record.metrics, *(name for _, _, name, _ in rounds)]))
     single: dict[str, float | None] = {f"seconds/{part}": value for part, value in record.seconds.items()}
     single |= {"best_round": record.best_round, "rounds_trained": record.rounds_trained}
     points = [Metric(key, float(value), time, 0) for key, value in single.items() if value is not None]
-    points += [
-        Metric(f"test/{legal[name]}", float("nan") if one.mean is None else one.mean, time, 0)
-        for name, one in record.metrics.items()
-    ]
-    if history is not None:
-        points += [
-            Metric(f"{split}/{legal[name]}", value, time, number)
-            for number, split, name, value in zip(
-                *(history[column].tolist() for column in ("round", "split", "metric", "value")), strict=True
-            )
-        ]
+    means = {name: math.nan if one.mean is None else one.mean for name, one in record.metrics.items()}
+    points += [Metric(f"test/{legal[name]}", mean, time, 0) for name, mean in means.items()]
+    points += [Metric(f"{split}/{legal[name]}", value, time, number) for number, split, name, value in rounds]
     return points

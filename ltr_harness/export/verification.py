@@ -166,10 +166,6 @@ def _order(scores: Floats, groups: QueryGroups) -> NDArray[np.intp]:
     return np.lexsort((-scores, np.repeat(np.arange(groups.n_queries), groups.sizes)))
 
 
-RUNTIMES = ("onnx", "treelite")
-"""Forms whose own runtime reads them here, on one thread."""
-
-
 def in_runtimes(
     model: FittedModel, feature_names: Sequence[str], folder: Path
 ) -> tuple[dict[str, Scores], list[str]]:
@@ -180,7 +176,7 @@ def in_runtimes(
     except DataError as problem:
         return found, [str(problem)]
     refused = []
-    for name in RUNTIMES:
+    for name in ("onnx", "treelite"):  # whose own runtime reads them here, on one thread
         form = catalog.load(name)()
         try:
             form.write(forest, model, folder / name)
