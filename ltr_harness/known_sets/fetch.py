@@ -8,8 +8,8 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -61,15 +61,17 @@ def fetch(download: Download, folder: Path, progress: Progress | None = None, pa
         if wrong or _size(part) < before:  # what was there, or what came, is not what the server should have
             part.unlink(missing_ok=True)
             if wrong and (before == 0 or afresh):
-                raise _failed(download, *wrong)
+                raise FetchError.at(download.url, *wrong)
             if afresh:
-                raise _failed(download, problem, cure="what arrives does not fit together; nothing was kept")
+                raise FetchError.at(
+                    download.url, problem, cure="what arrives does not fit together; nothing was kept"
+                )
             afresh = True
         gained = _size(part) - before
         fruitless = 0 if gained >= min(download.size // 100 + 1, _MEANINGFUL) else fruitless + 1
         if fruitless >= _FRUITLESS:
             there = f"{count_of(download.size, 'byte')}, {_size(part):,} are there"
-            raise _failed(download, problem, there, "run the same command again to resume")
+            raise FetchError.at(download.url, problem, there, "run the same command again to resume")
         if fruitless:
             time.sleep(pause_s * 2 ** (fruitless - 1))
 
@@ -96,8 +98,22 @@ def _attempt(download: Download, part: Path, progress: Progress | None) -> str:
             if answer.status == 206 and have and not goes_on:
                 part.unlink()
                 return "the server sent another range than asked for"
+            have = had = have if goes_on else 0
+            looked = time.monotonic()
             with open(part, "ab" if goes_on else "wb") as stream:
-                return _received(answer, stream, have if goes_on else 0, download, progress)
+                while block := answer.read1(_BLOCK):
+                    stream.write(block)
+                    have += len(block)
+                    if progress:
+                        progress(min(have, download.size), download.size)
+                    if have > download.size:
+                        return "too long"
+                    seconds = time.monotonic() - looked
+                    if seconds > _TIMEOUT_S:
+                        if have - had < _SLOWEST * seconds:
+                            return f"the server sends fewer than {_SLOWEST:,} bytes per second"
+                        looked, had = time.monotonic(), have
+            return "" if have == download.size else "the connection ended early"
     except urllib.error.HTTPError as problem:
         with problem:  # its words are the server's, and may be anything
             answered = f"the server answers {problem.code} {http.client.responses.get(problem.code, '')}"
@@ -106,38 +122,10 @@ def _attempt(download: Download, part: Path, progress: Progress | None) -> str:
             return "the server has no such range"
         if problem.code in (408, 425, 429) or problem.code >= 500:
             return answered.rstrip()
-        raise _failed(download, answered.rstrip()) from None
+        raise FetchError.at(download.url, answered.rstrip()) from None
     except _NETWORK as problem:
         reason = getattr(problem, "reason", None) or str(problem) or type(problem).__name__
         return f"the connection broke off ({reason})"
-
-
-def _received(
-    answer: http.client.HTTPResponse,
-    stream: IO[bytes],
-    have: int,
-    download: Download,
-    progress: Progress | None,
-) -> str:
-    """Write what arrives behind the bytes that there are; what went wrong, or ""."""
-    looked, had = time.monotonic(), have
-    while block := answer.read1(_BLOCK):
-        stream.write(block)
-        have += len(block)
-        if progress:
-            progress(min(have, download.size), download.size)
-        if have > download.size:
-            return "too long"
-        seconds = time.monotonic() - looked
-        if seconds > _TIMEOUT_S:
-            if have - had < _SLOWEST * seconds:
-                return f"the server sends fewer than {_SLOWEST:,} bytes per second"
-            looked, had = time.monotonic(), have
-    return "" if have == download.size else "the connection ended early"
-
-
-def _failed(download: Download, found: str, expected: str = "", cure: str = "") -> FetchError:
-    return FetchError.at(download.url, found, expected, cure)
 
 
 def _size(path: Path) -> int:
@@ -150,16 +138,25 @@ def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "")
     written: dict[str, Path] = {}
     named = {PurePosixPath(inside, name).parts: name for name in wanted}
     with unfinished(folder) as scratch:
-        with _damage_told(archive), closing(_members(archive, allowed)) as members:
-            for path, stream in members:
-                parts = PurePosixPath(path.replace("\\", "/")).parts
-                name = next((name for ends, name in named.items() if parts[-len(ends) :] == ends), None)
-                if name is None or any(part.startswith("__MACOSX") for part in parts):
-                    continue
-                if name in written:
-                    raise DataError.at(f"{archive}: {path}", f"is a second {name}", "one of each file")
-                written[name] = scratch / str(len(written))
-                allowed = _copy(stream, written[name], allowed, f"{archive}: {path}")
+        try:
+            with closing(_members(archive, allowed)) as members:
+                for path, stream in members:
+                    parts = PurePosixPath(path.replace("\\", "/")).parts
+                    name = next((name for ends, name in named.items() if parts[-len(ends) :] == ends), None)
+                    if name is None or any(part.startswith("__MACOSX") for part in parts):
+                        continue
+                    if name in written:
+                        raise DataError.at(f"{archive}: {path}", f"is a second {name}", "one of each file")
+                    written[name] = scratch / str(len(written))
+                    allowed = _copy(stream, written[name], allowed, f"{archive}: {path}")
+        except HarnessError:
+            raise
+        except Exception as problem:  # reading a damaged archive raises nearly anything
+            if isinstance(problem, OSError) and problem.errno is not None:
+                raise  # what a disk says
+            reason = str(problem) or type(problem).__name__
+            found = f"the archive is damaged or locked ({reason})"
+            raise DataError.at(archive, found, cure="fetch it again") from None
         paths = []
         for name, temporary in written.items():
             target = folder / name
@@ -167,21 +164,6 @@ def unpack(archive: Path, folder: Path, wanted: Sequence[str], inside: str = "")
             os.replace(temporary, target)
             paths.append(target)
     return paths
-
-
-@contextmanager
-def _damage_told(archive: Path) -> Iterator[None]:
-    """Whatever reading a damaged archive raises, which is nearly anything, as a message; not what a disk says."""
-    try:
-        yield
-    except HarnessError:
-        raise
-    except Exception as problem:
-        if isinstance(problem, OSError) and problem.errno is not None:
-            raise
-        reason = str(problem) or type(problem).__name__
-        found = f"the archive is damaged or locked ({reason})"
-        raise DataError.at(archive, found, cure="fetch it again") from None
 
 
 class _Header(tarfile.TarInfo):
