@@ -105,11 +105,9 @@ def divided(
     if strata is not None:
         order = order[np.argsort(_numbered(strata)[order], kind="stable")]
     elif together is not None:
-        rank = np.empty(n, dtype=np.int64)
-        rank[order] = np.arange(n)
-        first = np.full(unit.max() + 1, n, dtype=np.int64)
-        np.minimum.at(first, unit, rank)  # a unit stands where the first of its queries was drawn
-        order = np.lexsort((rank, first[unit]))
+        _, first = np.unique(unit[order], return_index=True)
+        # a unit stands where the first of its queries was drawn
+        order = order[np.argsort(first[unit[order]], kind="stable")]
     part_of = np.empty(n, dtype=np.int64)
     if strata is None:
         part_of[order] = _cut_at(_targets(shares, n), unit[order])
