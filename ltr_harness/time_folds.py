@@ -93,7 +93,19 @@ class TimeFolds:
             before = "" if self.train else " and training data before it"
             found = f"{Part(first, end)} is too short for a fold"
             raise DataError.at("data.folds", found, f"{needed}{before}")
-        return [_with_queries(fold, groups, days) for fold in reversed(folds)]
+        divided = []
+        for fold in reversed(folds):
+            parts = {}
+            for name, part in fold.parts.items():
+                begin, after = ((edge - _EPOCH).days for edge in (part.begin, part.end))
+                queries = np.flatnonzero((days >= begin) & (days < after)).astype(np.int64)
+                if queries.size < _FEW_QUERIES:
+                    found = f"{name}, {part}, has {count_of(queries.size, 'query')} of {groups.n_queries:,}"
+                    cure = "a longer part, fewer folds (at_most), or data without such holes"
+                    raise DataError.at(f"data.folds, fold {fold.name}", found, cure)
+                parts[name] = replace(part, queries=queries)
+            divided.append(TimeFold(parts))
+        return divided
 
     def newest(self, days: Days) -> NDArray[np.int64]:
         """The queries of the newest training window, which ends with the data; int64 (n,)."""
@@ -166,19 +178,6 @@ class TimeFold:
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {part}" for name, part in self.parts.items())
-
-
-def _with_queries(fold: TimeFold, groups: QueryGroups, days: Days) -> TimeFold:
-    filled = {}
-    for name, part in fold.parts.items():
-        begin, end = ((edge - _EPOCH).days for edge in (part.begin, part.end))
-        queries = np.flatnonzero((days >= begin) & (days < end)).astype(np.int64)
-        if queries.size < _FEW_QUERIES:
-            found = f"{name}, {part}, has {count_of(queries.size, 'query')} of {groups.n_queries:,}"
-            cure = "a longer part, fewer folds (at_most), or data without such holes"
-            raise DataError.at(f"data.folds, fold {fold.name}", found, cure)
-        filled[name] = replace(part, queries=queries)
-    return TimeFold(filled)
 
 
 def days_of(times: NDArray[Any], name: str, time_zone: str, groups: QueryGroups) -> Days:

@@ -102,7 +102,12 @@ def _write_svmlight(
         left_out |= {"weights": dataset.judgments.query_weights is not None}
     else:
         left_out |= {"query ids": True, "document ids": documents is not None}
-        _companions(dataset, path, temporary)
+        sizes, weights = dataset.groups.sizes, dataset.weights_of_rows()
+        companions = {".query": sizes[sizes > 0], ".weight": weights, ".position": dataset.positions}
+        for suffix, values in companions.items():
+            if values is not None:
+                lines = "".join(f"{value}\n" for value in values.tolist())
+                temporary(path.with_name(path.name + suffix)).write_text(lines, encoding="ascii")
     with opened_for_writing(temporary(path), path.name) as stream:
         for text in _blocks(dataset, labels, first, with_qid):
             stream.write(text.encode("utf-8"))
@@ -119,19 +124,6 @@ def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False)
         found = f"{what} {bad[0]!r} ({len(bad):,} such)"
         expected = f"ids without spaces{'' if comment else ', #'} and NUL bytes"
         raise DataError.at(path, found, expected, "write csv or parquet instead")
-
-
-def _companions(dataset: RankingDataset, path: Path, temporary: Temporary) -> None:
-    def lines(suffix: str, values: Iterable[Any]) -> None:
-        beside = path.with_name(path.name + suffix)
-        temporary(beside).write_text("".join(f"{value}\n" for value in values), encoding="ascii")
-
-    sizes = dataset.groups.sizes
-    lines(".query", sizes[sizes > 0].tolist())
-    if (weights := dataset.weights_of_rows()) is not None:
-        lines(".weight", weights.tolist())
-    if dataset.positions is not None:
-        lines(".position", dataset.positions.tolist())
 
 
 def _blocks(
