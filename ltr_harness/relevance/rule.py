@@ -305,14 +305,12 @@ class Relevance(Part):
             yield "mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]"
         if mode == "match" and not (self.prediction and self.positive):
             yield "mode match lacks a part; expected prediction: (a column), positive: (the class that counts)"
-        if mode == "quantiles" and (self.bins is None or self.max_grade is not None):
-            raise ValueError(
-                "mode quantiles without bins; expected such as bins: 5"
-                if self.bins is None
-                else "max_grade with mode quantiles; expected none: the highest grade is bins - 1"
-            )
+        if mode == "quantiles" and self.bins is None:
+            yield "mode quantiles without bins; expected such as bins: 5"
+        if mode == "quantiles" and self.max_grade is not None:
+            yield "max_grade with mode quantiles; expected none: the highest grade is bins - 1"
         if mode != "quantiles" and (self.bins or self.within):
-            raise ValueError(f"bins or within with mode {mode}; expected mode quantiles")
+            yield f"bins or within with mode {mode}; expected mode quantiles"
         if any(weight < 0 for weight in self.events.values()):
             yield "a negative weight; expected weights >= 0, and the event under negative, worth 0"
         for name in self.positive if mode == "sum" and self.events else ():
