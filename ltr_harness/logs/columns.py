@@ -217,17 +217,21 @@ Moments = NDArray[np.int64]
 
 
 def timestamps(column: Any, name: str, timezone: str) -> Moments:
-    """Arrow times or ISO 8601 text, of `timezone` if none, as int64 ns UTC; missing the least, beyond the largest."""
+    """Arrow times or ISO 8601 text, of `timezone` if none, as int64 ns UTC; missing the least, beyond the largest.
+
+    On a zone's clock, the hour that occurs twice is the earlier one, and one that does not exist moves forward.
+    """
+    import pandas as pd
     import pyarrow as pa
 
     column = decoded(column)
     kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), _MISSING)
     if pa.types.is_date(kind):
         column = column.cast(pa.timestamp("s" if kind == pa.date32() else "ms"))
     elif is_text(kind):
-        return _of_text(utf8(column, name).to_pandas(), name, timezone)
-    elif pa.types.is_null(kind):
-        return np.full(len(column), _MISSING)
+        column = _times_of(utf8(column, name).to_pandas(), name)
     elif not pa.types.is_timestamp(kind):
         found = f"has the type {kind}"
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -235,50 +239,25 @@ def timestamps(column: Any, name: str, timezone: str) -> Moments:
         expected = "timestamps, or text such as 2026-01-31T12:00:00Z"
         raise DataError.at(f"column {name!r}", found, expected)
     counts = column.cast(pa.int64()).fill_null(_MISSING).to_numpy()
-    moments = _nanoseconds(counts, column.type.unit)
-    return moments if column.type.tz else _in_utc(moments, timezone)
-
-
-def _nanoseconds(counts: Moments, unit: str) -> Moments:
-    factor = _NANOSECONDS[unit]
+    factor = _NANOSECONDS[column.type.unit]
     beyond = (counts > _LAST // factor) | (counts < -(_LAST // factor))
     moments: Moments = np.where(beyond, 0, counts) * factor
     moments[beyond] = _LAST
     moments[counts == _MISSING] = _MISSING
+    if column.type.tz or timezone == "UTC":
+        return moments
+    known = (moments != _MISSING) & (moments != _LAST)
+    local = pd.DatetimeIndex(moments[known].astype("datetime64[ns]"))
+    first = np.ones(len(local), dtype=bool)
+    in_utc = local.tz_localize(timezone, ambiguous=first, nonexistent="shift_forward").tz_convert("UTC")
+    moments[known] = in_utc.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
     return moments
 
 
-def _in_utc(local: Moments, timezone: str) -> Moments:
-    """Times of a zone's clock: the hour that occurs twice is the earlier one, one that does not exist moves forward."""
+def _times_of(texts: Any, name: str) -> Any:
+    """ISO 8601 text as Arrow times: in UTC where it names time zones, else without one."""
     import pandas as pd
-
-    if timezone == "UTC":
-        return local
-    known = (local != _MISSING) & (local != _LAST)
-    times, in_utc = pd.DatetimeIndex(local[known].astype("datetime64[ns]")), local.copy()
-    first = np.ones(len(times), dtype=bool)
-    moments = times.tz_localize(timezone, ambiguous=first, nonexistent="shift_forward").tz_convert("UTC")
-    in_utc[known] = moments.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64)
-    return in_utc
-
-
-def local_days(moments: Moments, timezone: str) -> Moments:
-    """(n,) days since 1970-01-01 on the calendar of the time zone."""
-    return local_clock(moments, timezone) // (86_400 * 10**9)
-
-
-def local_clock(moments: Moments, timezone: str) -> Moments:
-    """(n,) nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them."""
-    import pandas as pd
-
-    if timezone == "UTC":
-        return moments
-    local = pd.DatetimeIndex(moments.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(timezone)
-    return np.asarray(local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64))
-
-
-def _of_text(texts: Any, name: str, timezone: str) -> Moments:
-    import pandas as pd
+    import pyarrow as pa
 
     try:
         with warnings.catch_warnings():
@@ -294,11 +273,22 @@ def _of_text(texts: Any, name: str, timezone: str) -> Moments:
             found += f", such as {texts.dropna()[without].iloc[0]!r}"
             raise DataError.at(f"column {name!r}", found, "all with one, or none") from None
         series = pd.to_datetime(texts, utc=True, format="ISO8601")  # several offsets
-    zone = series.dt.tz
-    plain = series.dt.tz_convert("UTC").dt.tz_localize(None) if zone is not None else series
-    values = plain.to_numpy()
-    moments = _nanoseconds(values.astype(np.int64), np.datetime_data(values.dtype)[0])
-    return moments if zone is not None else _in_utc(moments, timezone)
+    return pa.Array.from_pandas(series if series.dt.tz is None else series.dt.tz_convert("UTC"))
+
+
+def local_days(moments: Moments, timezone: str) -> Moments:
+    """(n,) days since 1970-01-01 on the calendar of the time zone."""
+    return local_clock(moments, timezone) // (86_400 * 10**9)
+
+
+def local_clock(moments: Moments, timezone: str) -> Moments:
+    """(n,) nanoseconds since 1970-01-01 00:00 as the clocks of the time zone show them."""
+    import pandas as pd
+
+    if timezone == "UTC":
+        return moments
+    local = pd.DatetimeIndex(moments.astype("datetime64[ns]")).tz_localize("UTC").tz_convert(timezone)
+    return np.asarray(local.tz_localize(None).to_numpy().astype("datetime64[ns]").astype(np.int64))
 
 
 Codes = NDArray[np.int32]
