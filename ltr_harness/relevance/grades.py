@@ -116,6 +116,10 @@ def describe(rule: Relevance) -> str:
     by_weight = sorted(rule.events.items(), key=lambda event: event[1])  # records sort by name
     weights = ", ".join(f"{name} {weight:g}" for name, weight in by_weight)
     positive = ", ".join(rule.positive or rule.events)
+    looked = ""  # the divisor of an estimator
+    if (given := rule.propensity) is not None:
+        by = f"column {given.column}" if given.column else given.source or "by a given table"
+        looked = f"the probability that users examined its rank ({by}; at least {given.clip:g})"
     said = {
         "label": f"the grade in column {rule.label}",
         "quantiles": f"grades 0 to {(rule.bins or 1) - 1} by the quantile of {rule.label} within the query",
@@ -124,9 +128,9 @@ def describe(rule: Relevance) -> str:
         "max": f"the highest weight among the events that happened ({weights})",
         "weighted_sum": f"the sum of the weights of the events that happened ({weights})"
         + (f", at most {rule.clip:g}" if rule.clip else ""),
-        "ips": f"the highest weight among the events that happened ({weights}) over {_looked(rule)}",
+        "ips": f"the highest weight among the events that happened ({weights}) over {looked}",
         "doubly_robust": "relevance predicted from features, corrected by the highest weight among the events that "
-        f"happened ({weights}) over {_looked(rule)}",
+        f"happened ({weights}) over {looked}",
         "ladder": "the first that holds of " + ", ".join(f"{r.when}: {r.grade:g}" for r in rule.ladder),
     }[rule.chosen]
     extra = []
@@ -141,15 +145,6 @@ def describe(rule: Relevance) -> str:
     if rule.unseen != "zero":
         extra.append("rows below the last one with an event are not judged")
     return "; ".join([said, *extra])
-
-
-def _looked(rule: Relevance) -> str:
-    """The divisor of an estimator, in words."""
-    if rule.propensity is None:
-        return ""
-    given = rule.propensity
-    by = f"column {given.column}" if given.column else given.source or "by a given table"
-    return f"the probability that users examined its rank ({by}; at least {given.clip:g})"
 
 
 RELEVANT, LABELLED = "relevant", "labelled"
@@ -172,9 +167,24 @@ def grades_of_rows(
             labels = np.where(missing, 0.0, labels)
             counts[LABELLED] = (~missing).astype(np.int32)
         return counts, _checked(labels, rows, rule, contract)
-    events = _event_counts(rows, rule, contract)
-    if events is None:
-        return {}, None
+    names = rule.event_names
+    events: dict[str, NDArray[np.int32]] = {}
+    if rule.event_log is not None:
+        events = {name: rows.arranged(rows.table[counts_column(name)].to_numpy()) for name in names}
+    elif rule.list_column:
+        of_lists = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
+        events = {name: rows.arranged(count) for name, count in of_lists.items()}
+    else:
+        sound = True
+        for name in names:
+            values = rows.numbers(name)
+            values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
+            good = (values >= 0) & np.isfinite(values) & (values == np.floor(values))
+            sound &= contract.check("event_invalid", ~good, rows.name)
+            events[name] = np.clip(values, 0, 2**31 - 1).astype(np.int32)
+            contract.totals["events"] += int(events[name].sum(dtype=np.int64))
+        if not sound:
+            return {}, None
     judged = dict(events)
     if rule.dwell:
         texts = {name: texts_of(segments[name])[rows.query_of_row] for name in rule.dwell.by}
@@ -222,26 +232,6 @@ def _checked(grades: Floats, rows: LogRows, rule: Relevance, contract: Contract)
     if rule.max_grade is not None:
         contract.check("grade_off_scale", good & (grades > rule.max_grade), rows.name)
     return grades
-
-
-def _event_counts(rows: LogRows, rule: Relevance, contract: Contract) -> dict[str, NDArray[np.int32]] | None:
-    names = rule.event_names
-    if rule.event_log is not None:
-        return {name: rows.arranged(rows.table[counts_column(name)].to_numpy()) for name in names}
-    if rule.list_column:
-        of_lists = counts_of_lists(rows.table[rule.list_column], rule.list_column, names, contract)
-        return {name: rows.arranged(count) for name, count in of_lists.items()}
-    counts = {}
-    sound = True
-    for name in names:
-        values = rows.numbers(name)
-        values = np.where(np.isnan(values), 0.0, values)  # nothing logged is nothing happened
-        good = (values >= 0) & np.isfinite(values) & (values == np.floor(values))
-        sound &= contract.check("event_invalid", ~good, rows.name)
-        counts[name] = np.clip(values, 0, 2**31 - 1).astype(np.int32)
-    for count in counts.values():
-        contract.totals["events"] += int(count.sum(dtype=np.int64))
-    return counts if sound else None
 
 
 _TIMEZONE = "UTC"  # of times without a zone
@@ -300,10 +290,19 @@ def labels_of(
         first += batch.num_rows
         if rows is None:
             continue
-        counts, graded, judged_ones = made.graded(rows)
+        segments = {name: per_query(rows, name, contract) for name in (rule.dwell.by if rule.dwell else ())}
+        counts, graded = grades_of_rows(rows, rule, contract, segments)
+        if graded is None:
+            continue  # the contract has the errors
         for event, count in counts.items():
             happened[event] = happened.get(event, 0) + int(count.sum(dtype=np.int64))
-        parts.append((rows.in_file(graded), rows.in_file(judged_ones)))
+        if rule.unlabelled == "ignore":
+            seen: NDArray[np.bool_] | None = ~np.isnan(rows.numbers(rule.label))
+        else:
+            scores = -rows.numbers(columns.rank) if rule.by_list and columns.rank else np.empty(0)
+            seen = judged_rows(rows, counts, scores, rule, contract)
+        everyone = np.ones(graded.size, dtype=bool)
+        parts.append((rows.in_file(graded), everyone if seen is None else rows.in_file(seen)))
     contract.raise_errors()
     grades, judged = (np.concatenate(column) for column in zip(*parts, strict=True))
     notes = [f"labels by `relevance`: {describe(rule)}"]
@@ -345,21 +344,6 @@ class _Labelling:
             return None if rows is None else _Placed(**vars(rows), place=place)
         self.contract.begin(table.num_rows)
         return _Placed(table, None, np.empty(0, np.str_), np.array([0, table.num_rows]), place)
-
-    def graded(self, rows: LogRows) -> tuple[dict[str, NDArray[np.int32]], Floats, NDArray[np.bool_]]:
-        """Counts of events; grades and which rows are judged, in the batch's canonical order."""
-        rule, contract = self.rule, self.contract
-        every = np.ones(int(rows.boundaries[-1]), dtype=bool)
-        segments = {name: per_query(rows, name, contract) for name in (rule.dwell.by if rule.dwell else ())}
-        counts, grades = grades_of_rows(rows, rule, contract, segments)
-        if grades is None:
-            return counts, np.zeros(every.size), every
-        if rule.unlabelled == "ignore":
-            return counts, grades, ~np.isnan(rows.numbers(rule.label))
-        by_rank = rule.by_list and self.columns.rank
-        scores = -rows.numbers(self.columns.rank or "") if by_rank else np.empty(0)
-        judged = judged_rows(rows, counts, scores, rule, contract)
-        return counts, grades, every if judged is None else judged
 
     def quantiles(self) -> tuple[Floats, NDArray[np.bool_]]:
         """Grades within queries, and which rows are judged, of all batches together."""
