@@ -59,20 +59,8 @@ def per_query(
         {'query_id': ['a', 'b'], 'rows': [2, 1], 'n_relevant': [1, 1], 'mrr@10': [0.5, 1.0]}
     """
     table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
-    return _per_query(table, metrics, columns, max_grade, in_order=False)
-
-
-def _per_query(
-    table: pa.Table,
-    metrics: Sequence[str | Metric] | str | Metric,
-    columns: Mapping[str, str] | None,
-    max_grade: float | None,
-    *,
-    in_order: bool,
-) -> pa.RecordBatch:
-    """`per_query`; where rows are to be in order, those of a query that stand apart are refused."""
     named = columns_of(table.column_names, columns)
-    grouped = by_query(table, named["query"], in_order=in_order)
+    grouped = by_query(table, named["query"], in_order=False)
     [found] = of_scores(*grouped, asked_of(metrics, max_grade), named, [named["score"]])
     return found
 
@@ -148,7 +136,9 @@ def per_query_of(
     query = (columns or {}).get("query", QUERY)
     for table in whole_queries(batches, query):
         if table.num_rows:
-            yield _per_query(table, metrics, columns, max_grade, in_order=True)
+            named = columns_of(table.column_names, columns)
+            grouped = by_query(table, named["query"], in_order=True)
+            yield from of_scores(*grouped, asked_of(metrics, max_grade), named, [named["score"]])
 
 
 def merge(parts: Iterable[pa.RecordBatch | pa.Table | Evaluation]) -> pa.Table:

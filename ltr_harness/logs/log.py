@@ -154,22 +154,21 @@ class Log:
         self.refuse_missing(columns)
         empty = True
         try:
-            for table in whole_queries(self._pieces(columns), query, in_memory=in_memory, rows=rows):
+            if isinstance(self._source, pa.Table):
+                batches = self._source.select(list(columns)).to_batches()
+            else:
+                fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
+                wanted = {name: fields[name] for name in columns}
+                scanner = self._source.scanner(columns=wanted, batch_size=1 << 17, batch_readahead=4)
+                batches = scanner.to_batches()
+            filled = (batch for batch in batches if len(batch))
+            for table in whole_queries(filled, query, in_memory=in_memory, rows=rows):
                 empty = False
                 yield table
         except (pa.ArrowException, OSError) as problem:
             raise DataError.at(self.name, f"cannot be read: {problem}") from None
         if empty:
             raise DataError.at(self.name, "has no rows", "rows")
-
-    def _pieces(self, columns: Sequence[str]) -> Iterator[Any]:
-        if isinstance(self._source, pa.Table):
-            batches = self._source.select(list(columns)).to_batches()
-        else:
-            fields = {".".join(path): ds.field(*path) for path in _paths(self._source.schema)}
-            wanted = {name: fields[name] for name in columns}
-            batches = self._source.scanner(columns=wanted, batch_size=1 << 17, batch_readahead=4).to_batches()
-        yield from (piece for piece in batches if len(piece))
 
     def pieces(self, rows: int) -> "Iterator[tuple[Log, int]]":
         """Logs of about so many rows, or of one row group or file, that make up this one, each with its rows."""
@@ -183,11 +182,10 @@ class Log:
         fragments: list[Any] = []  # files, or the row groups of Parquet files, in order
         for file in source.get_fragments():
             fragments += file.split_by_row_group() if hasattr(file, "split_by_row_group") else [file]
-        for fragment in [*fragments, None]:
-            if fragment is not None:
-                held.append(fragment)
-                n += fragment.count_rows()
-            if n and (fragment is None or n >= rows):
+        for fragment in fragments:
+            held.append(fragment)
+            n += fragment.count_rows()
+            if n >= rows or (n and fragment is fragments[-1]):
                 part = ds.FileSystemDataset(held, source.schema, source.format, source.filesystem)
                 yield Log(self.name, self.columns, part), n
                 held, n = [], 0

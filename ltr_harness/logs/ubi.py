@@ -85,8 +85,25 @@ def ubi_events(path: Path, names: Sequence[str], timezone: str) -> Any:
 
 
 def _tables(path: Path, timezone: str) -> list[Any]:
-    files = files_of(path)
-    return [_table(file, timezone) for file in [f for f in files if f.stat().st_size] or files]
+    """Each file's documents with ids as text and times in UTC; columns that are not there are null."""
+    files, tables = files_of(path), []
+    for file in [f for f in files if f.stat().st_size] or files:
+        log = open_log(file, text_columns=[QUERY, OBJECT, ACTION])
+        (table,) = log.batches(log.columns, None, rows=1 << 60)
+        for name in (QUERY, ACTION, TIME):
+            if name not in table.column_names:
+                table = table.append_column(name, pa.nulls(len(table)))
+        moments = table[TIME]
+        if pa.types.is_integer(moments.type):  # version 1.0 has milliseconds
+            moments = moments.cast(pa.timestamp("ms", "UTC"))
+        moments = timestamps(moments, TIME, timezone)
+        times = pa.array(moments, mask=moments == np.iinfo(np.int64).min).cast(pa.timestamp("ns", "UTC"))
+        table = table.set_column(table.column_names.index(TIME), TIME, times)
+        for name in (QUERY, ACTION):
+            text = plain_column(table[name], name).cast(pa.string())
+            table = table.set_column(table.column_names.index(name), name, text)
+        tables.append(table)
+    return tables
 
 
 def _counted(path: Path, events: pd.DataFrame, names: Sequence[str]) -> Any:
@@ -96,25 +113,6 @@ def _counted(path: Path, events: pd.DataFrame, names: Sequence[str]) -> Any:
     DataError.refuse(Problem(str(path), f"holds no event {n!r}", "what users did", cures[n]) for n in told)
     known = events.loc[events[ACTION].isin(names), [QUERY, OBJECT, ACTION, TIME]]
     return pa.Table.from_pandas(known, preserve_index=False)
-
-
-def _table(file: Path, timezone: str) -> Any:
-    """A file's documents with ids as text and times in UTC; columns that are not there are null."""
-    log = open_log(file, text_columns=[QUERY, OBJECT, ACTION])
-    (table,) = log.batches(log.columns, None, rows=1 << 60)
-    for name in (QUERY, ACTION, TIME):
-        if name not in table.column_names:
-            table = table.append_column(name, pa.nulls(len(table)))
-    moments = table[TIME]
-    if pa.types.is_integer(moments.type):  # version 1.0 has milliseconds
-        moments = moments.cast(pa.timestamp("ms", "UTC"))
-    moments = timestamps(moments, TIME, timezone)
-    times = pa.array(moments, mask=moments == np.iinfo(np.int64).min).cast(pa.timestamp("ns", "UTC"))
-    table = table.set_column(table.column_names.index(TIME), TIME, times)
-    for name in (QUERY, ACTION):
-        text = plain_column(table[name], name).cast(pa.string())
-        table = table.set_column(table.column_names.index(name), name, text)
-    return table
 
 
 def _events(table: Any) -> pd.DataFrame:
