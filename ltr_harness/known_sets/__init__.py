@@ -85,20 +85,19 @@ _HOLDS = "holds Fold1 … Fold5, each with train.txt, vali.txt and test.txt"
 _TWO_TOOLS = "digests: TensorFlow Datasets and PyTorchLTR"
 
 
-def _five_folds() -> dict[str, dict[str, str]]:
-    return {
-        f"fold{i}": {"train": f"Fold{i}/train.txt", "valid": f"Fold{i}/vali.txt", "test": f"Fold{i}/test.txt"}
-        for i in range(1, 6)
-    }
+_FIVE_FOLDS = {
+    f"fold{i}": {"train": f"Fold{i}/train.txt", "valid": f"Fold{i}/vali.txt", "test": f"Fold{i}/test.txt"}
+    for i in range(1, 6)
+}
 
 
 def _of_files(counts: Mapping[str, tuple[int, int]]) -> dict[tuple[str, ...], Counts]:
     return {(file,): Counts(*found) for file, found in counts.items()}
 
 
-def _every_fold(splits: dict[str, dict[str, str]], queries: int, rows: int) -> dict[tuple[str, ...], Counts]:
+def _every_fold(queries: int, rows: int) -> dict[tuple[str, ...], Counts]:
     """The three parts of each fold are the whole set."""
-    return {tuple(files.values()): Counts(queries, rows) for files in splits.values()}
+    return {tuple(files.values()): Counts(queries, rows) for files in _FIVE_FOLDS.values()}
 
 
 def _mslr(
@@ -109,7 +108,6 @@ def _mslr(
     train: tuple[str, ...],
     test: tuple[str, ...],
 ) -> KnownSet:
-    folds = _five_folds()
     digests: dict[str, str] = {}
     for i in range(5):  # each part validates in the fold after the one it tests
         named = {"train": train[i], "vali": test[i - 1], "test": test[i]}
@@ -119,13 +117,13 @@ def _mslr(
         home="https://www.microsoft.com/en-us/research/project/mslr/",
         terms=_MICROSOFT,
         reader={"reader": "letor", "n_features": 136, "first_index": 1},
-        splits=folds,
+        splits=_FIVE_FOLDS,
         max_grade=4,
         sources=f"layout, features and grades: home page; {_TWO_TOOLS}; queries: TensorFlow Datasets; rows of Fold1's "
         "parts: not confirmed by a source (a textbook counts one row more for the whole set)",
         counts={
             **_of_files({f"Fold1/{file}": found for file, found in parts.items()}),
-            **_every_fold(folds, *whole),
+            **_every_fold(*whole),
         },
         digests=digests,
         archive=Archive(f"MSLR-WEB{thousands}K.zip", *archive),
@@ -135,23 +133,21 @@ def _mslr(
 
 
 def _letor4(name: str, queries: int, rows: int, sources: str) -> KnownSet:
-    folds = _five_folds()
     return KnownSet(
         title=f"{name} of LETOR 4.0: Million Query track {name[2:]}, 46 features, grades 0 to 2, five folds",
         home=_LETOR_PAGE,
         terms=_MICROSOFT,
         reader={"reader": "letor", "n_features": 46, "first_index": 1},
-        splits=folds,
+        splits=_FIVE_FOLDS,
         max_grade=2,
         sources=sources,
-        counts=_every_fold(folds, queries, rows),
+        counts=_every_fold(queries, rows),
         by_hand=f"On the home page, under LETOR 4.0, fetch the archive {name}.rar (supervised ranking) and unpack it: "
         f"the folder {name} then {_HOLDS}.",
     )
 
 
 def _letor3(name: str, title: str, queries: int, rows: int) -> KnownSet:
-    folds = _five_folds()
     medline = name == "OHSUMED"
     n_features, max_grade = (45, 2) if medline else (64, 1)
     folder = f"QueryLevelNorm/{name[2:]}_{name[:2].lower()}_dataset"
@@ -162,10 +158,10 @@ def _letor3(name: str, title: str, queries: int, rows: int) -> KnownSet:
         home=_LETOR_PAGE,
         terms=_MICROSOFT,
         reader={"reader": "letor", "n_features": n_features, "first_index": 1},
-        splits=folds,
+        splits=_FIVE_FOLDS,
         max_grade=max_grade,
         sources="layout and features: public code that reads it; counts: from memory, not confirmed",
-        counts=_every_fold(folds, queries, rows),
+        counts=_every_fold(queries, rows),
         inside="QueryLevelNorm" if medline else "",
         by_hand=f"On the home page, under LETOR 3.0, {by_hand} {_HOLDS}.",
     )
