@@ -217,6 +217,7 @@ class LogRows(Columns):
     order: NDArray[np.int64] | None
     queries: NDArray[np.str_]
     boundaries: NDArray[np.int64]
+    place: Callable[[int], str] | None = None  # what messages call a row of the file; None: by its query
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -237,8 +238,18 @@ class LogRows(Columns):
         """Values in the batch's canonical order of rows. Shapes: `values` (n_rows,)."""
         return values if self.order is None else values[self.order]
 
+    def in_file(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Values (n_rows,) in canonical order, in the order of the file."""
+        if self.order is None:
+            return values
+        there = np.empty_like(values)
+        there[self.order] = values
+        return there
+
     def name(self, row: int) -> str:
-        """The query of a row, for messages."""
+        """A row, for messages."""
+        if self.place is not None:
+            return self.place(row if self.order is None else int(self.order[row]))
         return f"query {str(self.queries[np.searchsorted(self.boundaries, row, side='right') - 1])!r}"
 
 

@@ -4,7 +4,7 @@ The same log gives NDCG@5 from 0.64 to 0.96 depending on the rule, so results un
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -246,24 +246,6 @@ class RuleLabels:
     notes: tuple[str, ...]  # what a reader of reports should know
 
 
-@dataclass(frozen=True, eq=False)
-class _Placed(LogRows):
-    """Rows that messages call by their place in a file."""
-
-    place: Callable[[int], str]
-
-    def name(self, row: int) -> str:
-        return self.place(row if self.order is None else int(self.order[row]))
-
-    def in_file(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Values (n_rows,) in canonical order, in the order of the file."""
-        if self.order is None:
-            return values
-        there = np.empty_like(values)
-        there[self.order] = values
-        return there
-
-
 def labels_of(
     log: Log,
     rule: Relevance,
@@ -335,15 +317,15 @@ class _Labelling:
     place: Callable[[int], str]
     contract: Contract
 
-    def rows(self, table: Any, first: int) -> _Placed | None:
+    def rows(self, table: Any, first: int) -> LogRows | None:
         """A batch, from row `first` of the log on, in the order in which it was shown, where that matters."""
         place = lambda row: self.place(first + row)  # noqa: E731
         if self.rule.by_list:
             columns = self.columns.model_copy(update={"item_id": None})
             rows = in_order(table, columns, self.contract)
-            return None if rows is None else _Placed(**vars(rows), place=place)
+            return None if rows is None else replace(rows, place=place)
         self.contract.begin(table.num_rows)
-        return _Placed(table, None, np.empty(0, np.str_), np.array([0, table.num_rows]), place)
+        return LogRows(table, None, np.empty(0, np.str_), np.array([0, table.num_rows]), place)
 
     def quantiles(self) -> tuple[Floats, NDArray[np.bool_]]:
         """Grades within queries, and which rows are judged, of all batches together."""
@@ -369,7 +351,7 @@ class _Labelling:
         looked, query = propensity.column or self.columns.rank or "", self.columns.query_id
         batches = self.log.batches([looked, *([query] if doubly else [])], None)
         table = pa.concat_tables(batches, promote_options="permissive")
-        rows = _Placed(table, None, np.empty(0, np.str_), np.array([0, grades.size]), self.place)
+        rows = LogRows(table, None, np.empty(0, np.str_), np.array([0, grades.size]), self.place)
         shown = np.ones(grades.size) if propensity.column else rows.numbers(looked)
         ranks = np.where((shown >= 1) & (shown == np.floor(shown)), shown, 0).astype(np.int64)
         model = None
