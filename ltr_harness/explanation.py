@@ -250,19 +250,16 @@ def _whatever_ties(metric: Metric, query: _Asked) -> float:
 
 def _reason(metric: Metric, theirs: Metric, value: float, query: _Asked, effects: bool) -> str:
     """The conventions that move the value, each on its own; all that differ where only together."""
-    differ = differing(metric, theirs)
-    alone = {}
-    for name, choice in differ.items():
+    alone = []
+    for name, choice in differing(metric, theirs).items():
         try:
             moved = query.value(dataclasses.replace(metric, **{name: choice}))
         except MetricError:
             continue  # it cannot stand alone, so it explains nothing alone
         if not _same(moved, value):
-            by = moved - value
-            alone[in_words(name, choice)] = f" ({by:+.4f})" if effects and math.isfinite(by) else ""
-    if alone:
-        return "; ".join(f"{words}{by}" for words, by in alone.items())
-    return "; ".join(in_words(name, choice) for name, choice in differ.items())
+            by = f" ({moved - value:+.4f})" if effects and math.isfinite(moved - value) else ""
+            alone.append(f"{in_words(name, choice)}{by}")
+    return "; ".join(alone or differences_in_words(metric, theirs))
 
 
 def _same(one: float, other: float) -> bool:
