@@ -137,13 +137,11 @@ class Forest:
 
     def with_base_in_first_tree(self) -> Self:
         """The same scores to the bit where `base_score` is what sums begin with: engines may add it last."""
-        if not self.trees:
-            return self
-        first = self.trees[0]
+        first, *others = self.trees
         values = np.where(first.feature == LEAF, first.value + self.base_score, 0.0)
         if self.float32_sum:
             values = values.astype(np.float32).astype(np.float64)
-        return replace(self, trees=(replace(first, value=values), *self.trees[1:]), base_score=0.0)
+        return replace(self, trees=(replace(first, value=values), *others), base_score=0.0)
 
     def scores(self, features: Floats) -> Floats:
         """float64 (n_rows,): the trees' values added one after the other, in float64 unless `float32_sum`."""
@@ -279,14 +277,12 @@ def _lightgbm_tree(tree: Mapping[str, str]) -> Tree:
     decision = column("decision_type").astype(np.int8)
     feature, coded = column("split_feature").astype(np.int64), (decision & 1) != 0
     words = np.array(tree.get("cat_threshold", "").split(), dtype="<u4")
-    ends = column("cat_boundaries").astype(np.int64)
-
-    def codes(node: int) -> list[int]:
+    ends, threshold = column("cat_boundaries").astype(np.int64), column("threshold")
+    codes: dict[int, list[int]] = {}
+    for node in np.flatnonzero(coded).tolist():
         at = int(threshold[node])
         bits = np.unpackbits(words[ends[at] : ends[at + 1]].view(np.uint8), bitorder="little")
-        return np.flatnonzero(bits).tolist()
-
-    threshold = column("threshold")
+        codes[node] = np.flatnonzero(bits).tolist()
     n_inner, leaves = feature.size, np.full(values.size, -1)
 
     def child(name: str) -> Ints:
@@ -301,7 +297,7 @@ def _lightgbm_tree(tree: Mapping[str, str]) -> Tree:
         np.concatenate([((decision & 2) != 0) & ~coded, np.zeros(values.size, bool)]),
         np.concatenate([(decision >> 2) & 3, np.full(values.size, NAN)]),
         np.concatenate([np.zeros(n_inner), values]),
-        codes={node: codes(node) for node in np.flatnonzero(coded).tolist()},
+        codes=codes,
     )
 
 

@@ -110,7 +110,7 @@ class EngineFormat(ModelFormat):
     """From which version on which rule holds, the newest first."""
 
     comparison: ClassVar[Literal["<=", "<"]] = "<="
-    """What a value of those that go left is, beside the threshold."""
+    """The relation to the threshold of values that go left."""
 
     float32: ClassVar[bool] = True
     """Whether the engine compares features and adds leaves in float32; if not, in float64."""
