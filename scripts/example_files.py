@@ -279,7 +279,7 @@ def mangled_json(content: bytes, draw: random.Random) -> bytes:
         if draw.random() < 0.3:
             return mangled_size(tree, draw)
         return json.dumps(mangled_tree(tree, draw)).encode()
-    except (ValueError, RecursionError, IndexError):  # mangled beyond its kind already
+    except (ValueError, RecursionError, IndexError, TypeError):  # mangled beyond its kind already
         return mangled_bytes(content, draw)
 
 
