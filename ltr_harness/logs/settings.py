@@ -53,19 +53,24 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True, allow_inf_nan=False)
 
 
-class ListColumns(Part, use_attribute_docstrings=True):
+class ListColumns(Part):
     """Which columns say what was shown to whom, where and when."""
 
     query_id: Name = Field(default="query_id", description="One search: one list shown to one user.")
-    item_id: Name | None = None
-    """What was shown; needed to find duplicates and to join events."""
-    rank: Name | None = None
-    """Position from 1. This or `score` is needed; both are checked against each other."""
+    item_id: Name | None = Field(
+        default=None, description="What was shown; needed to find duplicates and to join events."
+    )
+    rank: Name | None = Field(
+        default=None,
+        description="Position from 1. This or `score` is needed; both are checked against each other.",
+    )
     score: Name | None = Field(default=None, description="The model's score, higher ranks first.")
-    timestamp: Name | None = None
-    """When the query was asked; without it everything is one window."""
-    cluster_id: Name | None = None
-    """Whom queries belong to, such as the user: their queries are alike."""
+    timestamp: Name | None = Field(
+        default=None, description="When the query was asked; without it everything is one window."
+    )
+    cluster_id: Name | None = Field(
+        default=None, description="Whom queries belong to, such as the user: their queries are alike."
+    )
 
     @model_validator(mode="after")
     def _a_ranking(self) -> Self:

@@ -24,32 +24,40 @@ class Rung(Part):
         return (parsed[1], float(parsed[2])) if parsed else None
 
 
-class Dwell(Part, use_attribute_docstrings=True):
+class Dwell(Part):
     """A click counts only when the user stayed."""
 
-    column: str
-    """Seconds on the item; missing on a query's last click counts as satisfied: the visit ended there."""
+    column: str = Field(
+        description="Seconds on the item; missing on a query's last click counts as satisfied: the visit ended there."
+    )
     event: str = Field(default="click", description="The event that needs it.")
     satisfied: float = Field(default=30.0, gt=0, description="From this many seconds on.")
-    by: dict[str, dict[str, float]] = Field({})
-    """Other thresholds by segment: {device: {mobile: 20}}."""
+    by: dict[str, dict[str, float]] = Field(
+        {}, description="Other thresholds by segment: {device: {mobile: 20}}."
+    )
 
 
-class EventLog(Part, use_attribute_docstrings=True):
+class EventLog(Part):
     """A table of events, one row each, joined to the impressions."""
 
     path: str
-    baseline_path: str | None = None
-    """The baseline's events, where they lie elsewhere."""
+    baseline_path: str | None = Field(
+        default=None, description="The baseline's events, where they lie elsewhere."
+    )
     event: Name = Field(default="event", description="Column with the event's name.")
-    query_id: Name | None = "query_id"
-    """Null: an event goes to the latest earlier impression of the item by that user."""
+    query_id: Name | None = Field(
+        default="query_id",
+        description="Null: an event goes to the latest earlier impression of the item by that user.",
+    )
     item_id: Name = "item_id"
-    user: Name | None = None
-    """Needed, with `timestamp`, where events carry no query id; the log's column is cluster_id."""
+    user: Name | None = Field(
+        default=None,
+        description="Needed, with `timestamp`, where events carry no query id; the log's column is cluster_id.",
+    )
     timestamp: Name | None = None
-    window: Duration = "7d"
-    """How long after the impression an event still belongs to it."""
+    window: Duration = Field(
+        default="7d", description="How long after the impression an event still belongs to it."
+    )
     ubi: bool = Field(
         default=False,
         description="The events are documents of User Behavior Insights, joined by their query_id and object_id; "
@@ -66,36 +74,41 @@ class EventLog(Part, use_attribute_docstrings=True):
         return self
 
 
-class PropensityLog(Part, use_attribute_docstrings=True):
+class PropensityLog(Part):
     """An experiment that gave ranks at random: one row per item shown."""
 
     path: str = Field(description="Parquet, CSV, Arrow or JSON lines, file or folder.")
-    design: Literal["swaps", "random_order"]
-    """swaps: rank 1 exchanged with another rank, or not; random_order: the top shuffled."""
-    baseline_path: str | None = None
-    """The experiment on the baseline's page, where it differs."""
+    design: Literal["swaps", "random_order"] = Field(
+        description="swaps: rank 1 exchanged with another rank, or not; random_order: the top shuffled."
+    )
+    baseline_path: str | None = Field(
+        default=None, description="The experiment on the baseline's page, where it differs."
+    )
     query_id: str = Field(default="query_id", description="Identifier of the row's list.")
     rank: str = Field(default="rank", description="Position shown, from 1.")
     original: str = Field(default="original_rank", description="Position before randomisation.")
     click: str = Field(default="click", description="How often it was clicked.")
 
 
-class Propensity(Part, use_attribute_docstrings=True):
+class Propensity(Part):
     """How likely each position is looked at; makes clicks speak of the ranking instead of the page."""
 
     column: str | None = Field(default=None, description="A column with each row's examination probability.")
-    table: tuple[float, ...] = ()
-    """By rank from 1; the last value stands for all later ranks."""
-    baseline_table: tuple[float, ...] = ()
-    """The baseline's page, where it differs."""
+    table: tuple[float, ...] = Field(
+        default=(), description="By rank from 1; the last value stands for all later ranks."
+    )
+    baseline_table: tuple[float, ...] = Field(
+        default=(), description="The baseline's page, where it differs."
+    )
     errors: tuple[float, ...] = Field(
         default=(),
         description="Standard errors of the logarithms of `table`, rank 1's common to all ranks; they enter the "
         "interval of IPS-DCG. `estimate` measures them.",
     )
     baseline_errors: tuple[float, ...] = Field(default=(), description="Likewise of `baseline_table`.")
-    estimate: PropensityLog | None = None
-    """Measure the table in an experiment; never in clicks by rank."""
+    estimate: PropensityLog | None = Field(
+        default=None, description="Measure the table in an experiment; never in clicks by rank."
+    )
     source: str | None = Field(default=None, description="Where the table comes from, for the report.")
     clip: float = Field(default=0.01, gt=0, le=1, description="Smaller propensities count as this.")
 
@@ -117,7 +130,7 @@ class Propensity(Part, use_attribute_docstrings=True):
         return self
 
 
-class Relevance(Part, use_attribute_docstrings=True):
+class Relevance(Part):
     """From what users did to how relevant a row was. Part of every metric's definition."""
 
     mode: (
@@ -141,21 +154,28 @@ class Relevance(Part, use_attribute_docstrings=True):
         description="quantiles: how many grades. Of a query's n rows, one with m rows of smaller numbers has the grade "
         "floor(bins m / n), so that ties share the lower one.",
     )
-    within: Literal["query"] | None = None
-    """quantiles: among the rows of a query, as always."""
+    within: Literal["query"] | None = Field(
+        default=None, description="quantiles: among the rows of a query, as always."
+    )
     prediction: Name | None = Field(default=None, description="match: column with the predicted class.")
-    events: dict[str, float] = Field(default={})
-    """Event to weight; each is a column of counts unless list_column or event_log is given."""
-    positive: Names = ()
-    """sum, match: what counts as relevant; all events unless given."""
-    negative: Names = ()
-    """Events such as hide or return: counted, worth 0, never less."""
+    events: dict[str, float] = Field(
+        default={},
+        description="Event to weight; each is a column of counts unless list_column or event_log is given.",
+    )
+    positive: Names = Field(
+        default=(), description="sum, match: what counts as relevant; all events unless given."
+    )
+    negative: Names = Field(
+        default=(), description="Events such as hide or return: counted, worth 0, never less."
+    )
     list_column: Name | None = Field(default=None, description="One column with a list of the events' names.")
     event_log: EventLog | None = None
-    ladder: tuple[Rung, ...] = ()
-    """Conditions and grades, the first that holds wins."""
-    propensity: Propensity | None = None
-    """ips, doubly_robust: how likely users examined each rank."""
+    ladder: tuple[Rung, ...] = Field(
+        default=(), description="Conditions and grades, the first that holds wins."
+    )
+    propensity: Propensity | None = Field(
+        default=None, description="ips, doubly_robust: how likely users examined each rank."
+    )
     count: Literal["any", "log1p"] = Field(default="any", description="Two clicks: one, or log(1 + 2).")
     dwell: Dwell | None = None
     unseen: Literal["zero", "ignore_below_last_click"] = Field(
@@ -164,12 +184,16 @@ class Relevance(Part, use_attribute_docstrings=True):
         "Moves what counts rows without an event (precision, f1, bpref), not ndcg, mrr, map, err or recall.",
     )
     clip: float | None = Field(default=None, gt=0, description="Largest grade of weighted_sum.")
-    max_grade: float | None = Field(default=None, gt=0)
-    """Top of the scale of grades; ERR needs it with mode label."""
-    unlabelled: Literal["refuse", "zero", "ignore"] = "refuse"
-    """label, quantiles: a row without a label is an error, not relevant, or left out of its list."""
-    maturity: Duration = "0d"
-    """Windows younger than this still gather labels: shown, never alerted."""
+    max_grade: float | None = Field(
+        default=None, gt=0, description=("Top of the scale of grades; ERR needs it with mode label.")
+    )
+    unlabelled: Literal["refuse", "zero", "ignore"] = Field(
+        default="refuse",
+        description="label, quantiles: a row without a label is an error, not relevant, or left out of its list.",
+    )
+    maturity: Duration = Field(
+        default="0d", description="Windows younger than this still gather labels: shown, never alerted."
+    )
 
     @property
     def chosen(self) -> str:
