@@ -27,7 +27,7 @@ from ltr_harness.boosting.watching import OfSets, OncePerSet, fitting, of_sets
 from ltr_harness.compiled import compiled, compiled_vectorized
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import Judgments, check_scores
+from ltr_harness.groups import Floats, Judgments, check_scores
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core import RowRanker, SwapChange
 from ltr_harness.metrics.core.binding import refuse_values
@@ -35,7 +35,6 @@ from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS
 from ltr_harness.wording import count_of
 
 Weighting = Literal["swap", "ndcg_loss2++"]
-Floats = NDArray[np.float64]
 Both = tuple[NDArray[np.float32], NDArray[np.float32]]
 """Gradient and hessian of every row, (n_rows,) each, float32 as both libraries keep them."""
 

@@ -13,11 +13,12 @@ import pandas as pd
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.columns import codes_of
 from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import Arms, MonitorConfig
 from ltr_harness.monitoring.periods import own_clusters
-from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of
+from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import Arm, ArmComparison, ArmDifference, MonitorResult, table_of
 from ltr_harness.monitoring.windows import TIGHTEST
 from ltr_harness.report.blocks import Badge, Block, Column, Heading, Paragraph, Tone

@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import fdtrc
 
+from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.columns import codes_of, local_days, together
 from ltr_harness.monitoring.calendar import hours_of_week
 from ltr_harness.monitoring.inputs import ComparedColumn, divided
 from ltr_harness.monitoring.periods import Periods, mean_of
-from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, mean_of_known, primary_of
+from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_known, primary_of
 from ltr_harness.monitoring.result import (
     Adjustment,
     Cell,

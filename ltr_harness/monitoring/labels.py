@@ -12,19 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.contract import Contract, LogFinding
 from ltr_harness.monitoring.calendar import Cut, window_numbers
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import (
-    Floats,
-    Ints,
-    column_of,
-    columns_of,
-    grades_by_rank,
-    mean_of_known,
-    primary_of,
-)
+from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, mean_of_known, primary_of
 from ltr_harness.monitoring.result import (
     Conventions,
     LabelTest,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, Problem, UsageError
-from ltr_harness.groups import Judgments
+from ltr_harness.groups import Bools, Floats, Ints, Judgments
 from ltr_harness.logs.columns import coded, numbers_of
 from ltr_harness.logs.contract import THREADS, LogRows
 from ltr_harness.metrics import bind
@@ -22,7 +22,7 @@ from ltr_harness.monitoring.calendar import Cut
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.config import Parity as ParityRule
 from ltr_harness.monitoring.periods import own_clusters
-from ltr_harness.monitoring.queries import Bools, Floats, Ints, column_of, columns_of
+from ltr_harness.monitoring.queries import column_of, columns_of
 from ltr_harness.monitoring.result import (
     MonitorResult,
     Parity,

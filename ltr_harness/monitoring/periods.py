@@ -15,10 +15,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
+from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, part_of_season, units_of
 from ltr_harness.monitoring.config import MonitorConfig
-from ltr_harness.monitoring.queries import Floats, Ints, column_of, places_of, primary_of
+from ltr_harness.monitoring.queries import column_of, places_of, primary_of
 from ltr_harness.stats.adjustment import KeyEffects, Regression, dummies, hinges
 from ltr_harness.stats.contributions import paired_differences
 from ltr_harness.stats.several_samples import widened

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from ltr_harness.errors import MAIN_GUARD, DataError, Problem, UsageError, optional_module
-from ltr_harness.groups import Judgments, QueryGroups, Subtopics
+from ltr_harness.groups import Bools, Floats, Ints, Judgments, QueryGroups, Subtopics
 from ltr_harness.logs.columns import timestamps
 from ltr_harness.logs.contract import THREADS, Contract, LogFinding, LogRows, are_ranks, in_order, per_query
 from ltr_harness.logs.log import BATCH_ROWS, Log, first_run, last_run, open_log
@@ -25,7 +25,7 @@ from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.metrics.dcg import DCG
 from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 from ltr_harness.monitoring.parity import feature_columns, parity_of_rows, refuse_unlogged, served
-from ltr_harness.monitoring.queries import Bools, Floats, Ints, QueryColumns, columns_of, concatenated
+from ltr_harness.monitoring.queries import QueryColumns, columns_of, concatenated
 from ltr_harness.monitoring.synthetic import SyntheticLog
 from ltr_harness.places import here
 from ltr_harness.relevance.events import JoinedEvents, refuse_unknown_events

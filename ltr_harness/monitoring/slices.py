@@ -11,18 +11,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.inputs import query_features
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import (
-    Bools,
-    Floats,
-    Ints,
-    column_of,
-    columns_of,
-    grades_by_rank,
-    primary_of,
-)
+from ltr_harness.monitoring.queries import column_of, columns_of, grades_by_rank, primary_of
 from ltr_harness.monitoring.result import MonitorResult, Slice, WorstQuery, drawn, table_of
 from ltr_harness.report.blocks import Block, Column, Heading, Paragraph, axis_of
 from ltr_harness.stats.drift import bin_edges, binned

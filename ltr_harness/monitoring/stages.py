@@ -15,6 +15,7 @@ import ltr_harness.monitoring.slices as slices
 import ltr_harness.monitoring.stored as stored
 import ltr_harness.monitoring.windows as windows
 from ltr_harness.errors import DataError, Problem, UsageError
+from ltr_harness.groups import Ints
 from ltr_harness.logs.contract import LogFinding
 from ltr_harness.metrics import METRICS
 from ltr_harness.monitoring.arms import compared_arms
@@ -24,7 +25,7 @@ from ltr_harness.monitoring.inputs import compared_columns, feature_drift, gain_
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.parity import feature_columns, served_scores
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import Ints, column_of, primary_of
+from ltr_harness.monitoring.queries import column_of, primary_of
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import Found, MonitorResult, Watched
 from ltr_harness.monitoring.stored import PastWindow

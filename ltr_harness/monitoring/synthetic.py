@@ -12,14 +12,13 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ltr_harness.errors import UsageError
+from ltr_harness.groups import Floats
 
 _ATTRACTION = np.array([0.03, 0.15, 0.35, 0.6, 0.9])
 _DAY = 86_400 * 10**9
 _ROWS_AT_MOST = 20_000_000  # they are made in memory
 COUNTRIES = ("A", "B", "C", "D", "E")
 DEVICES = ("desktop", "mobile")
-
-Floats = NDArray[np.float64]
 
 
 def _first_day(text: str) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri, stdtr
 
+from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.settings import seconds
 from ltr_harness.monitoring.calendar import (
     THURSDAY,
@@ -25,7 +26,7 @@ from ltr_harness.monitoring.calendar import (
 )
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
-from ltr_harness.monitoring.queries import Floats, Ints, column_of, columns_of, mean_of_known, primary_of
+from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_known, primary_of
 from ltr_harness.monitoring.result import Change, MonitorResult, Window, table_of
 from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.report import charts

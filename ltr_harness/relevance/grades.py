@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ltr_harness.groups import places_within
+from ltr_harness.groups import Floats, places_within
 from ltr_harness.logs.columns import texts_of, timestamps
 from ltr_harness.logs.contract import Contract, LogRows, in_order, per_query
 from ltr_harness.logs.log import Log
@@ -21,8 +21,6 @@ from ltr_harness.relevance.events import JoinedEvents, counts_column, counts_of_
 from ltr_harness.relevance.propensities import estimated, estimated_labels, weight_note
 from ltr_harness.relevance.rule import Dwell, Propensity, Relevance
 from ltr_harness.wording import count_of
-
-Floats = NDArray[np.float64]
 
 
 def grades_from_events(

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem, all_of
+from ltr_harness.groups import Floats
 from ltr_harness.logs.columns import Columns
 from ltr_harness.logs.contract import Contract, LogRows
 from ltr_harness.logs.log import open_log
 from ltr_harness.relevance.rule import Propensity, PropensityLog, Relevance
 from ltr_harness.wording import count_of
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 ByRank = dict[int, tuple[float, float]]
