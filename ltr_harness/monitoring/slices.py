@@ -43,10 +43,10 @@ def slices(periods: Periods) -> tuple[list[Slice], int]:
         return [], 0
     # of a replay the common queries, in the same order
     now, before = periods.common or (np.arange(len(periods.now)), np.arange(len(periods.before)))
-    effect, others = _design_effect(periods), None
+    effect, rest, others = _design_effect(periods), None, None
     if config.slices.confirm_split:
         halves = _half(periods.now)[now], _half(periods.before)[before]
-        others = _Candidates(periods, columns, effect, now[~halves[0]], before[~halves[1]])
+        rest = now[~halves[0]], before[~halves[1]]
         now, before = now[halves[0]], before[halves[1]]
     total, n_candidates, chosen = len(now), 0, []
     for turn in range(_AT_MOST):
@@ -60,7 +60,9 @@ def slices(periods: Periods) -> tuple[list[Slice], int]:
         if q[best] > periods.spent * config.slices.alpha:
             break
         worst, key = candidates.slice(best, float(q[best]), total), candidates.keys[best]
-        if others is not None and key in others.keys:  # the same slice on the queries that did not choose it
+        if rest is not None and others is None:  # the queries that did not choose it
+            others = _Candidates(periods, columns, effect, *rest)
+        if others is not None and key in others.keys:
             worst = replace(worst, confirmed=others.slice(others.keys.index(key), worst.q, total).excess)
         chosen.append(worst)
         inside_now, inside_before = candidates.members(best)
