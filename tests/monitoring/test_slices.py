@@ -124,24 +124,32 @@ SPARSE = {"slice_noise": 0.9, "grade_shares": (0.85, 0.1, 0.05)}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("plant", "features"), [(DENSE, True), (SPARSE, False)])
-def test_rows_to_verdict(plant: dict[str, Any], features: bool) -> None:
+@pytest.mark.parametrize(
+    ("plant", "features", "days", "least"),
+    [(DENSE, True, 14, 18), (SPARSE, False, 28, 18), (SPARSE, False, 14, 12)],
+)
+def test_rows_to_verdict(plant: dict[str, Any], features: bool, days: int, least: int) -> None:
     """More noise in country D from day 8 on (sparse: .7 -> 1.6), and a feature that drifts without harm, 20 times.
 
     The drifting feature marks the bad days, so country=D beside it is a true answer too: it is asked for where the
     drop is large enough to tell.
 
-    How much days differ is known from the 14 of the baseline alone, so a day of its own takes 3.5 standard errors. A
+    How much days differ is known from the days of the baseline alone, so a day of its own takes 3.5 standard errors. A
     bad day of the sparse log is down by .15 * .17 = .026, 2.3 of its standard errors, and one in nine gets there: of
     seven, some do in 57 % of runs, 11 of these 20; 8 are 1.6 standard deviations of such a count below. (It was 18 of
-    20 when days were taken to be alike, and half of the healthy runs with days that differ had alerts too.) The days
-    together are an alert in every run.
+    20 when days were taken to be alike, and half of the healthy runs with days that differ had alerts too.)
+
+    Days together are seen in time in 18 of 20 runs from a baseline of 28 days, which is what the notice beside an
+    alert asks for. 14 days do not show whether neighbouring days are correlated: seen in 45 of 60 such runs, 15 of 20,
+    of which 12 are 1.6 standard deviations below. (It was 57 of 60 when days were taken to be uncorrelated, and a
+    fifth of the healthy runs with correlated days had alerts too.) The slice is an alert in every run.
     """
     named = early = in_time = on_its_own = 0
     overall, in_d = [], []
     grades = {name: value for name, value in plant.items() if name == "grade_shares"}
     for seed in range(20):
-        baseline = SyntheticLog(seed=1000 + seed, **grades).table()
+        first = f"{np.datetime64('2026-01-19') - days}"
+        baseline = SyntheticLog(seed=1000 + seed, start=first, days=days, **grades).table()
         log = SyntheticLog(
             seed=seed, start="2026-01-19", since=7, slice_country="D", f7_shift=1.4, **plant
         ).table()
@@ -152,6 +160,7 @@ def test_rows_to_verdict(plant: dict[str, Any], features: bool) -> None:
         on_its_own += any(w.alert for w in found.windows[7:])
         early += bool(alerted) and alerted[0] < 8
         in_time += any(at >= 8 for at in alerted)
+        assert any(alert.kind == "slice" for alert in found.alerts)
         f7 = next(f for f in found.drift if f.name == "f7")
         assert f7.drifted
         assert f7.psi > 0.2
@@ -165,7 +174,7 @@ def test_rows_to_verdict(plant: dict[str, Any], features: bool) -> None:
         assert np.mean(in_d, axis=0) == pytest.approx([0.834, 0.747], abs=0.01)
     assert named >= 18
     assert early <= 1
-    assert in_time >= 18
+    assert in_time >= least
     assert on_its_own >= (8 if plant is SPARSE else 18)
 
 
