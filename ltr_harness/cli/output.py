@@ -56,6 +56,11 @@ def say_notes(notes: Iterable[object]) -> None:
         say_note(note)
 
 
+def say_again(text: str, *, last: bool = False) -> None:
+    """Progress on stderr: a line that the next one overwrites, unless it is the last."""
+    click.echo(f"\r{text}", err=True, nl=last)
+
+
 def say_json(value: Any) -> None:
     """A result for programs; undefined numbers are null."""
     say(json_text(value))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ltr_harness.cli import options
-from ltr_harness.cli.output import counts, print_table, say, say_json, say_note, say_notes
+from ltr_harness.cli.output import counts, print_table, say, say_again, say_json, say_note, say_notes
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.metrics import Metric
 from ltr_harness.stats.method import Method
@@ -62,10 +62,10 @@ class ScoreColumns:
         shown = sys.stderr.isatty()
         found = evaluate_stream(
             self.data, metrics, self.names, self.columns, max_grade=self.max_grade, sample=self.sample,
-            strata=self.strata, progress=_progress if shown else None,
+            strata=self.strata, progress=(lambda n: say_again(f"{count_of(n, 'row')} read")) if shown else None,
         )  # fmt: skip
         if shown:
-            click.echo(f"\r{'':40}\r", err=True, nl=False)
+            say_again(f"{'':40}\r")
         scaled = [name for name in found.metrics if name not in map(str, metrics)]
         notes = []
         queries = count_of(found.n_queries, "query")
@@ -79,10 +79,6 @@ class ScoreColumns:
         if found.moments is not None:
             notes.append(f"the values of {queries} are not kept: means and moments alone")
         return found, notes
-
-
-def _progress(rows: int) -> None:
-    click.echo(f"\r{count_of(rows, 'row')} read", err=True, nl=False)
 
 
 def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:

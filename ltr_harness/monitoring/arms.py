@@ -95,24 +95,8 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
     first = in_time[np.unique(assigned.unit[in_time], return_index=True)[1]]  # query of each unit
     ratio_p = sample_ratio_p(np.bincount(assigned.arm[first], minlength=len(names)), shares)
     drift_p = same_shares_p(assigned.arm[first], assigned.window[first])
-    (several, n_all), total, whose = assigned.several, sum(arm.n_units for arm in arms), units_in_words(unit)
-    why = ""
-    if several > _SEVERAL * n_all:
-        why = (
-            f"{several:,} of {n_all:,} {whose} are in several arms; if every query was given an arm, leave "
-            "out columns.cluster_id"
-        )
-    elif not total:
-        why = "no query is old enough for its labels"
-    elif ratio_p < _BROKEN:
-        off = max(arms, key=lambda arm: abs(arm.n_units / total - arm.expected))
-        why = (
-            f"{off.name} has {off.n_units:,} of {total:,} {whose}, {100 * off.n_units / total:.2f} %, where "
-            f"{100 * off.expected:.2f} % were expected ({p_equals(ratio_p)}): the assignment or the log is broken"
-        )
-    elif drift_p < _BROKEN:
-        changing = f"the arms' shares change from window to window ({p_equals(drift_p)})"
-        why = f"{changing}, and windows differ: judge each stage of the rollout by itself"
+    whose = units_in_words(unit)
+    why = _withheld(arms, assigned.several, whose, ratio_p, drift_p)
     measures = _measures(production, config)
     differences, family = _tested(measures, assigned, config)
     if why:
@@ -145,6 +129,30 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
         verdict=f"No verdict on the arms: {why}." if why else sentence(differences, names[0], family),
         notes=tuple(assigned.notes),
     )
+
+
+def _withheld(
+    arms: Sequence[Arm], several: tuple[int, int], whose: str, ratio_p: float, drift_p: float
+) -> str:
+    """Why there is no verdict on the arms; empty where there is one."""
+    (in_several, n_all), total = several, sum(arm.n_units for arm in arms)
+    if in_several > _SEVERAL * n_all:
+        return (
+            f"{in_several:,} of {n_all:,} {whose} are in several arms; if every query was given an arm, leave "
+            "out columns.cluster_id"
+        )
+    if not total:
+        return "no query is old enough for its labels"
+    if ratio_p < _BROKEN:
+        off = max(arms, key=lambda arm: abs(arm.n_units / total - arm.expected))
+        return (
+            f"{off.name} has {off.n_units:,} of {total:,} {whose}, {100 * off.n_units / total:.2f} %, where "
+            f"{100 * off.expected:.2f} % were expected ({p_equals(ratio_p)}): the assignment or the log is broken"
+        )
+    if drift_p < _BROKEN:
+        changing = f"the arms' shares change from window to window ({p_equals(drift_p)})"
+        return f"{changing}, and windows differ: judge each stage of the rollout by itself"
+    return ""
 
 
 def _assigned(production: pd.DataFrame, cut: Cut, arms: Arms) -> _Assigned:

@@ -16,7 +16,7 @@ import click
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.cli import SuggestingGroup, data_source, options
-from ltr_harness.cli.output import counts, say, say_note, say_notes
+from ltr_harness.cli.output import counts, say, say_again, say_note, say_notes
 from ltr_harness.errors import DataError, Problem, UsageError, all_of
 from ltr_harness.files import bare_name, cache_folder, opened_for_writing, suffix_of, whole_files
 from ltr_harness.known_sets import SETS, Counts, KnownSet, known_set
@@ -378,9 +378,13 @@ def data_get(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
                 say_note(f"{archive} ({count_of(size, 'byte')}) is not {published.file} ({wanted})")
         for path in unpack(archive, folder, known.files, known.inside):
             say(f"unpacked {path}", err=True)
+
+    def progress(done: int, total: int) -> None:
+        say_again(f"{done / total:4.0%} of {total / 1e6:,.1f} MB", last=done >= total)
+
     for download in known.downloads:
         say(f"{download.file}: {count_of(download.size, 'byte')} from {download.url}", err=True)
-        fetch(download, folder, _progress if sys.stderr.isatty() else None)
+        fetch(download, folder, progress if sys.stderr.isatty() else None)
     missing = [file for file in known.files if not (folder / file).is_file()]
     if missing:
         say(known.by_hand)
@@ -422,10 +426,6 @@ def _verify(known: KnownSet, folder: Path) -> None:
     DataError.refuse(problems)
     checked = published.union(*known.counts, (download.file for download in known.downloads))
     say_notes(f"{file}: there is no published size or digest" for file in known.files if file not in checked)
-
-
-def _progress(done: int, total: int) -> None:
-    click.echo(f"\r{done / total:4.0%} of {total / 1e6:,.1f} MB", err=True, nl=done >= total)
 
 
 @options.examples("""
