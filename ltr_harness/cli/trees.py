@@ -78,15 +78,17 @@ class _Entry(NamedTuple):
 class Result(NamedTuple):
     """A model, or its first rounds alone, and what a list takes."""
 
-    run: str  # its folder
-    model: str  # its name, with fold and seed
-    rounds: int | None  # of a part of it
-    mean: float
-    p50: float  # p50, p99: microseconds
-    p99: float | None
+    run: Run
+    of: Candidate
+    took: Latency
 
     def __str__(self) -> str:
-        return self.model if self.rounds is None else f"{self.model}, with {count_of(self.rounds, 'round')}"
+        name, rounds = _name(self.run), self.of.rounds
+        return name if rounds is None else f"{name}, with {count_of(rounds, 'round')}"
+
+    def as_json(self) -> dict[str, Any]:
+        what = {"run": str(self.run.path), "model": _name(self.run), "rounds": self.of.rounds}
+        return {**what, "mean": self.of.mean, "p50": self.took.p50, "p99": self.took.p99}
 
 
 def say_best(
@@ -125,13 +127,13 @@ def say_best(
         run, model, split = entries[one.run]
         score, least = first_rounds(model, one.rounds), _CALLS_OF_EACH // 2
         took = latency(score, split.features, documents, calls=_CALLS_OF_EACH, least=least, budget=within)
-        results[one] = Result(str(run.path), _name(run), one.rounds, one.mean, took.p50, took.p99)
+        results[one] = Result(run, one, took)
         return took
 
     chosen = insight.best_within(ordered, timed, budget)
     if chosen is None:
-        fastest = min(results.values(), key=lambda one: one.p50)
-        above = f"that of the fastest, {fastest}, is above it with a median of {fastest.p50:.3g} µs"
+        fastest = min(results.values(), key=lambda one: one.took.p50)
+        above = f"that of the fastest, {fastest}, is above it with a median of {fastest.took.p50:.3g} µs"
         found = f"no model's p99 is within it for {count_of(documents, 'document')}; {above}"
         raise GateError.at(f"--budget {limit[0]}", found)
     if ordered[0] != chosen:
@@ -198,12 +200,12 @@ def _say(
         names = ("n", "difference", "ci_low", "ci_high", "p")
         loss = None if pair is None else {name: getattr(pair, name) for name in names}
         content = {"metric": str(metric), "budget": limit[0], "documents": limit[1]}
-        say_json({**content, "within": chosen._asdict(), "best": best._asdict(), "paired": loss})
+        say_json({**content, "within": chosen.as_json(), "best": best.as_json(), "paired": loss})
         return
     rows = []
     for name, one in [(f"within {limit[0]}", chosen), *([] if pair is None else [("best of all", best)])]:
-        numbers = _whole(one.rounds), f"{one.mean:z.4f}", _whole(one.p50), _whole(one.p99)
-        rows.append([name, one.model, *numbers])
+        numbers = _whole(one.of.rounds), f"{one.of.mean:z.4f}", _whole(one.took.p50), _whole(one.took.p99)
+        rows.append([name, _name(one.run), *numbers])
     print_table(["", "model", "rounds", str(metric), "p50, µs", "p99, µs"], rows, left=(0, 1))
     within = f"within {limit[0]} for {count_of(limit[1], 'document')}"
     if pair is None:

@@ -306,6 +306,7 @@ class TestBudget:
         from ltr_harness.cli import trees
         from ltr_harness.metrics import parse_metric
         from ltr_harness.runs.insight import Candidate
+        from ltr_harness.runs.record import Latency
 
         ndcg = parse_metric("ndcg@3")
         entries = trees._entries([run_of(folder, "xgb"), run_of(folder, "bm25")], None, False)
@@ -320,8 +321,12 @@ class TestBudget:
         ]
         assert pair.difference == pytest.approx(means[1] - means[0], abs=1e-12)
         assert pair.ci_low < pair.difference < pair.ci_high
-        chosen = trees.Result("b", "bm25, seed 1", None, means[1], 4.0, 5.0)
-        dear = trees.Result("x", "xgb, seed 1", 12, means[0], 200.0, None)
+        took = (
+            Latency(documents=1, calls=400, p50=4.0, p99=5.0),
+            Latency(documents=1, calls=90, p50=200.0, p99=None),
+        )
+        chosen = trees.Result(entries[1].run, Candidate(1, None, means[1]), took[0])
+        dear = trees.Result(entries[0].run, Candidate(0, 12, means[0]), took[1])
         trees._say(ndcg, ("9us", 1), chosen, dear, pair, as_json=False)
         lines = capsys.readouterr().out.splitlines()
         assert lines[0].split() == ["model", "rounds", "ndcg@3", "p50,", "µs", "p99,", "µs"]

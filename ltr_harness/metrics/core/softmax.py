@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -28,10 +28,10 @@ class ProbabilityMetric(BinaryMetric):
 
     temperature: float | None = None
 
-    higher_is_better: ClassVar[bool] = False
-    takes_cutoff: ClassVar[bool] = False
-    any_label: ClassVar[bool] = True
-    by_size: ClassVar[bool] = True
+    higher_is_better = False
+    takes_cutoff = False
+    any_label = True
+    by_size = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
