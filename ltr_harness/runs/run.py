@@ -16,6 +16,7 @@ from ltr_harness.errors import DataError
 from ltr_harness.files import file_digest, stored_file, write_stored
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.logs.columns import coded
+from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.own_files import admitted, trusting
 from ltr_harness.readers.rows import check_alignment, recoded, with_categories, with_columns
 from ltr_harness.runs.folder import RECORD
@@ -257,7 +258,10 @@ class Run:
         try:
             file = parquet.ParquetFile((self.path / name).absolute())
             fields = {field.name: field.type for field in file.schema_arrow}
-            for column in (*_NUMBERS[name], *(self.record.metrics if name == PER_QUERY else ())):
+            of_metrics = (
+                (*self.record.metrics, *filter(Headroom.is_column, fields)) if name == PER_QUERY else ()
+            )
+            for column in (*_NUMBERS[name], *of_metrics):
                 kind = fields.get(column, pa.float64())
                 if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
                     raise ValueError(f"its column {column} holds {kind}, not numbers")

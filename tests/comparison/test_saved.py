@@ -271,6 +271,18 @@ def test_a_metric_without_numbers_is_told(tmp_path: Path, values: list[Any]) -> 
         compare(tmp_path / FILE)
 
 
+def test_a_ceiling_of_words_is_no_ceiling(tmp_path: Path) -> None:
+    ends = {"random order": 0.2, "ceiling": 0.9, "all retrieved": 0.9}
+    facts = {f"ndcg@10: {end}": np.full(40, value) for end, value in ends.items()}
+    table = pq.read_table(pa.BufferReader(to_parquet(compare(entrant("old", query_attributes=facts)))))
+    pq.write_table(table, tmp_path / FILE)
+    assert compare(tmp_path / FILE).gained
+    at = table.schema.get_field_index("ndcg@10: ceiling")
+    words = pa.array(["x"] * table.num_rows)
+    pq.write_table(table.set_column(at, "ndcg@10: ceiling", words), tmp_path / FILE)
+    assert not compare(tmp_path / FILE).gained
+
+
 def test_a_table_with_notes_for_pandas_of_another_form_is_told(tmp_path: Path) -> None:
     notes = json.dumps({"index_columns": [["x"]], "columns": [{"name": ["x"], "field_name": ["x"]}]})
     table = pa.table({"query_id": ["a"], "ndcg@10": [0.5]}).replace_schema_metadata({"pandas": notes})

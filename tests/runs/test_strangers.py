@@ -196,6 +196,18 @@ def test_a_table_of_another_form_is_told_though_its_record_knows_it(
             read()
 
 
+def test_a_ceiling_of_words_is_told(folder: Path, ltr: Callable[..., tuple[int, str, str]]) -> None:
+    path = folder / LGBM / "per_query.parquet"
+    table = parquet.read_table(path)
+    words = pa.array(["x"] * table.num_rows)
+    parquet.write_table(table.append_column("ndcg@3: ceiling", words), path)
+    files = json.loads((folder / LGBM / "record.json").read_text())["files"]
+    change(folder, files=files | {path.name: file_digest(path)})
+    code, _, err = ltr("compare", folder)
+    assert code == 2
+    assert "per_query.parquet: cannot be read (its column ndcg@3: ceiling holds string, not numbers)" in err
+
+
 @pytest.mark.parametrize("gain", [float("inf"), float("nan"), -1.0])
 def test_an_importance_that_none_can_be_is_told(folder: Path, gain: float) -> None:
     """Infinity reached the page's charts, whose JSON has none."""

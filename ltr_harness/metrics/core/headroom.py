@@ -77,8 +77,9 @@ class Headroom:
 
     @classmethod
     def of_columns(cls, metric: str, columns: Mapping[str, NDArray[Any]]) -> "Headroom | None":
-        """What `columns` made; None where the table lacks them."""
+        """What `columns` made; None where the table lacks them, or has no numbers there."""
         found = [columns[metric + end] for end in _COLUMNS if metric + end in columns]
+        found = [column for column in found if column.dtype.kind in "iuf"]
         return cls(*found) if len(found) == len(_COLUMNS) else None
 
     @staticmethod
