@@ -231,8 +231,8 @@ def correlation_of_neighbours(sample: Sample, units: Ints) -> float:
     """Correlation of the means of neighbouring units, at least 0; 0 from fewer units than can tell; `units` (n,).
 
     The plain lag-1 correlation r of n units is too low by (1 + 4 r) / n on average; that is given back. From
-    28 units on its standard error sqrt((1 - r**2) / n) is added where r is larger: an r too low makes means much surer
-    than they are, one too high a little less sure.
+    28 units on its standard error sqrt((1 - r**2) / n) is added where r is larger than two of them: an r too low makes
+    means much surer than they are, one too high a little less sure.
 
     Source: F. Marriott, J. Pope, Biometrika 41 (1954).
     """
@@ -245,7 +245,7 @@ def correlation_of_neighbours(sample: Sample, units: Ints) -> float:
     plain = float(off[1:] @ off[:-1]) / squares
     alike = float(np.clip((n * plain + 1) / (n - 4), 0.0, _MOST_ALIKE))
     error = float(np.sqrt((1 - alike**2) / n))
-    return min(alike + error, _MOST_ALIKE) if n >= _ENOUGH and alike > error else alike
+    return min(alike + error, _MOST_ALIKE) if n >= _ENOUGH and alike > 2 * error else alike
 
 
 def units_of(now: Ints | None, before: Ints | None, config: MonitorConfig) -> list[Units]:
