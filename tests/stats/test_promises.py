@@ -30,12 +30,16 @@ WORLDS = {world.name: world for world in promises.worlds()}
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WORLDS)
 def test_a_promise_is_kept(name: str) -> None:
-    kept = promises.measure(WORLDS[name])
-    # three standard errors of the simulation beside the promise
+    """Where a third of the table's samples say no, such as one of 99 verdicts without its line, all of them decide."""
     world = WORLDS[name]
-    noise = 3 * (world.at_most * (1 - world.at_most) / world.samples) ** 0.5
-    within = world.at_least - noise <= kept.wrong <= world.at_most + noise
-    assert within or (world.unless_said and kept.said >= 0.99), kept
+    for times in (1, 3):
+        kept = promises.measure(world, times)
+        # three standard errors of the simulation beside the promise
+        noise = 3 * (world.at_most * (1 - world.at_most) / (times * world.samples)) ** 0.5
+        within = world.at_least - noise <= kept.wrong <= world.at_most + noise
+        if within or (world.unless_said and kept.said >= 0.99):
+            return
+    pytest.fail(str(kept))
 
 
 @pytest.mark.long
