@@ -270,6 +270,21 @@ def test_a_flip_of_the_sample_is_one_of_its_own_draws() -> None:
         assert np.isclose(drawn, found[:, None], rtol=1e-9).all(axis=0).any()
 
 
+def test_flips_of_units_of_unlike_size_by_hand() -> None:
+    """Six users of one to twelve queries: 64 patterns, each with the mean and the error that its sample has."""
+    users = np.repeat(np.arange(6), [1, 1, 2, 3, 5, 12])
+    values = np.random.default_rng(4).normal(0.3, 1.0, (users.size, 8))
+
+    def plain(signs: tuple[int, ...]) -> np.ndarray:
+        sample = Contributions.of(values * np.array(signs)[users, None], users)
+        return np.abs(sample.mean / sample.error)
+
+    patterns, own = np.stack([plain(signs) for signs in product((1, -1), repeat=6)]), plain((1,) * 6)
+    expected = (patterns >= own - 1e-9).mean(axis=0)
+    method = Method(test="permutation", unit="user", correction="none")
+    assert outcomes(Contributions.of(values, users), method).p.tolist() == expected.tolist()
+
+
 def test_too_few_units_for_the_level_have_the_interval_of_the_normal_deviate() -> None:
     """.1, .2, .3: T = .2 / .0577 = 3.46, p = 2/8; an interval that ends at 0 there would be one of 75 %."""
     found = outcomes(Contributions.of(np.array([[0.1], [0.2], [0.3]])), Method(margin=1.0))
