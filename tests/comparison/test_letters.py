@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ltr_harness.comparison import Comparison, Entrant, compare
-from ltr_harness.comparison.pairs import _shared, letters
+from ltr_harness.comparison.pairs import _letter, _shared, letters, value_bounds
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
 from ltr_harness.stats.method import Method
@@ -153,3 +154,17 @@ def test_nothing_to_test(n: int) -> None:
         *(Entrant(name, ids, {"mrr": values[None]}, ("1",), {"mrr": True}) for name in "xyz")
     ).letters()
     assert set(found.groups.values()) == {()}
+
+
+def test_letters_beyond_z() -> None:
+    found = [_letter(number) for number in (0, 25, 26, 27, 51, 52, 701, 702)]
+    assert found == ["a", "z", "aa", "ab", "az", "ba", "zz", "aaa"]
+
+
+def test_values_beyond_the_bounds_of_their_name_have_none() -> None:
+    def one(values: list[float]) -> Entrant:
+        return Entrant("a", np.array(["q", "r"]), {"mrr": np.array([values])}, ("1",), {"mrr": True})
+
+    assert value_bounds([one([0.0, 1.0])], "mrr") == (0.0, 1.0)
+    for beyond in ([0.0, 1.5], [-0.1, 1.0]):
+        assert value_bounds([one([0.0, 1.0]), one(beyond)], "mrr") == (-math.inf, math.inf)

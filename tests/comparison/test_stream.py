@@ -495,3 +495,19 @@ def test_messages(command: str, data: pa.Table, ltr: Ltr) -> None:
     code, _, err = ltr(*command.split())
     assert code == 2
     assert COMMANDS[command] in err
+
+
+def test_the_interval_of_a_sample_by_hand() -> None:
+    """Two of four queries and two of six: (4 * .4 + 6 * .8) / 10, and Student's t with two degrees of freedom."""
+    drawn = Drawn(np.arange(4, dtype=np.uint64), np.array([0, 0, 1, 1]), np.array([2, 2]), np.array([4, 6]))
+    mean, low, high = drawn.estimate(np.array([0.3, 0.5, 0.6, 1.0]))
+    variance = 4**2 * (1 - 2 / 4) * 0.02 / 2 + 6**2 * (1 - 2 / 6) * 0.08 / 2
+    half = 4.302653 * np.sqrt(variance) / 10
+    assert (mean, low, high) == pytest.approx((0.64, 0.64 - half, 0.64 + half))
+
+
+def test_queries_and_rows_are_counted() -> None:
+    table = world()
+    for columns in (["live"], ["live", "new"]):
+        found = evaluate_stream(table, ["mrr"], columns)
+        assert (found.n_queries, found.n_rows) == (40, len(table))

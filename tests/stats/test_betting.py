@@ -80,3 +80,14 @@ def test_p_is_below_the_level_exactly_where_zero_lies_outside() -> None:
     p, _, low, high = bounded_means(Contributions.of(d), -edge, edge, 0.05, seed=0)
     assert ((p < 0.05) == ((low > 0) | (high < 0))).all()
     assert 5 < (p < 0.05).sum() < 55
+
+
+def test_units_without_a_value_are_not_bet_on() -> None:
+    values = np.array([0.3, -0.2, 0.4, 0.1, 0.5, 0.2])
+    sparse = np.full((9, 1), np.nan)
+    sparse[[0, 2, 3, 5, 6, 8], 0] = values
+    bounds = np.array([-1.0]), np.array([1.0])
+    found, expected = (
+        bounded_means(Contributions.of(column), *bounds, 0.05, 7) for column in (sparse, values[:, None])
+    )
+    assert [part.tolist() for part in found] == [part.tolist() for part in expected]

@@ -15,7 +15,7 @@ from scipy.stats import norm, t
 from ltr_harness.stats.contributions import Contributions, WeightedSum
 from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, rare_kind
 from ltr_harness.stats.method import Method
-from ltr_harness.stats.reference import Flips, hall, normal_of_t, t_of_normal, tail, unhall
+from ltr_harness.stats.reference import Flips, criticals, hall, normal_of_t, t_of_normal, tail, unhall
 
 World = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
@@ -283,6 +283,21 @@ def test_flips_of_units_of_unlike_size_by_hand() -> None:
     expected = (patterns >= own - 1e-9).mean(axis=0)
     method = Method(test="permutation", unit="user", correction="none")
     assert outcomes(Contributions.of(values, users), method).p.tolist() == expected.tolist()
+
+
+def test_hall_by_hand() -> None:
+    """2 + .3 * 4 / 3 + .09 * 8 / 27 + .3 / 6."""
+    assert float(hall(np.array(2.0), np.array(0.3))) == pytest.approx(2 + 0.4 + 0.08 / 3 + 0.05)
+
+
+def test_a_critical_value_is_the_first_with_too_many_draws_beyond_it() -> None:
+    """Of 512 patterns, 25 may reach a statistic whose p is below .05; the 26th largest is equal to it or below."""
+    flips = Flips(WeightedSum((Contributions.of(np.random.default_rng(3).normal(size=(10, 3))),)))
+    every = np.sort(np.concatenate(list(flips.blocks(4000, 0)), axis=1), axis=1)
+    assert every.shape == (3, 512)
+    found = criticals(flips, 4000, 0, 0.05)
+    assert (found > every[:, -26]).all()
+    assert found == pytest.approx(every[:, -26])
 
 
 def test_too_few_units_for_the_level_have_the_interval_of_the_normal_deviate() -> None:

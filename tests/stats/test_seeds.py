@@ -8,7 +8,13 @@ from scipy.stats import t as t_distribution
 from scipy.stats import ttest_ind
 
 from ltr_harness.stats.contributions import Contributions, Floats
-from ltr_harness.stats.seeds import _freedom, method_difference, seed_agreement
+from ltr_harness.stats.seeds import (
+    MethodDifference,
+    _freedom,
+    method_difference,
+    seed_agreement,
+    weighted_difference,
+)
 
 
 def test_agreement_by_hand() -> None:
@@ -260,3 +266,16 @@ def test_seeds_that_shift_every_query_alike_are_all_of_the_error() -> None:
 def test_a_side_that_is_nearly_all_of_the_error_keeps_its_own_freedom() -> None:
     """Of three seeds beside 21 that are known much better: 2, and not a little less."""
     assert _freedom(0.0, 99, [(0.95, 2), (0.05, 20)]) == 2
+
+
+def test_a_weighted_difference_by_hand() -> None:
+    """Data set one knows of seeds: .2 with error .1 and 4 degrees of freedom; the other has its queries alone."""
+    other = Contributions.of(np.array([[0.1], [0.3], [0.2], [0.6]]))
+    mean, error = 0.3, np.sqrt(0.14 / 3 / 4)
+    found = weighted_difference([MethodDifference(0.2, 0.1, 4.0), None], [other, other], 0, [0.25, 0.75])
+    assert found is not None
+    terms = 0.025**2, (0.75 * error) ** 2
+    assert found.difference == pytest.approx(0.25 * 0.2 + 0.75 * mean)
+    assert found.standard_error == pytest.approx(np.sqrt(sum(terms)))
+    assert found.freedom == pytest.approx(sum(terms) ** 2 / (terms[0] ** 2 / 4 + terms[1] ** 2 / 3))
+    assert weighted_difference([None, None], [other, other], 0, [0.5, 0.5]) is None
