@@ -7,7 +7,7 @@ from ltr_harness.stats.adjustment import KeyEffects, Regression, decompose
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions, WeightedSum, moments, win_tie_loss
 from ltr_harness.stats.drift import bin_edges, distances, worth
-from ltr_harness.stats.errors_in_variables import TrueEffects
+from ltr_harness.stats.errors_in_variables import TrueEffects, variation_p
 from ltr_harness.stats.families import outcomes, rare_kind, rare_share, rare_training
 from ltr_harness.stats.method import Method, refusal, successors
 from ltr_harness.stats.seeds import method_difference, seed_agreement
@@ -26,6 +26,19 @@ def test_true_effects_of() -> None:
     x = np.arange(-6.0, 7.0)
     found = TrueEffects.of(x, np.ones(13), x / 2 + np.cos(x), np.full(13, 0.7))
     assert str(found.interval(found.slope)) == "0.5216 [0.3757, 0.6646]"
+
+
+def test_signs_of_effects_on_one_line() -> None:
+    """Means of 1, one line: falling it is 2 - x, above 0 beside x from 0 to 2, within one standard deviation."""
+    for covariance, share in (1.0, 1.0), (-1.0, 0.682689):
+        one, given = np.ones(1), np.full(1, covariance)
+        effects = TrueEffects(one, one, one, one, given, np.full(1, 1e6), one, np.zeros((1, 1)), np.zeros(1))
+        assert abs(effects.same_signs().value - share) < 1e-3
+
+
+def test_variation_by_hand() -> None:
+    """0 and 2 with errors 1 and 2 have the mean .4: Q = .16 + .64, with one degree of freedom."""
+    assert round(variation_p(np.array([0.0, 2.0]), np.array([1.0, 2.0])), 4) == 0.6289
 
 
 def test_key_effects_of() -> None:
