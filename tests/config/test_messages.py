@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from ltr_harness.config import load_experiment
+from ltr_harness.config.explain import _accepts_unquoted
 from ltr_harness.errors import ConfigError
 
 Messages = Callable[..., list[str]]
@@ -420,3 +421,30 @@ def test_a_data_file_in_the_place_of_an_experiment(
     assert found in message
     assert message.endswith(f"; is it data? `ltr-harness init {tmp_path / name}` writes an experiment for it")
     assert len(message) < 400
+
+
+def test_a_holdout_has_one_way_at_most(messages: Messages, small: str, write: Callable[..., Path]) -> None:
+    for way in ("by_time: day", "together: user", "stratify: market"):
+        load_experiment(write(changed(small, "valid: b.txt", f"valid: {{holdout: 0.2, {way}}}")))
+    both = "valid: {holdout: 0.2, together: user, stratify: market}"
+    assert messages(changed(small, "valid: b.txt", both)) == [
+        "exp.yaml:4:33: a holdout with together and stratify; expected at most one of them"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted", "fits"),
+    [
+        ("1", {"type": "integer"}, True),
+        ("1", {"type": "number"}, True),
+        ("1.5", {"type": "integer"}, False),
+        ("1.5", {"type": "number"}, True),
+        ("true", {"type": "boolean"}, True),
+        ("true", {"type": "integer"}, False),
+        ("1", {"type": "integer", "enum": [-1, 1]}, True),
+        ("3", {"type": "integer", "enum": [-1, 1]}, False),
+        ("one", {"type": "integer"}, False),
+    ],
+)
+def test_what_would_fit_without_quotes(text: str, accepted: dict[str, Any], fits: bool) -> None:
+    assert _accepts_unquoted(text, [accepted]) is fits
