@@ -110,6 +110,15 @@ def test_relative_paths_are_fixed_when_they_are_read(own: Path, monkeypatch: pyt
     assert parse_metric("./own.py:TopLabel").spelling == f"{own}:TopLabel"
 
 
+def test_a_function_is_spelt_with_what_it_was_given(own: Path) -> None:
+    for given in (
+        "higher_is_better=false",
+        "empty=zero,higher_is_better=true",
+        "higher_is_better=true,name=gap",
+    ):
+        assert parse_metric(f"{own}:spread({given})").spelling == f"{own}:spread({given})"
+
+
 @pytest.mark.long
 def test_a_function_in_a_file_of_ones_own(own: Path) -> None:
     metric = parse_metric(f"{own}:spread(higher_is_better=false)")

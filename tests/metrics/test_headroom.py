@@ -11,7 +11,7 @@ import pytest
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import METRICS, parse_metric
 from ltr_harness.metrics.core.binding import Binding
-from ltr_harness.metrics.core.headroom import headroom
+from ltr_harness.metrics.core.headroom import _is_best_by_label, headroom
 
 SHOWN = [
     *("ndcg", "ndcg@3", "ndcg(ideal=shown)@3", "ndcg(short_list=zero)@3", "ndcg(gain=0_1_5_5)@4", "dcg@3", "cg@2"),
@@ -122,3 +122,13 @@ def test_little_to_gain() -> None:
     much = headroom(metric, Judgments.checked([1, 0, 0] * 40, groups))
     assert much is not None
     assert not much.little_to_gain("ndcg@3")
+
+
+def test_the_best_order_is_by_label_where_gains_rise_and_discounts_fall() -> None:
+    tables = {
+        "gain=0_1_3": True,
+        "gain=0_3_1": False,
+        "discount=1_0.5_0.25": True,
+        "discount=0.5_1_0.25": False,
+    }
+    assert {said: _is_best_by_label(parse_metric(f"dcg({said})@3")) for said in tables} == tables
