@@ -258,10 +258,8 @@ class Run:
         try:
             file = parquet.ParquetFile((self.path / name).absolute())
             fields = {field.name: field.type for field in file.schema_arrow}
-            of_metrics = (
-                (*self.record.metrics, *filter(Headroom.is_column, fields)) if name == PER_QUERY else ()
-            )
-            for column in (*_NUMBERS[name], *of_metrics):
+            numbers = [*_NUMBERS[name], *filter(Headroom.is_column, fields)]
+            for column in [*numbers, *(self.record.metrics if name == PER_QUERY else ())]:
                 kind = fields.get(column, pa.float64())
                 if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
                     raise ValueError(f"its column {column} holds {kind}, not numbers")

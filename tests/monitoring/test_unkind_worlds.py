@@ -118,6 +118,8 @@ def test_the_correlation_of_neighbouring_days() -> None:
     assert correlation_of_neighbours(Sample(pairs.values[:27]), day[:27]) == 0.0  # nine days cannot tell
     day = np.arange(32)  # 16 pairs alike, 15 not: r = 1 / 32, and 2 / 28 is less than its error
     assert correlation_of_neighbours(Sample(np.where(day // 2 % 2, -1.0, 1.0)), day) == pytest.approx(1 / 14)
+    runs = np.repeat(np.arange(13), [2, 3] * 4 + [2, 2, 3, 2, 3])  # 19 alike, 12 not: 8 / 28, in two errors
+    assert correlation_of_neighbours(Sample(np.where(runs % 2, -1.0, 1.0)), day) == pytest.approx(2 / 7)
     fours = Sample(np.where(day // 4 % 2, -1.0, 1.0))  # 24 alike, 7 not: 17 / 32, 18 / 28 and its error
     assert correlation_of_neighbours(fours, day) == pytest.approx(9 / 14 + np.sqrt((1 - (9 / 14) ** 2) / 32))
 
