@@ -8,8 +8,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
+from typing import Any
 
 import click
 
@@ -121,37 +122,53 @@ def cli() -> None:
     """Train and compare LightGBM and XGBoost rankers under one definition of every metric."""
 
 
-# In Python's own bookkeeping of imports, a good part of a command's start, `KeyboardInterrupt` is lost, or leaves a
-# lock behind for which whoever imports in another thread waits for ever: there, and in `_answer`, it comes later.
-_BOOKKEEPING = "<frozen importlib._bootstrap>"
+_IMPORTS = "<frozen importlib._bootstrap>"
 _SECONDS = 0.01
 
-_waiting = False
 
-
-def answer_outside_imports() -> None:
+def answer_ctrl_c() -> None:
     """Answer Ctrl-C so from now on, where Python would by itself: nobody else answers it or wants it ignored."""
     main = threading.current_thread() is threading.main_thread()
     if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _answer)
+        answer = CtrlC(sys.unraisablehook)
+        sys.unraisablehook = answer.if_ignored
+        signal.signal(signal.SIGINT, answer)
 
 
-def _answer(number: int, frame: FrameType | None) -> None:
-    global _waiting
-    if _waiting:
-        return
-    if frame is not None and (frame.f_code.co_filename == _BOOKKEEPING or frame.f_code is _answer.__code__):
-        _waiting = True
-        _thread.start_new_thread(_ask_again, ())  # `threading` would wait here for its start
-    else:
-        signal.default_int_handler(number, frame)
+class CtrlC:
+    """Raises `KeyboardInterrupt`, and a little later where it would be lost or do harm.
 
+    That is in this file, in Python's own bookkeeping of imports, a good part of a command's start, where it may leave
+    a lock behind for which whoever imports in another thread waits for ever, and in what Python ignores errors of:
+    `__del__`, and a library's callbacks, such as the boosters' for their messages.
+    """
 
-def _ask_again() -> None:
-    global _waiting
-    time.sleep(_SECONDS)
-    _waiting = False
-    _thread.interrupt_main()
+    def __init__(self, ignore: Callable[[Any], Any]) -> None:
+        self._ignore = ignore
+        self._waiting = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        if frame is not None and frame.f_code.co_filename in (_IMPORTS, __file__):
+            self._come_later()
+        elif not self._waiting:
+            signal.default_int_handler(number, frame)
+
+    def if_ignored(self, ignored: Any) -> None:
+        """For `sys.unraisablehook`."""
+        if issubclass(ignored.exc_type, KeyboardInterrupt):
+            self._come_later()
+        else:
+            self._ignore(ignored)
+
+    def _come_later(self) -> None:
+        if not self._waiting:
+            self._waiting = True
+            _thread.start_new_thread(self._ask_again, ())  # `threading` would wait here for its start
+
+    def _ask_again(self) -> None:
+        time.sleep(_SECONDS)
+        self._waiting = False
+        _thread.interrupt_main()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -165,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if getattr(sys, name) is None:
             stream = os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)
             setattr(sys, name, stream)
-    answer_outside_imports()
+    answer_ctrl_c()
     from ltr_harness.cli.exit_codes import run_command
     from ltr_harness.cores import let_idle_threads_sleep
 

@@ -17,7 +17,7 @@ import _imp, _thread, importlib, sys, threading, time
 from ltr_harness import cli
 
 cli._SECONDS = ASKED_AFTER
-cli.answer_outside_imports()
+cli.answer_ctrl_c()
 lost = []
 sys.unraisablehook = lost.append  # what Python prints as ignored
 names = ["colorsys", "wave", "netrc", "cmd", "sched", "timeit", "tabnanny", "pyclbr"]
@@ -59,6 +59,40 @@ print(answered, left, len(lost))
 """
 
 
+IGNORED = """
+import ctypes, signal, sys, time
+from ltr_harness import cli
+
+cli.answer_ctrl_c()
+
+@ctypes.CFUNCTYPE(None)
+def callback():
+    if presses:
+        presses.pop()
+        signal.raise_signal(signal.SIGINT)
+
+class Deleted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+for begin in (callback, Deleted):
+    presses = [1, 2, 3]  # also where the next one comes in a callback
+    try:
+        begin()
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            callback()
+    except KeyboardInterrupt:
+        print("answered")
+
+@ctypes.CFUNCTYPE(None)
+def defect():
+    raise ValueError("said as before")
+
+defect()
+"""
+
+
 class Interrupted:
     def __call__(self, value: object) -> object:
         return value
@@ -90,16 +124,27 @@ def test_ctrl_c_while_modules_are_imported_is_neither_lost_nor_leaves_a_lock(sec
     assert done.stdout == "40 0 0\n"
 
 
+def test_ctrl_c_where_python_ignores_it_is_answered_a_little_later() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", IGNORED], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout == "answered\nanswered\n"
+    assert "KeyboardInterrupt" not in done.stderr
+    assert "ValueError: said as before" in done.stderr
+
+
 def test_who_ignores_ctrl_c_or_answers_it_goes_on_doing_so() -> None:
-    before = signal.getsignal(signal.SIGINT)
+    before, ignored = signal.getsignal(signal.SIGINT), sys.unraisablehook
     try:
-        for given in (signal.SIG_IGN, lambda number, frame: None, cli._answer):
+        for given in (signal.SIG_IGN, lambda number, frame: None, cli.CtrlC(print)):
             signal.signal(signal.SIGINT, given)
-            cli.answer_outside_imports()
+            cli.answer_ctrl_c()
             assert signal.getsignal(signal.SIGINT) is given
+            assert sys.unraisablehook is ignored
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        cli.answer_outside_imports()
+        cli.answer_ctrl_c()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, before)
+        sys.unraisablehook = ignored
