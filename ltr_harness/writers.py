@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
@@ -129,8 +130,6 @@ def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False)
 def _blocks(
     dataset: RankingDataset, labels: NDArray[np.float64], first: int, with_qid: bool
 ) -> Iterator[str]:
-    import pyarrow
-
     # whole numbers without a point, others as Python prints them, which is exact
     grades = [str(int(value)) if value == int(value) else repr(value) for value in labels.tolist()]
     keys = [f"{first + j}:" for j in range(dataset.n_features)]
@@ -141,7 +140,7 @@ def _blocks(
     for start in range(0, dataset.n_rows, step):
         block = dataset.features[start : start + step]
         # the shortest texts that mean exactly these numbers; ``nan`` where one is missing
-        values = iter(pyarrow.array(np.ascontiguousarray(block).ravel()).cast(pyarrow.string()).to_pylist())
+        values = iter(pa.array(np.ascontiguousarray(block).ravel()).cast(pa.string()).to_pylist())
         rows = []
         for i in range(len(block)):
             pairs = " ".join([key + next(values) for key in keys])
@@ -190,8 +189,6 @@ def subtopic_columns(dataset: RankingDataset) -> tuple[str, ...]:
 
 
 def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Path) -> Any:
-    import pyarrow
-
     judgments, rows = dataset.judgments.pool, dataset.judgments.in_pool
     sizes = judgments.groups.sizes
     missed = np.ones(judgments.groups.n_rows, dtype=bool)
@@ -201,7 +198,7 @@ def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Pat
         """One value for each row, null for missed documents and for NaN."""
         column = np.zeros(missed.size, dtype=values.dtype)
         column[rows] = values
-        return pyarrow.array(column, mask=missed, from_pandas=True)
+        return pa.array(column, mask=missed, from_pandas=True)
 
     whole = bool(np.array_equal(labels, np.floor(labels)) and labels.max() < 2**53)
     columns: list[tuple[str, Any]] = [
@@ -226,8 +223,8 @@ def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Pat
     for j, name in enumerate(dataset.feature_names):
         values = of_candidates(dataset.features[:, j])
         if texts := dataset.categories.get(name):
-            known = pyarrow.array(texts, pyarrow.string())
-            values = pyarrow.DictionaryArray.from_arrays(values.cast(pyarrow.int32()), known)
+            known = pa.array(texts, pa.string())
+            values = pa.DictionaryArray.from_arrays(values.cast(pa.int32()), known)
         columns.append((name, values))
     names = [name for name, _ in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -237,23 +234,23 @@ def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Pat
     def as_arrow(values: Any) -> Any:
         """NaN is null."""
         is_array = isinstance(values, np.ndarray)
-        return pyarrow.array(np.ascontiguousarray(values), from_pandas=True) if is_array else values
+        return pa.array(np.ascontiguousarray(values), from_pandas=True) if is_array else values
 
-    return pyarrow.table([as_arrow(values) for _, values in columns], names=names)
+    return pa.table([as_arrow(values) for _, values in columns], names=names)
 
 
 def _write_csv(table: Any, target: Path, path: Path) -> list[str]:
     """Returns a note where texts were changed for good."""
-    from pyarrow import array, csv, string, types
+    from pyarrow import csv
 
     table = table.rename_columns([csv_cell(name) for name in table.column_names])
     changed = 0
     for at, column in enumerate(table.schema):
-        if types.is_dictionary(column.type) or types.is_string(column.type):
+        if pa.types.is_dictionary(column.type) or pa.types.is_string(column.type):
             packed = table[at].combine_chunks().dictionary_encode()
             texts = packed.dictionary.to_pylist()
             changed += sum(text != printable(text) for text in texts)
-            cells = array(map(csv_cell, texts), string())
+            cells = pa.array(map(csv_cell, texts), pa.string())
             table = table.set_column(at, column.name, cells.take(packed.indices))
     separator = "\t" if bare_name(path.name.lower()).endswith((".tsv", ".tab")) else ","
     with opened_for_writing(target, path.name) as stream:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import BaseModel, Field
 
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
@@ -26,7 +28,6 @@ from ltr_harness.wording import FORMULA
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
     from ltr_harness.comparison.comparison import Comparison
 
@@ -69,8 +70,6 @@ def from_table(
     table: Any, name: str, convention: str | None, notes: list[str], unit: str | None = None
 ) -> Entrant:
     """One entrant from a table with ``query_id`` (column or index) and one column per metric, or why it is none."""
-    import pyarrow as pa
-
     if hasattr(table, "iloc"):
         frame = cast("pd.DataFrame", table)
         if column_for("query", [str(level) for level in frame.index.names]) is not None:
@@ -200,7 +199,7 @@ class _About(BaseModel):
     entrants: Annotated[list[_SavedEntrant], Field(min_length=1)]
     metrics: Annotated[list[tuple[record.MetricName, bool]], Field(min_length=1)]  # name, higher is better
 
-    def refuse_other(self, schema: "pa.Schema", rows: int) -> None:
+    def refuse_other(self, schema: pa.Schema, rows: int) -> None:
         """Raises ValueError where the table is not what the metadata says."""
         names = [one.name for one in self.entrants]
         metrics = [name for name, _ in self.metrics]
@@ -229,9 +228,6 @@ class Saved:
 
 def to_parquet(comparison: "Comparison") -> bytes:
     """The file's content; the same comparison gives the same bytes."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     taken, tables = {*_INDEX, *comparison.metrics}, []
     for entrant in comparison.entrants:
         n, times = len(entrant.query_ids), len(entrant.replicates)
@@ -286,9 +282,6 @@ def saved_at(path: Path) -> Path | None:
 
 def read_saved(path: Path) -> Saved:
     """What `to_parquet` wrote; DataError where it is damaged, or written by a version that this one does not know."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         stored = _metadata(path)
         if stored is None or validated(_Versioned, stored).version != _VERSION:
@@ -332,9 +325,6 @@ def read_saved(path: Path) -> Saved:
 
 def _metadata(path: Path) -> bytes | None:
     """What the file says of itself; None where it is some other table or none at all."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         return dict(pq.read_schema(path.absolute()).metadata or {}).get(_KEY)
     except (ValueError, OSError, pa.ArrowException):
@@ -346,10 +336,8 @@ def _column(name: str, taken: set[str]) -> str:
     return f"query.{name}" if name in taken else name
 
 
-def _joined(tables: "Sequence[pa.Table]") -> "pa.Table":
+def _joined(tables: Sequence[pa.Table]) -> pa.Table:
     """One table; a fact that is a number for one model and a word for another is a word for both."""
-    import pyarrow as pa
-
     types = {(column.name, _is_number(column.type)) for table in tables for column in table.schema}
     for name in {name for name, is_number in types if is_number and (name, False) in types}:
         tables = [
@@ -361,7 +349,5 @@ def _joined(tables: "Sequence[pa.Table]") -> "pa.Table":
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
 
 
-def _is_number(kind: "pa.DataType") -> bool:
-    import pyarrow as pa
-
+def _is_number(kind: pa.DataType) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))

@@ -7,6 +7,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
@@ -69,7 +70,6 @@ def together(*parts: "pd.Categorical") -> "list[pd.Categorical]":
 def category_of(column: Any, name: str = "") -> "pd.Categorical":
     """An Arrow column of text, numbers or truth values, its categories sorted; null and empty text are missing."""
     import pandas as pd
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     chunked = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
@@ -98,8 +98,6 @@ def category_of(column: Any, name: str = "") -> "pd.Categorical":
 
 def utf8(texts: Any, name: str) -> Any:
     """An Arrow column of text whose bytes are text."""
-    import pyarrow as pa
-
     try:
         texts.validate(full=True)
     except pa.ArrowInvalid:
@@ -124,15 +122,11 @@ def plain_column(column: Any, name: str) -> Any:
 
 def _has_name(kind: Any) -> bool:
     """Whether values of an Arrow type are text, numbers or the like, and can be written down."""
-    import pyarrow as pa
-
     return not (pa.types.is_nested(kind) or pa.types.is_binary(kind))
 
 
 def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:
     """An Arrow column of numbers or truth values as float64, missing as NaN; DataError for another type."""
-    import pyarrow as pa
-
     column = decoded(column)
     if pa.types.is_null(column.type):
         return np.full(len(column), np.nan)
@@ -145,15 +139,12 @@ def numbers_of(column: Any, name: str = "") -> NDArray[np.float64]:
 
 def decoded(column: Any) -> Any:
     """An Arrow column without a dictionary."""
-    from pyarrow import types
-
-    return column.cast(column.type.value_type) if types.is_dictionary(column.type) else column
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def is_numeric(kind: Any) -> bool:
     """Whether an Arrow type is one of numbers or truth values."""
-    from pyarrow import types
-
+    types = pa.types
     if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
         kind = kind.value_type
     numeric = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null
@@ -162,26 +153,20 @@ def is_numeric(kind: Any) -> bool:
 
 def is_text(kind: Any) -> bool:
     """Whether an Arrow type is one of text."""
-    from pyarrow import types
-
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_category(kind: Any) -> bool:
     """Whether an Arrow type is one of categories, as pandas' and Polars' are: a dictionary of texts."""
-    from pyarrow import types
-
-    return bool(types.is_dictionary(kind) and is_text(kind.value_type))
+    return bool(pa.types.is_dictionary(kind) and is_text(kind.value_type))
 
 
 def id_texts(column: Any) -> Any | None:
     """A column of text or whole numbers as Arrow's text, null as ""; None for another type."""
-    from pyarrow import large_string, types
-
     column = decoded(column)
-    if not (types.is_integer(column.type) or is_text(column.type)):
+    if not (pa.types.is_integer(column.type) or is_text(column.type)):
         return None
-    return column.cast(large_string()).fill_null("")
+    return column.cast(pa.large_string()).fill_null("")
 
 
 def coded(column: Any) -> tuple[NDArray[np.float32], tuple[str, ...]] | None:
@@ -197,17 +182,15 @@ def coded(column: Any) -> tuple[NDArray[np.float32], tuple[str, ...]] | None:
 
 def values_of(column: Any) -> Any:
     """An attribute: numbers and truth values as they are (a NumPy array), everything else as Arrow's text."""
-    from pyarrow import ArrowTypeError, large_string, types
-
     column = decoded(column)
     kind = column.type
-    if types.is_floating(kind) or (types.is_integer(kind) and column.null_count):
+    if pa.types.is_floating(kind) or (pa.types.is_integer(kind) and column.null_count):
         return numbers_of(column)
-    if types.is_integer(kind) or (types.is_boolean(kind) and not column.null_count):
+    if pa.types.is_integer(kind) or (pa.types.is_boolean(kind) and not column.null_count):
         return np.asarray(column.to_numpy())
-    if not (is_text(kind) or is_numeric(kind) or types.is_temporal(kind) or types.is_binary(kind)):
-        raise ArrowTypeError(f"{kind} is not a type of single values")
-    return column.cast(large_string()).fill_null("")
+    if not (is_text(kind) or is_numeric(kind) or pa.types.is_temporal(kind) or pa.types.is_binary(kind)):
+        raise pa.ArrowTypeError(f"{kind} is not a type of single values")
+    return column.cast(pa.large_string()).fill_null("")
 
 
 _MISSING, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -222,7 +205,6 @@ def timestamps(column: Any, name: str, timezone: str) -> Moments:
     On a zone's clock, the hour that occurs twice is the earlier one, and one that does not exist moves forward.
     """
     import pandas as pd
-    import pyarrow as pa
 
     column = decoded(column)
     kind = column.type
@@ -257,7 +239,6 @@ def timestamps(column: Any, name: str, timezone: str) -> Moments:
 def _times_of(texts: Any, name: str) -> Any:
     """ISO 8601 text as Arrow times: in UTC where it names time zones, else without one."""
     import pandas as pd
-    import pyarrow as pa
 
     try:
         with warnings.catch_warnings():
@@ -336,8 +317,6 @@ class Ids:
         return [letters[start:end] for start, end in itertools.pairwise(offsets)]
 
     def _numbers(self, column: Any, name: str, *, new: bool) -> Codes:
-        import pyarrow as pa
-
         codes = np.empty(len(column), dtype=np.int32)
         at = 0
         words, of_words = None, np.empty(0, dtype=np.int32)
@@ -381,8 +360,6 @@ def hashes_of(ids: Any) -> NDArray[np.uint64]:
 
 def _letters_of(values: Any) -> tuple[Letters, Offsets]:
     """The letters of all texts of an Arrow array, and where each begins and ends."""
-    import pyarrow as pa
-
     texts = values.cast(pa.large_string()).fill_null("")
     _, offsets, letters = texts.buffers()
     ends = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]

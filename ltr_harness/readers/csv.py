@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -67,15 +68,15 @@ class Delimited(OpenedTable):
 
     def numeric_columns(self) -> set[str]:
         """Columns that hold numbers, or nothing, in the first megabyte."""
-        from pyarrow import ArrowInvalid, csv, types
+        from pyarrow import csv
 
         try:
             schema = csv.open_csv(self._stream(), **self._options()).schema
             names = list(schema.names)
-        except (ArrowInvalid, UnicodeDecodeError) as problem:
+        except (pa.ArrowInvalid, UnicodeDecodeError) as problem:
             self._refuse_wrong_rows()
             raise self._unexpected(problem) from None
-        numeric = (types.is_integer, types.is_floating, types.is_null)
+        numeric = (pa.types.is_integer, pa.types.is_floating, pa.types.is_null)
         columns = zip(names, schema.types, strict=True)
         return {name for name, kind in columns if any(is_(kind) for is_ in numeric)}
 
@@ -96,20 +97,20 @@ class Delimited(OpenedTable):
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
         """Numbers as float64 (NULL, NaN and nothing are null), texts without the apostrophe that `csv_cell` writes."""
-        from pyarrow import ArrowInvalid, compute, csv, float64, string
+        from pyarrow import compute, csv
 
         def parsed(number_type: Any) -> Any:
-            kinds = dict.fromkeys(numbers, number_type) | {name: string() for name in texts}
+            kinds = dict.fromkeys(numbers, number_type) | {name: pa.string() for name in texts}
             convert = csv.ConvertOptions(column_types=kinds, include_columns=list(kinds))
             return csv.read_csv(self._stream(), convert_options=convert, **self._options())
 
         try:
-            table = parsed(float64())
-        except ArrowInvalid as problem:
+            table = parsed(pa.float64())
+        except pa.ArrowInvalid as problem:
             self._refuse_wrong_rows()
             try:
-                as_text = parsed(string())
-            except ArrowInvalid as other:
+                as_text = parsed(pa.string())
+            except pa.ArrowInvalid as other:
                 raise self._unexpected(other) from None
             raise DataError(self._bad_cells(as_text, numbers) or self._unexpected(problem).problems) from None
         if table.num_rows == 0:
@@ -121,22 +122,22 @@ class Delimited(OpenedTable):
 
     def read_of(self, rows: NDArray[np.bool_], numbers: Sequence[str], texts: Sequence[str]) -> Columns:
         """See `OpenedTable`; the numbers of other rows are null where one of them is none."""
-        from pyarrow import ArrowInvalid, array, compute, float64, scalar, string
+        from pyarrow import compute
 
         try:
             return self.read(numbers, texts)
         except DataError:
             table = self.read([], [*numbers, *texts]).table
-        nothing = scalar(None, string())
+        nothing = pa.scalar(None, pa.string())
         for at, name in enumerate(numbers):
-            table = table.set_column(at, name, compute.if_else(array(rows), table[name], nothing))
+            table = table.set_column(at, name, compute.if_else(pa.array(rows), table[name], nothing))
         DataError.refuse(self._bad_cells(table, numbers))
         try:
             for at, name in enumerate(numbers):
-                empty = compute.is_in(table[name], value_set=array([*_nulls()]))
+                empty = compute.is_in(table[name], value_set=pa.array([*_nulls()]))
                 cells = compute.if_else(empty, nothing, compute.ascii_trim(table[name], " \t"))
-                table = table.set_column(at, name, cells.cast(float64()))
-        except ArrowInvalid as problem:
+                table = table.set_column(at, name, cells.cast(pa.float64()))
+        except pa.ArrowInvalid as problem:
             raise self._unexpected(problem) from None
         return Columns(table)
 

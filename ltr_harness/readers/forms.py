@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, MissingExtraError, UsageError
@@ -168,8 +169,6 @@ def _of_columns(
     place: OfRow | None = None,
 ) -> Listing:
     """The rows of queries, documents and values. Raises DataError: ids that are neither text nor integers."""
-    import pyarrow as pa
-
     ids = [
         column
         if set(map(type, column)) <= {str}  # as nearly always, and a million looks cheaper
@@ -308,8 +307,6 @@ def _of_mteb(value: Mapping[Any, Any], source: str, role: Role) -> Listing:
 
 def table_in_memory(value: Any, source: str) -> ArrowTable | None:
     """A frame as a table; None where the value is none. Raises DataError: what cannot be read as a table."""
-    import pyarrow as pa
-
     if not any(hasattr(value, name) for name in ("iloc", "collect_schema", "__arrow_c_stream__")):
         return None
     try:
@@ -320,8 +317,6 @@ def table_in_memory(value: Any, source: str) -> ArrowTable | None:
 
 def _of_rows(value: Iterable[Any], source: str, role: Role) -> Listing:
     """Tuples of three, named tuples and dicts by their fields' names."""
-    import pyarrow as pa
-
     each = iter(value)
     first = next(each, None)
     rows: Any = each if first is None else itertools.chain([first], each)

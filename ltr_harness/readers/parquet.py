@@ -5,6 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.logs.columns import Columns, collected, is_numeric
 from ltr_harness.places import partition_keys, refuse_stored_keys
@@ -42,16 +44,14 @@ class Parquet(TableReader):
         return paths
 
     def tables(self, files: Sequence[str], root: Path) -> list[OpenedTable]:
-        from pyarrow import ArrowInvalid, array, int64, string
-
         tables = super().tables(files, root)
         for folder in located(files, root, folders=True):
             there = [table for table in tables if folder in table.path.parents]
             inside = {table: partition_keys(folder, table.path) for table in there}
             for key in dict.fromkeys(key for keys in inside.values() for key in keys):
-                values = array([keys.get(key) for keys in inside.values()], string())
-                with suppress(ArrowInvalid):  # whole numbers where all are
-                    values = values.cast(int64())
+                values = pa.array([keys.get(key) for keys in inside.values()], pa.string())
+                with suppress(pa.ArrowInvalid):  # whole numbers where all are
+                    values = values.cast(pa.int64())
                 for table, value in zip(inside, values, strict=True):
                     if not isinstance(table, ParquetTable):
                         raise DataError.at(table.path, f"is an Arrow file below {key}=…", "a Parquet file")
@@ -59,7 +59,6 @@ class Parquet(TableReader):
         return tables
 
     def opened(self, path: Path) -> OpenedTable:
-        import pyarrow as pa
         from pyarrow import ipc
 
         refuse_pipe(path)
@@ -96,7 +95,7 @@ class ArrowTable(OpenedTable):
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
         """The columns, with a number for each row in place of one for each run of equal ones, however long it is."""
-        from pyarrow import compute, types
+        from pyarrow import compute
 
         refuse_types(self.path, self.schema, numbers)
         if self._table.num_rows == 0:
@@ -105,7 +104,7 @@ class ArrowTable(OpenedTable):
         runs = [
             (at, field)
             for at, field in enumerate(table.schema)
-            if types.is_run_end_encoded(field.type) and is_numeric(field.type)
+            if pa.types.is_run_end_encoded(field.type) and is_numeric(field.type)
         ]
         found, needed = "without runs of equal values, its columns take", 8 * table.num_rows * len(runs)
         Bound.of_file(self.size).refuse(str(self.path), found, needed)
@@ -119,7 +118,6 @@ class ParquetTable(OpenedTable):
     """One Parquet file, opened."""
 
     def __init__(self, path: Path) -> None:
-        from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
 
         self.path = path
@@ -131,7 +129,7 @@ class ParquetTable(OpenedTable):
             self.columns: list[str] = list(self.schema.names)
             self.size = path.stat().st_size
             self.n_rows: int | None = self._file.metadata.num_rows
-        except (ArrowException, UnicodeDecodeError) as problem:
+        except (pa.ArrowException, UnicodeDecodeError) as problem:
             found = f"is not a Parquet file, or is damaged: {problem}"
             raise DataError.at(path, found, "a Parquet file") from None
         except OSError as problem:
@@ -140,26 +138,22 @@ class ParquetTable(OpenedTable):
 
     def add_key(self, name: str, value: Any) -> None:
         """Let a key of the file's folder be its last column."""
-        from pyarrow import field
-
         refuse_stored_keys(self.path, [name], self._file.schema_arrow.names)
         self._keys[name] = value
-        self.schema = self.schema.append(field(name, value.type))
+        self.schema = self.schema.append(pa.field(name, value.type))
         self.columns = list(self.schema.names)
         self.streams = False
 
     def read(self, numbers: Sequence[str], texts: Sequence[str]) -> Columns:
-        from pyarrow import ArrowException, ArrowMemoryError, repeat
-
         refuse_types(self.path, self.schema, numbers)
         n_rows = self.n_rows
         if not n_rows:
             raise DataError.at(self.path, "has no rows", "rows")
         try:
             table = self._file.read(columns=[name for name in (*numbers, *texts) if name not in self._keys])
-        except ArrowMemoryError as problem:
+        except pa.ArrowMemoryError as problem:
             raise DataError.at(self.path, f"there is not enough memory to read it: {problem}") from None
-        except (ArrowException, OSError, UnicodeDecodeError) as problem:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
             raise DataError.at(self.path, f"the Parquet file is damaged: {problem}") from None
         _refuse_invalid(self.path, table, texts)
         for name, column in zip(table.column_names, table.columns, strict=True):
@@ -168,20 +162,18 @@ class ParquetTable(OpenedTable):
                 raise DataError.at(self.path, found)
         for name, value in self._keys.items():
             if name in (*numbers, *texts):
-                table = table.append_column(name, repeat(value, n_rows))
+                table = table.append_column(name, pa.repeat(value, n_rows))
         return Columns(table)
 
 
 def table_of(frame: Any, *, named_index: bool = False) -> Any:
     """A frame of pandas, Polars or Arrow as a `pyarrow.Table`, with a named index as columns if asked."""
-    import pyarrow
-
     frame = collected(frame)
     if not hasattr(frame, "iloc"):
-        return pyarrow.table(frame)
+        return pa.table(frame)
     if named_index and any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
-    return pyarrow.Table.from_pandas(frame, preserve_index=False)
+    return pa.Table.from_pandas(frame, preserve_index=False)
 
 
 def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
@@ -192,14 +184,12 @@ def _refuse_repeated(path: Path, names: Sequence[str]) -> None:
 
 def _refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
     """Look at what Arrow believes until it is used: text that is no UTF-8, places in a dictionary that it lacks."""
-    from pyarrow import ArrowException, types
-
     problems = []
     for name, column in zip(table.column_names, table.columns, strict=True):
-        if name in texts or types.is_dictionary(column.type):
+        if name in texts or pa.types.is_dictionary(column.type):
             try:
                 column.validate(full=True)
-            except ArrowException as problem:
+            except pa.ArrowException as problem:
                 why = str(problem).rpartition("Invalid: ")[2]
                 found = f"column {name!r} contains values that are not valid: {why}"
                 problems.append(Problem(str(path), found))
@@ -208,9 +198,7 @@ def _refuse_invalid(path: Path, table: Any, texts: Sequence[str]) -> None:
 
 def _size_in_memory(table: Any) -> int:
     """Bytes of a table or a batch; whole buffers where it has views, which older versions of Arrow cannot measure."""
-    from pyarrow import ArrowTypeError
-
     try:
         return int(table.nbytes)
-    except ArrowTypeError:
+    except pa.ArrowTypeError:
         return int(table.get_total_buffer_size())

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
@@ -198,19 +199,16 @@ class ScoreTable:
 
     def _codes(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
         """Where each cell of a column stands among the values, -1 where it does not."""
-        from pyarrow import array, string
         from pyarrow.compute import index_in
 
-        known = array([str(value) for value in values.tolist()], type=string())
+        known = pa.array([str(value) for value in values.tolist()], type=pa.string())
         places = index_in(self._as_text(self._columns, name), value_set=known).fill_null(-1)
         return np.asarray(places.to_numpy().astype(np.int64))
 
     def _as_text(self, columns: Columns, name: str) -> Any:
-        from pyarrow import ArrowNotImplementedError, string
-
         try:
-            return columns[name].cast(string())
-        except ArrowNotImplementedError:
+            return columns[name].cast(pa.string())
+        except pa.ArrowNotImplementedError:
             found = f"column {name!r} has the type {columns[name].type}"
             raise DataError.at(self._table.path, found, "ids: text or integers") from None
 

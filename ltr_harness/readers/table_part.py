@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
@@ -75,14 +76,14 @@ class OpenedTable(ABC):
 
 def refuse_types(path: Path, schema: Any, numbers: Sequence[str]) -> None:
     """Raise if columns that should hold numbers are of another type."""
-    from pyarrow.types import is_temporal
-
     problems = [
         Problem(
             str(path),
             f"column {name!r} has the type {(kind := schema.field(name).type)}",
             "numbers",
-            "write it as a number, such as days since a date, or leave it out" if is_temporal(kind) else "",
+            "write it as a number, such as days since a date, or leave it out"
+            if pa.types.is_temporal(kind)
+            else "",
         )
         for name in numbers
         if not is_numeric(schema.field(name).type)
@@ -273,12 +274,11 @@ class TableColumns:
         return self._as_numpy(values, unfit_ids(values), name, columns, expected)
 
     def _attribute(self, columns: Columns, name: str) -> NDArray[Any]:
-        from pyarrow import ArrowException
         from pyarrow.compute import binary_length
 
         try:
             values = values_of(columns[name])
-        except ArrowException as problem:
+        except pa.ArrowException as problem:
             expected = "a number, a time or a text in every row"
             self._refuse(f"column {name!r} cannot be an attribute: {problem}", expected)
             return np.zeros(self.n_rows)
@@ -383,16 +383,14 @@ def joined(parts: Sequence[TableColumns], problems: Sequence[Problem] = ()) -> R
 
 def _time_texts(column: Any) -> Any | None:
     """Dates and times as Arrow's text, null as "": dates alone where every time is midnight; None for another type."""
-    from pyarrow import ArrowInvalid, date32, large_string, types
-
-    if not (types.is_date(column.type) or types.is_timestamp(column.type)):
+    if not (pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
         return None
     if not getattr(column.type, "tz", None):
-        days = column.cast(date32())
+        days = column.cast(pa.date32())
         column = days if days.cast(column.type).equals(column) else column
     try:
-        return column.cast(large_string()).fill_null("")
-    except ArrowInvalid:  # a zone that is none
+        return column.cast(pa.large_string()).fill_null("")
+    except pa.ArrowInvalid:  # a zone that is none
         return None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
@@ -106,10 +107,8 @@ class Texts:
 
     @cached_property
     def _names(self) -> Names:
-        from pyarrow import Array, large_binary, py_buffer
-
-        buffers = [None, py_buffer(self.offsets.astype(np.int64)), py_buffer(self.packed)]
-        encoded = Array.from_buffers(large_binary(), self.offsets.size - 1, buffers).dictionary_encode()
+        buffers = [None, pa.py_buffer(self.offsets.astype(np.int64)), pa.py_buffer(self.packed)]
+        encoded = pa.Array.from_buffers(pa.large_binary(), self.offsets.size - 1, buffers).dictionary_encode()
         codes = encoded.indices.to_numpy().astype(np.int64)
         values = checked_names(decoded(encoded.dictionary.to_pylist()), *self.source)
         return Names.by_row(values, codes)
@@ -138,16 +137,14 @@ class Numbers:
 
     def add(self, data: NDArray[np.uint8], rows: Places, starts: Places, ends: Places) -> None:
         """Take in those that are not plain, each from its start to its end."""
-        from pyarrow import Array, ArrowInvalid, float64, large_binary, large_string, py_buffer
-
         offsets = np.zeros(starts.size + 1, dtype=np.int64)
         packed = np.empty(int((ends - starts).sum()), dtype=np.uint8)
         kernels.gather(data, starts, ends, packed, offsets)
-        buffers = [None, py_buffer(offsets), py_buffer(packed)]
-        texts = Array.from_buffers(large_binary(), starts.size, buffers)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(packed)]
+        texts = pa.Array.from_buffers(pa.large_binary(), starts.size, buffers)
         try:  # correctly rounded
-            self.values[rows] = texts.cast(large_string()).cast(float64()).to_numpy()
-        except ArrowInvalid:
+            self.values[rows] = texts.cast(pa.large_string()).cast(pa.float64()).to_numpy()
+        except pa.ArrowInvalid:
             self.strict = False
             self.values[rows] = [number_of(token) for token in texts.to_pylist()]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.cores import available_cores
@@ -190,12 +191,10 @@ class Run:
         """A pandas frame with the codes of its categories in place of their texts."""
         if not hasattr(features, "iloc"):
             return features
-        import pyarrow
-
         codes = {}
         for name, texts in self._categories.items():
             known = name in features.columns
-            coding = coded(pyarrow.array(features[name], from_pandas=True)) if known else None
+            coding = coded(pa.array(features[name], from_pandas=True)) if known else None
             if coding is None:
                 found = f"the frame has no column {name!r} of texts"
                 raise DataError(f"{found}, which {self.record.model} was trained on")
@@ -248,7 +247,6 @@ class Run:
 
     def _arrow(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
         """A stored table, or some of its columns, with the numbers that it must have."""
-        import pyarrow as pa
         import pyarrow.compute as compute
         import pyarrow.parquet as parquet
 
