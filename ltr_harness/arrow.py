@@ -6,12 +6,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import DataError, MetricError, Problem
 from ltr_harness.evaluation import Evaluation
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.groups import Array, Bools, Floats, Ints, Judgments, QueryGroups
 from ltr_harness.logs.columns import id_texts, numbers_of, plain_column
 from ltr_harness.logs.log import whole_queries
 from ltr_harness.metrics import Metric, parse_metric
@@ -74,7 +73,7 @@ def asked_of(metrics: Sequence[str | Metric] | str | Metric, max_grade: float | 
 def of_scores(
     table: pa.Table,
     ids: pa.Array,
-    sizes: NDArray[np.int64],
+    sizes: Ints,
     asked: Sequence[Metric],
     named: Mapping[str, str],
     scores: Sequence[str],
@@ -218,7 +217,7 @@ def columns_of(
     return named
 
 
-def by_query(table: pa.Table, name: str, *, in_order: bool) -> tuple[pa.Table, pa.Array, NDArray[np.int64]]:
+def by_query(table: pa.Table, name: str, *, in_order: bool) -> tuple[pa.Table, pa.Array, Ints]:
     """The rows query by query, in the order of first appearance; ids and sizes of the queries."""
     ids, sizes = runs_of(table[name], name)
     if len(ids.unique()) == len(ids):
@@ -231,7 +230,7 @@ def by_query(table: pa.Table, name: str, *, in_order: bool) -> tuple[pa.Table, p
     return table.take(pa.array(np.argsort(codes, kind="stable"))), encoded.dictionary, np.bincount(codes)
 
 
-def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
+def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, Ints]:
     """The id of each run of neighbouring rows with the same query, and how many they are."""
     firsts, starts, at = [], [np.empty(0, np.int64)], 0
     # codes of a dictionary are compared in place of texts, below their few values
@@ -249,7 +248,7 @@ def runs_of(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, NDArray[np.in
     return ids.filter(pa.array(new)), np.diff(np.append(np.concatenate(starts)[new], at))
 
 
-def _same_as_before(column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
+def _same_as_before(column: pa.Array | pa.ChunkedArray) -> Bools:
     """Which values (n_rows,) are those of the row before, of which one that is missing is none."""
     same = np.zeros(len(column), dtype=bool)
     if len(column) > 1 and column.null_count < len(column):
@@ -257,7 +256,7 @@ def _same_as_before(column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_]:
     return same
 
 
-def one_per_query(values: NDArray[Any], sizes: NDArray[np.int64], name: str) -> NDArray[Any]:
+def one_per_query(values: Array, sizes: Ints, name: str) -> Array:
     """(n_queries,) what is the same in all rows of a query; `values` (n_rows,)."""
     own = values[np.cumsum(sizes) - sizes]
     if not np.array_equal(np.repeat(own, sizes), values):
@@ -265,9 +264,7 @@ def one_per_query(values: NDArray[Any], sizes: NDArray[np.int64], name: str) -> 
     return np.asarray(own)
 
 
-def _flags(
-    numbers: Mapping[str, NDArray[np.float64]], named: Mapping[str, str], role: str
-) -> NDArray[np.bool_] | None:
+def _flags(numbers: Mapping[str, Floats], named: Mapping[str, str], role: str) -> Bools | None:
     if role not in numbers:
         return None
     if np.isnan(numbers[role]).any():

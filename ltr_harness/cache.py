@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
 from ltr_harness.errors import DataError
@@ -35,7 +34,7 @@ from ltr_harness.files import (
     unfinished,
     write_whole,
 )
-from ltr_harness.groups import Judgments, Missed, QueryGroups, Several, Subtopics
+from ltr_harness.groups import Array, Judgments, Missed, QueryGroups, Several, Subtopics
 from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.places import COPIES
 from ltr_harness.readers.reader import Reader
@@ -146,7 +145,7 @@ def open_entry(folder: Path, *, verify: bool = False) -> tuple[RankingDataset, F
     return dataset, fingerprints
 
 
-def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
+def _arrays(dataset: RankingDataset) -> dict[str, Array]:
     judgments, missed = dataset.judgments, dataset.judgments.missed
     optional = {
         **{name: getattr(judgments, name) for name in _JUDGED},
@@ -168,7 +167,7 @@ def _arrays(dataset: RankingDataset) -> dict[str, NDArray[Any]]:
 
 def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
     # One name at a time, in the way NumPy itself checks sizes against the header.
-    columns: dict[str, NDArray[Any]] = {}
+    columns: dict[str, Array] = {}
     for name in facts["files"]:
         mode: Literal["r"] | None = "r" if name in _MAPPED else None
         stored = np.load(folder / f"{name}.npy", mmap_mode=mode, allow_pickle=False)

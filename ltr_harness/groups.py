@@ -18,6 +18,8 @@ from ltr_harness.wording import count_of
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Texts = NDArray[np.str_]
+Array = NDArray[Any]
 """Arrays by their elements, for the signatures of many arrays."""
 
 LONGEST_ID = 1000

@@ -4,19 +4,17 @@ The same seed gives the same split on every machine: queries are ordered by raw 
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
-from ltr_harness.groups import QueryGroups
+from ltr_harness.groups import Array, Ints, QueryGroups
 from ltr_harness.wording import count_of
 
 _NOT_BOTH = "queries can be kept together or stratified, not both: a user may belong to several strata"
 
 
-def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def holdout(groups: QueryGroups, fraction: float, seed: int) -> tuple[Ints, Ints]:
     """Kept and held-out queries, int64, each sorted: a share, rounded to the nearest query, is set aside by chance."""
     if not 0 < fraction < 1:
         expected = "expected a share above 0 and below 1, such as 0.2"
@@ -35,9 +33,9 @@ def folds(
     n: int,
     seed: int,
     *,
-    together: NDArray[Any] | None = None,  # (n_queries,): queries of one value stay in one part
-    strata: NDArray[Any] | None = None,  # (n_queries,): queries of each value are spread evenly
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
+    together: Array | None = None,  # (n_queries,): queries of one value stay in one part
+    strata: Array | None = None,  # (n_queries,): queries of each value are spread evenly
+) -> list[tuple[Ints, Ints, Ints]]:
     """Train, valid and test queries of each fold, int64, each sorted: in fold i, part i is test, part i + 1 valid.
 
     Every query is tested exactly once. Parts differ in size by at most one query, except with `together`.
@@ -60,9 +58,9 @@ def fold_parts(
     n_queries: int,
     n: int,
     seed: int,
-    together: NDArray[Any] | None = None,  # (n_queries,)
-    strata: NDArray[Any] | None = None,  # (n_queries,)
-) -> list[NDArray[np.int64]]:
+    together: Array | None = None,  # (n_queries,)
+    strata: Array | None = None,  # (n_queries,)
+) -> list[Ints]:
     """Test queries of each fold, as `folds` has them."""
     order = shuffled(n_queries, seed)
     if together is None and strata is None:
@@ -92,9 +90,9 @@ def divided(
     shares: Mapping[str, float],
     seed: int,
     *,
-    together: NDArray[Any] | None = None,  # (n_queries,): queries of one value stay in one part
-    strata: NDArray[Any] | None = None,  # (n_queries,): each value gets its share of every part
-) -> dict[str, NDArray[np.int64]]:
+    together: Array | None = None,  # (n_queries,): queries of one value stay in one part
+    strata: Array | None = None,  # (n_queries,): each value gets its share of every part
+) -> dict[str, Ints]:
     """Queries, int64, sorted, of parts by chance with shares such as ``{"valid": 0.1}``; what remains is ``train``."""
     _check_shares(shares)
     if together is not None and strata is not None:
@@ -128,9 +126,7 @@ def divided(
     return _parts(part_of, shares)
 
 
-def divided_by_time(
-    groups: QueryGroups, shares: Mapping[str, float], times: NDArray[Any]
-) -> dict[str, NDArray[np.int64]]:
+def divided_by_time(groups: QueryGroups, shares: Mapping[str, float], times: Array) -> dict[str, Ints]:
     """Queries, int64, sorted, of parts by time: the oldest are ``train``, and the parts of `shares` follow.
 
     Times are (n_queries,), numbers or text that sorts by time. Queries of one time are never on two sides.
@@ -161,23 +157,23 @@ def _check_shares(shares: Mapping[str, float]) -> None:
         raise DataError(f"shares are {listed}; {expected}")
 
 
-def _targets(shares: Mapping[str, float], n: int) -> NDArray[np.int64]:
+def _targets(shares: Mapping[str, float], n: int) -> Ints:
     """Where the parts of `shares` end, the last of them followed by train."""
     return np.asarray(np.floor(np.cumsum(list(shares.values())) * n + 0.5).astype(np.int64))
 
 
-def _cut_at(targets: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
+def _cut_at(targets: Ints, units: Ints) -> Ints:
     """The part of each position when the row of units is cut as near to the targets as no unit is divided."""
     borders = np.concatenate([[0], np.flatnonzero(np.diff(units)) + 1, [len(units)]])
     cuts = [int(borders[np.argmin(np.abs(borders - target))]) for target in targets.tolist()]
     return np.searchsorted(np.array(cuts), np.arange(len(units)), side="right").astype(np.int64)
 
 
-def _numbered(values: NDArray[Any]) -> NDArray[np.int64]:
+def _numbered(values: Array) -> Ints:
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
-def _parts(part_of: NDArray[np.int64], shares: Mapping[str, float]) -> dict[str, NDArray[np.int64]]:
+def _parts(part_of: Ints, shares: Mapping[str, float]) -> dict[str, Ints]:
     names = [*shares, "train"]
     queries = {name: np.flatnonzero(part_of == at).astype(np.int64) for at, name in enumerate(names)}
     if empty := [name for name in names if len(queries[name]) == 0]:
@@ -186,7 +182,7 @@ def _parts(part_of: NDArray[np.int64], shares: Mapping[str, float]) -> dict[str,
     return {name: queries[name] for name in ("train", *shares)}
 
 
-def shuffled(n: int, seed: int) -> NDArray[np.int64]:
+def shuffled(n: int, seed: int) -> Ints:
     """0..n-1 in the order the seed gives, int64, stable for ever (see the top of this file)."""
     if seed < 0:
         raise DataError(f"seed is {seed}; expected an integer >= 0")

@@ -7,14 +7,13 @@ from datetime import date, timedelta
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator
 
 from ltr_harness.errors import DataError
-from ltr_harness.groups import QueryGroups
+from ltr_harness.groups import Array, Ints, QueryGroups, Texts
 from ltr_harness.wording import count_of
 
-Days = NDArray[np.int64]
+Days = Ints
 """int64 (n_queries,), days since 1970-01-01 on the calendar of a time zone."""
 
 DAY, PERIOD = "day", "period"
@@ -107,14 +106,14 @@ class TimeFolds:
             divided.append(TimeFold(parts))
         return divided
 
-    def newest(self, days: Days) -> NDArray[np.int64]:
+    def newest(self, days: Days) -> Ints:
         """The queries of the newest training window, which ends with the data; int64 (n,)."""
         if self.train is None:
             return np.arange(days.size)
         begin = self.train.before(_date(int(days.max()) + 1))
         return np.flatnonzero(days >= (begin - _EPOCH).days).astype(np.int64)
 
-    def inner(self, days: Days, n: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    def inner(self, days: Days, n: int) -> Iterator[tuple[Ints, Ints]]:
         """Pairs of past and held-out queries: n of n + 1 parts of the days, each without the past's last `gap`."""
         for part in np.array_split(np.unique(days), n + 1)[1:]:
             held = np.flatnonzero(np.isin(days, part)).astype(np.int64)
@@ -159,7 +158,7 @@ class Part:
 
     begin: date
     end: date
-    queries: NDArray[np.int64] | None = None  # int64 (n,), ascending
+    queries: Ints | None = None  # int64 (n,), ascending
 
     def __str__(self) -> str:
         return f"{self.begin} to {self.end - timedelta(days=1)}"
@@ -180,7 +179,7 @@ class TimeFold:
         return ", ".join(f"{name} {part}" for name, part in self.parts.items())
 
 
-def days_of(times: NDArray[Any], name: str, time_zone: str, groups: QueryGroups) -> Days:
+def days_of(times: Array, name: str, time_zone: str, groups: QueryGroups) -> Days:
     """The day of each query on the calendar of a time zone, from times, dates or ISO 8601 text (n_queries,)."""
     import pyarrow as pa
 
@@ -206,7 +205,7 @@ def period_in(unit: str) -> tuple[Period, int | None] | None:
     return found and (found[2], int(found[1]))  # type: ignore[return-value]
 
 
-def periods_of(days: Days, period: Period) -> NDArray[np.str_]:
+def periods_of(days: Days, period: Period) -> Texts:
     """What the period of each day is called: ``2024-03-31``, ``2024-W13`` or ``2024-03``."""
     dates = days.astype("datetime64[D]")
     if period == "day":

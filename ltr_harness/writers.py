@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import Temporary, bare_name, opened_for_writing, whole_files
-from ltr_harness.groups import Judgments
+from ltr_harness.groups import Array, Floats, Judgments
 from ltr_harness.wording import count_of, csv_cell, plural, printable
 
 FORMATS = ("letor", "lightgbm", "csv", "parquet", "arrow", "qrels")
@@ -75,7 +74,7 @@ def _write_qrels(judgments: Judgments, path: Path, temporary: Temporary) -> list
 
 
 def _write_svmlight(
-    dataset: RankingDataset, labels: NDArray[np.float64], path: Path, temporary: Temporary, form: str
+    dataset: RankingDataset, labels: Floats, path: Path, temporary: Temporary, form: str
 ) -> list[str]:
     """LETOR rows, or LightGBM's layout: the same rows without query ids, with sizes beside them."""
     notes, with_qid = [], form == "letor"
@@ -127,9 +126,7 @@ def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False)
         raise DataError.at(path, found, expected, "write csv or parquet instead")
 
 
-def _blocks(
-    dataset: RankingDataset, labels: NDArray[np.float64], first: int, with_qid: bool
-) -> Iterator[str]:
+def _blocks(dataset: RankingDataset, labels: Floats, first: int, with_qid: bool) -> Iterator[str]:
     # whole numbers without a point, others as Python prints them, which is exact
     grades = [str(int(value)) if value == int(value) else repr(value) for value in labels.tolist()]
     keys = [f"{first + j}:" for j in range(dataset.n_features)]
@@ -152,7 +149,7 @@ def _blocks(
 
 
 def _write_table(
-    dataset: RankingDataset, labels: NDArray[np.float64], path: Path, temporary: Temporary, form: str
+    dataset: RankingDataset, labels: Floats, path: Path, temporary: Temporary, form: str
 ) -> list[str]:
     """A CSV, TSV, Parquet or Arrow table with one named column for everything that the dataset holds."""
     table = _arrow_table(dataset, labels, path)
@@ -188,13 +185,13 @@ def subtopic_columns(dataset: RankingDataset) -> tuple[str, ...]:
     return tuple(f"subtopic_{i + 1}" for i in range(n))
 
 
-def _arrow_table(dataset: RankingDataset, labels: NDArray[np.float64], path: Path) -> Any:
+def _arrow_table(dataset: RankingDataset, labels: Floats, path: Path) -> Any:
     judgments, rows = dataset.judgments.pool, dataset.judgments.in_pool
     sizes = judgments.groups.sizes
     missed = np.ones(judgments.groups.n_rows, dtype=bool)
     missed[rows] = False
 
-    def of_candidates(values: NDArray[Any]) -> Any:
+    def of_candidates(values: Array) -> Any:
         """One value for each row, null for missed documents and for NaN."""
         column = np.zeros(missed.size, dtype=values.dtype)
         column[rows] = values

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.cli import data_source, options
 from ltr_harness.dataset import fingerprint_judgments
 from ltr_harness.errors import DataError, UsageError, all_of
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.files import bare_name
-from ltr_harness.groups import Judgments
+from ltr_harness.groups import Array, Bools, Floats, Judgments
 from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.wording import count_of, plain_number
@@ -64,8 +63,8 @@ class Scored:
     name: str  # how tables call it
     path: Path  # the file of its scores
     judgments: Judgments  # the rows; unlisted ones included
-    scores: NDArray[np.float64]  # (n_rows,)
-    retrieved: NDArray[np.bool_] | None = None  # (n_rows,), or None where every row is ranked
+    scores: Floats  # (n_rows,)
+    retrieved: Bools | None = None  # (n_rows,), or None where every row is ranked
     tag: str | None = None  # a TREC run's own name
 
     def evaluate(self, metrics: Sequence[Metric]) -> Evaluation:
@@ -82,7 +81,7 @@ class Rankings:
     max_grade: float | None  # given by the user
     notes: tuple[str, ...]  # what was left out or looks odd
     # what the data says of each query of `judgments`, such as its user
-    query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    query_attributes: Mapping[str, Array] = field(default_factory=dict)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
 from ltr_harness.comparison.pairs import Difference, Entrant, Verdict, differences_of
 from ltr_harness.errors import NotComparableError
-from ltr_harness.groups import Judgments
+from ltr_harness.groups import Bools, Ints, Judgments
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
 from ltr_harness.stats.families import outcomes, rare_kind
 from ltr_harness.stats.method import Method
@@ -30,7 +29,7 @@ class Powered:
     total: WeightedSum  # the estimate, (m,) columns
     weight: Floats  # (m,) lambda
     worth: Floats  # (m,) how many human-labelled queries would say as much
-    too_few: NDArray[np.bool_]  # (m,) whether the human labels alone count, for too few queries that differ
+    too_few: Bools  # (m,) whether the human labels alone count, for too few queries that differ
 
 
 def powered(
@@ -208,7 +207,7 @@ def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreemen
     return CheapLabels(*counts, tuple(pairs), agreement, tuple(notes))
 
 
-def agreement_of(human: Judgments, cheap: Judgments, rows: NDArray[np.int64]) -> Agreement:
+def agreement_of(human: Judgments, cheap: Judgments, rows: Ints) -> Agreement:
     """How far labels agree; `rows` are those of `rows_among`."""
     both = rows >= 0
     if human.judged is not None:
@@ -228,7 +227,7 @@ def agreement_of(human: Judgments, cheap: Judgments, rows: NDArray[np.int64]) ->
     return Agreement(one.size, (same - chance) / (1 - chance) if chance < 1 else float("nan"), tuple(grades))
 
 
-def rows_among(human: Judgments, cheap: Judgments) -> NDArray[np.int64]:
+def rows_among(human: Judgments, cheap: Judgments) -> Ints:
     """int64 (n human rows,): where each human-labelled row, by name or place, stands among the cheap; -1 where not."""
     place = {str(query): number for number, query in enumerate(cheap.groups.ids.tolist())}
     starts, wide = human.groups.boundaries, cheap.groups.boundaries

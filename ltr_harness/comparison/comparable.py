@@ -6,10 +6,8 @@ budgets.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparison import Comparison
@@ -17,7 +15,7 @@ from ltr_harness.comparison.gained import little_to_gain
 from ltr_harness.comparison.over_time import compared, neighbours
 from ltr_harness.comparison.pairs import WEIGHT, Entrant, Paired, value_bounds
 from ltr_harness.errors import DataError, NotComparableError, Problem, UsageError
-from ltr_harness.groups import as_column
+from ltr_harness.groups import Array, Texts, as_column
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.runs.record import Record
@@ -319,7 +317,7 @@ def unit_notes(comparison: Comparison) -> list[str]:
     return [*notes, left_open] if left_open else notes
 
 
-def unit_texts(values: NDArray[Any]) -> NDArray[np.str_]:
+def unit_texts(values: Array) -> Texts:
     """What the (n_queries,) units are called; empty where a query has none."""
     texts = ["" if value is None or value != value else str(value) for value in values.tolist()]
     return as_column(texts, "unit")

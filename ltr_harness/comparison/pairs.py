@@ -9,22 +9,13 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.evaluation import Evaluation
-from ltr_harness.groups import as_column
+from ltr_harness.groups import Array, Floats, Ints, Texts, as_column
 from ltr_harness.metrics import parse_metric
 from ltr_harness.own_files import is_own_file
-from ltr_harness.stats.contributions import (
-    TIE,
-    Codes,
-    Contributions,
-    Floats,
-    moments,
-    paired_differences,
-    win_tie_loss,
-)
+from ltr_harness.stats.contributions import Codes, Contributions, moments, paired_differences, win_tie_loss
 from ltr_harness.stats.families import Outcome, mean_intervals, outcomes, rare_kind
 from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import MethodDifference, method_difference, seed_agreement
@@ -63,26 +54,26 @@ class Entrant(Origin):
 
     name: str
     # (n_queries,), unique; ``fold/id`` where folds are pooled and ids could repeat
-    query_ids: NDArray[np.str_]
+    query_ids: Texts
     values: Mapping[str, Floats]  # canonical metric name to (n_replicates, n_queries); NaN where undefined
     replicates: tuple[str, ...]  # (n_replicates,) what tells the rows apart, such as seeds "1", "2"
     higher_is_better: Mapping[str, bool]  # canonical metric name to direction
     # another seed would have given another model; False where nothing is known of its training
     seeded: bool = False
     # (n_queries,) each, for slices
-    query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    query_attributes: Mapping[str, Array] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
         name: str,
         evaluations: Sequence[Evaluation],
-        attributes: Mapping[str, NDArray[Any]] | None = None,
+        attributes: Mapping[str, Array] | None = None,
         primary: Any = None,
     ) -> "Entrant":
         """From the evaluations of one model on one test set, one per seed; with the headroom of one metric."""
         first = evaluations[0]
-        headroom: dict[str, NDArray[Any]] = {}
+        headroom: dict[str, Array] = {}
         with suppress(MetricError):  # it was not evaluated, which the comparison refuses
             metric = str(first[primary or first.metrics[0]].metric)
             found = first.headroom(metric)
@@ -114,7 +105,7 @@ class Entrant(Origin):
         """(n_queries,): each query's value averaged over replicates."""
         return np.asarray(self.values[metric].mean(axis=0))
 
-    def take(self, queries: NDArray[np.int64]) -> "Entrant":
+    def take(self, queries: Ints) -> "Entrant":
         """The given (n_kept,) queries alone, in the given order."""
         return replace(
             self,
@@ -124,7 +115,7 @@ class Entrant(Origin):
         )
 
 
-def text_ids(ids: NDArray[Any], name: str = "query_id") -> NDArray[np.str_]:
+def text_ids(ids: Array, name: str = "query_id") -> Texts:
     """(n_queries,) ids of any kind as text; DataError where one is too long."""
     return as_column([str(query) for query in ids.tolist()], name)
 
@@ -354,6 +345,7 @@ def summarise(
         values = columns[defined, j]
         nothing = values.size == 0
         p10, median, p90 = [np.nan] * 3 if nothing else np.quantile(values, [0.1, 0.5, 0.9])
+        at_zero, at_one = (int(win_tie_loss(values - value)[1]) for value in (0, 1))
         by_seed = np.full(1, np.nan) if nothing else entrant.values[metric][:, defined].mean(axis=1)
         summaries.append(
             Summary(
@@ -369,8 +361,8 @@ def summarise(
                 p10=float(p10),
                 median=float(median),
                 p90=float(p90),
-                share_zero=np.nan if nothing else float(np.mean(np.abs(values) <= TIE)),
-                share_one=np.nan if nothing else float(np.mean(np.abs(values - 1) <= TIE)),
+                share_zero=np.nan if nothing else at_zero / values.size,
+                share_one=np.nan if nothing else at_one / values.size,
                 n_replicates=len(entrant.replicates),
                 seed_sd=float(by_seed.std(ddof=1)) if by_seed.size > 1 else np.nan,
                 seed_min=float(by_seed.min()),

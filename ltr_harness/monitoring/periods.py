@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.groups import Floats, Ints
+from ltr_harness.groups import Array, Floats, Ints
 from ltr_harness.logs.columns import codes_of, together
 from ltr_harness.monitoring.calendar import DaysDiffer, Units, hours_of_week, part_of_season, units_of
 from ltr_harness.monitoring.config import MonitorConfig
@@ -37,7 +36,7 @@ class Prediction:
     precision: Floats  # (p, p), as in `Regression`
     key_noise: float  # variance of the keys' estimated effects in production's mean of the primary metric
 
-    def widened(self, reference: Sample, rows: NDArray[Any] | None) -> Sample:
+    def widened(self, reference: Sample, rows: Array | None) -> Sample:
         """The baseline's sample, as uncertain as its prediction is for (n_rows,) of production's queries."""
         chosen = self.covariates if rows is None else self.covariates[rows]
         if not (chosen.size and reference.values.size):
@@ -194,7 +193,7 @@ class Periods:
         one, two = (hours_of_week(time, windows.timezone) for time in (one, two))
         return part_of_season(one, windows.season), part_of_season(two, windows.season)
 
-    def sample_now(self, values: Floats | None = None, rows: NDArray[Any] | None = None) -> Sample:
+    def sample_now(self, values: Floats | None = None, rows: Array | None = None) -> Sample:
         """Production's defined values, or those of some queries."""
         return self._sample(0, values, rows)
 
@@ -202,7 +201,7 @@ class Periods:
         """The baseline's defined values."""
         return self._sample(1, values)
 
-    def _sample(self, side: int, values: Floats | None, rows: NDArray[Any] | None = None) -> Sample:
+    def _sample(self, side: int, values: Floats | None, rows: Array | None = None) -> Sample:
         values = self.values[side] if values is None else values
         keep, clusters, strata = _known(values, rows), self.clusters[side], self.strata[side]
         if keep.size == values.size:
@@ -258,7 +257,7 @@ class Periods:
     def compare(
         self,
         values: tuple[Floats, Floats] | None = None,
-        rows: NDArray[Any] | None = None,
+        rows: Array | None = None,
         alternative: Alternative | None = None,
         days: Sequence[DaysDiffer] | None = None,
     ) -> Estimate:
@@ -340,7 +339,7 @@ class Periods:
         return float(np.sqrt(self.reference.plain[1].variance + max(of_days)))
 
 
-def _known(values: Floats, rows: NDArray[Any] | None) -> Ints:
+def _known(values: Floats, rows: Array | None) -> Ints:
     keep = np.arange(values.size) if rows is None else rows
     return np.asarray(keep[~np.isnan(values[keep])])
 

@@ -8,11 +8,10 @@ import re
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ltr_harness.errors import UsageError
-from ltr_harness.groups import Floats
+from ltr_harness.groups import Bools, Floats, Ints
 
 _ATTRACTION = np.array([0.03, 0.15, 0.35, 0.6, 0.9])
 _DAY = 86_400 * 10**9
@@ -30,12 +29,12 @@ def _first_day(text: str) -> str:
 class _Queries(NamedTuple):
     """What is known of each query: (n,) arrays, and features (8, n)."""
 
-    time: NDArray[np.int64]
-    planted: NDArray[np.bool_]
+    time: Ints
+    planted: Bools
     features: Floats
-    country: NDArray[np.int64]
-    device: NDArray[np.int64]
-    user: NDArray[np.int64]
+    country: Ints
+    device: Ints
+    user: Ints
     noise: Floats  # how badly the model sees the grades
 
 

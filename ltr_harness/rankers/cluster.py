@@ -17,13 +17,12 @@ from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.boosting.watching import Measured, Watching, keywords_of
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import TrainingError, optional_module
-from ltr_harness.groups import QueryGroups
+from ltr_harness.groups import Array, Floats, QueryGroups
 from ltr_harness.metrics import Metric
 from ltr_harness.rankers.adapters import Trained
 from ltr_harness.rankers.ranker import VALID, Training, Workers
@@ -34,7 +33,7 @@ ABORT = -1
 ALL_ROUNDS = 0
 """In place of a round: a decision that holds from now on."""
 _EXTENSION = "ltr-harness"
-Scored = Callable[["Session"], NDArray[Any]]
+Scored = Callable[["Session"], Array]
 """Scores the validation rows (n_rows,)."""
 
 
@@ -84,7 +83,7 @@ class Session:
         self.decisions: dict[int, int] = {}  # round -> rounds to keep, 0 to go on
         self.changed = threading.Condition()
         self.matrix: Any = None  # the data in the library's form, if its callback has made one
-        self.scores: NDArray[np.float64] = np.zeros(0)  # of the first `scored` rounds
+        self.scores: Floats = np.zeros(0)  # of the first `scored` rounds
         self.scored = 0
         # XGBoost keeps its connections by thread: a score in the training's own thread would wait for the others.
         self._scoring = ThreadPoolExecutor(1)

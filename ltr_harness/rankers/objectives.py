@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ConfigDict, Field, PlainSerializer, PlainValidator, WithJsonSchema
 from pydantic.dataclasses import dataclass as validated_dataclass
 
 from ltr_harness.boosting.swap_gradients import MetricObjective, require_order
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import MetricError, Problem
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.groups import Floats, Judgments, QueryGroups
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import MAKE_GRADES
 from ltr_harness.metrics.core.gains import gains_of
@@ -269,7 +268,7 @@ def stopping_cautions(stopping: Metric, primary: Metric, longest: int) -> list[s
     ]
 
 
-def _gains(gain: Any, max_grade: float) -> NDArray[np.float64] | None:
+def _gains(gain: Any, max_grade: float) -> Floats | None:
     """Gains of grades 0, 1, … to the largest; None where there are none, or too many."""
     if not isinstance(gain, str) or not 1 <= max_grade <= 30 or max_grade != int(max_grade):
         return None

@@ -13,11 +13,10 @@ from typing import Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError, MissingExtraError, UsageError
 from ltr_harness.files import arrow_blocks, bare_name, compression_of
-from ltr_harness.groups import LONGEST_ID
+from ltr_harness.groups import LONGEST_ID, Bools, Floats
 from ltr_harness.readers import trec
 from ltr_harness.readers.csv import Delimited
 from ltr_harness.readers.files import Bound, located, refuse_pipe, text_bytes, unpacked, unreadable
@@ -55,7 +54,7 @@ class Listing:
     # queries, documents: Arrow texts, chunked, (n_rows,); "" where one is missing
     queries: Any
     documents: Any
-    values: NDArray[np.float64]  # (n_rows,)
+    values: Floats  # (n_rows,)
     place: OfRow  # where a row stands, for messages
     name: str = ""  # the run's own name, or ""
     subtopics: Any = None  # as the queries, for judgments by subtopic; None for others
@@ -74,7 +73,7 @@ class Listing:
         queries, documents = self._names("run", np.isnan(self.values))
         return TrecRun(Path(self.source), queries, documents, self.values, self.name, form=self.form)
 
-    def _names(self, role: Role, bad: NDArray[np.bool_], several: bool = False) -> list[Names]:
+    def _names(self, role: Role, bad: Bools, several: bool = False) -> list[Names]:
         if not len(self.values):
             raise DataError.at(self.source, f"has no rows (read as {self.form})", "at least one row")
         columns = {"query": self.queries, "document": self.documents}
@@ -192,7 +191,7 @@ def _id(value: Any, source: str, column: str) -> str:
     raise DataError.at(source, found, "ids: text or integers")
 
 
-def _numbers(values: Sequence[Any]) -> NDArray[np.float64]:
+def _numbers(values: Sequence[Any]) -> Floats:
     """Numbers as float64: NaN for what is none, infinity for an integer beyond float64."""
     if set(map(type, values)) <= {float, int}:
         with suppress(OverflowError):

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.comparison.pairs import Entrant
 from ltr_harness.errors import DataError, MetricError
-from ltr_harness.groups import Judgments, QueryGroups
+from ltr_harness.groups import Floats, Ints, Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric
 from ltr_harness.runs import Run
 from ltr_harness.runs.run import TEST_SCORES
@@ -24,14 +23,14 @@ class TestRows:
 
     judgments: Judgments  # the labels of every row, and which rows form a query
     positions: Mapping[str, int]  # query id, as the comparison calls it, to its place in the judgments
-    order: NDArray[np.int64]  # (n_queries,), for each query of the comparison its place in the judgments
+    order: Ints  # (n_queries,), for each query of the comparison its place in the judgments
     runs: Mapping[str, Sequence[Sequence[Run]]]  # model to the runs of each of its replicates, fold by fold
 
     # what several sections ask for: the scores of each model's first replicate, and metrics that are bound
-    _first: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    _first: dict[str, Floats] = field(default_factory=dict)
     _bindings: dict[tuple[Metric, ...], Binding] = field(default_factory=dict)
 
-    def scores(self, model: str, replicate: int = 0) -> NDArray[np.float64]:
+    def scores(self, model: str, replicate: int = 0) -> Floats:
         """float64 (n_rows,), what one training of the model gave every row; refuses files that are about others."""
         if replicate == 0 and model in self._first:
             return self._first[model]
@@ -44,7 +43,7 @@ class TestRows:
             self._first[model] = scores
         return scores
 
-    def per_query(self, model: str, metrics: Sequence[Metric]) -> NDArray[np.float64]:
+    def per_query(self, model: str, metrics: Sequence[Metric]) -> Floats:
         """(n_metrics, n_queries) in the comparison's order of queries, averaged over the model's replicates."""
         binding = self._bound(tuple(metrics))
         replicates = [binding.per_query(self.scores(model, at)) for at in range(len(self.runs[model]))]
@@ -52,15 +51,15 @@ class TestRows:
 
     def per_query_of(
         self, models: Sequence[str], metrics: Sequence[Metric]
-    ) -> tuple[dict[str, NDArray[np.float64]], dict[Metric, str]]:
+    ) -> tuple[dict[str, Floats], dict[Metric, str]]:
         """Each model's `per_query` of the metrics that can be computed, and why the others cannot."""
         refused = self._refused(metrics)
         possible = tuple(metric for metric in metrics if metric not in refused)
-        means: dict[str, NDArray[np.float64]] = {}
+        means: dict[str, Floats] = {}
         if not possible:
             return {}, refused
         for model in models:
-            replicates: list[NDArray[np.float64]] = []
+            replicates: list[Floats] = []
             for at in range(len(self.runs[model])):
                 scores = self.scores(model, at)
                 try:
@@ -90,7 +89,7 @@ class TestRows:
             reasons |= _reasons(possible, lambda metric: self._bound((metric,)))
         return reasons
 
-    def _refused_with(self, scores: NDArray[np.float64], metrics: tuple[Metric, ...]) -> dict[Metric, str]:
+    def _refused_with(self, scores: Floats, metrics: tuple[Metric, ...]) -> dict[Metric, str]:
         binding = self._bound(metrics)
         suspected, both = binding.refusing(scores), zip(metrics, binding.metrics, strict=True)
         asked = [metric for metric, resolved in both if resolved in suspected]

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr_harness.errors import MetricError
-from ltr_harness.groups import Floats, Judgments
+from ltr_harness.groups import Array, Floats, Judgments
 from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.metrics.core.metric import Metric
 from ltr_harness.metrics.core.ranking import Ties
@@ -76,7 +74,7 @@ class Headroom:
         return {metric + end: column for end, column in zip(_COLUMNS, vars(self).values(), strict=True)}
 
     @classmethod
-    def of_columns(cls, metric: str, columns: Mapping[str, NDArray[Any]]) -> "Headroom | None":
+    def of_columns(cls, metric: str, columns: Mapping[str, Array]) -> "Headroom | None":
         """What `columns` made; None where the table lacks them, or has no numbers there."""
         found = [columns[metric + end] for end in _COLUMNS if metric + end in columns]
         found = [column for column in found if column.dtype.kind in "iuf"]

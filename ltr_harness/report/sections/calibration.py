@@ -4,10 +4,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri, stdtrit
 
-from ltr_harness.groups import QueryGroups
+from ltr_harness.groups import Bools, Floats, QueryGroups
 from ltr_harness.metrics.core.softmax import ProbabilityMetric, log_softmax
 from ltr_harness.report import charts
 from ltr_harness.report.blocks import Block, Chart, Column, Heading, Paragraph, Table
@@ -65,9 +64,9 @@ def calibration(data: ReportData) -> list[Bin]:
 
 def binned(
     model: str,
-    p: NDArray[np.float64],  # (n_rows,)
-    won: NDArray[np.float64],  # (n_rows,)
-    inside: NDArray[np.bool_],  # (n_rows,)
+    p: Floats,  # (n_rows,)
+    won: Floats,  # (n_rows,)
+    inside: Bools,  # (n_rows,)
     groups: QueryGroups,
     confidence: float,
 ) -> Bin:
