@@ -1,10 +1,9 @@
 """Explanation of one query's value, document by document, or of a mean, and why another tool's value differs."""
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -73,7 +72,7 @@ def explain_mean(
     others = other_definitions(metric)
     theirs = {one.tool: others[one.tool] for one in presets if one.value is not None}
     # whatever breaks ties: the ids it may take are not needed to know which queries count
-    stable = {tool: dataclasses.replace(one, ties="stable") for tool, one in theirs.items()}
+    stable = {tool: replace(one, ties="stable") for tool, one in theirs.items()}
     counts = {tool: whole.seen_by(tool).n_defined(one) for tool, one in stable.items()}
     n_queries, n_defined = judgments.groups.n_queries, whole.n_defined(metric)
     return MeanExplanation(metric, mean, n_queries, n_defined, presets, counts, _interval(metric, whole))
@@ -171,7 +170,7 @@ def _missed(
         if pairs is not None:
             keep = ~np.isin(pairs.rows, without)
             pairs = Subtopics(pairs.rows[keep], pairs.numbers[keep], pairs.grades[keep])
-        known = dataclasses.replace(judgments, labels=grades, subtopics=pairs)
+        known = replace(judgments, labels=grades, subtopics=pairs)
         found = metric.divisor_at(known, ranking, np.array([metric.cutoff]))
         return ("", 0.0) if found is None else (found[0], float(found[1][0]))
 
@@ -197,7 +196,7 @@ def _sums(metric: Metric, judgments: Judgments, ranking: Ranking) -> tuple[Float
         each = metric.contributions(judgments, ranking)
         return None if each is None else (each, name, float(whole[0]))
     every = np.arange(1, size + 1)
-    values = dataclasses.replace(metric, empty="zero").prepare(judgments, every)(ranking)[:, 0]
+    values = replace(metric, empty="zero").prepare(judgments, every)(ranking)[:, 0]
     _, by = metric.divisor_at(judgments, ranking, every) or ("", np.ones(size))
     return np.diff(values * by, prepend=0.0), name, float(whole[0])
 
@@ -210,7 +209,7 @@ def _interval(metric: Metric, query: _Asked) -> tuple[float, float] | None:
 def _worst_and_best(metric: Metric, query: _Asked) -> list[float]:
     """Nothing of a metric without a worst and a best order."""
     with suppress(MetricError):
-        return [query.value(dataclasses.replace(metric, ties=ties)) for ties in ("worst", "best")]
+        return [query.value(replace(metric, ties=ties)) for ties in ("worst", "best")]
     return []
 
 
@@ -253,7 +252,7 @@ def _reason(metric: Metric, theirs: Metric, value: float, query: _Asked, effects
     alone = []
     for name, choice in differing(metric, theirs).items():
         try:
-            moved = query.value(dataclasses.replace(metric, **{name: choice}))
+            moved = query.value(replace(metric, **{name: choice}))
         except MetricError:
             continue  # it cannot stand alone, so it explains nothing alone
         if not _same(moved, value):
@@ -314,8 +313,8 @@ def as_measured_here(metric: Metric) -> Metric:
 
 
 def _question(metric: Metric) -> dict[str, Any]:
-    fields = {field.name: field.default for field in dataclasses.fields(metric) if field.name in _QUESTION}
-    return {name: own for name, default in fields.items() if (own := getattr(metric, name)) != default}
+    defaults = {one.name: one.default for one in fields(metric) if one.name in _QUESTION}
+    return {name: own for name, default in defaults.items() if (own := getattr(metric, name)) != default}
 
 
 def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:
@@ -327,7 +326,7 @@ def differing(metric: Metric, theirs: Metric) -> dict[str, Any]:
     """The choices of `theirs` that `metric` makes otherwise, by field."""
     return {
         field.name: getattr(theirs, field.name)
-        for field in dataclasses.fields(metric)
+        for field in fields(metric)
         if getattr(theirs, field.name) not in (None, getattr(metric, field.name))
     }
 
@@ -336,7 +335,7 @@ def other_definitions(metric: Metric) -> dict[str, Metric]:
     """The question `metric` asks as others define the answer: by a name of its own, or the tool that has it."""
     named = {name: parse_metric(definition) for name, definition in DEFINITIONS.items()}
     same = {name: differing(type(one)(), one) for name, one in named.items() if one.name == metric.name}
-    others = {name: dataclasses.replace(metric, **theirs) for name, theirs in same.items()}
+    others = {name: replace(metric, **theirs) for name, theirs in same.items()}
     tools = [tool for tool, metrics in PRESETS.items() if metric.name in metrics]
     return others | {tool: as_measured_by(tool, metric) for tool in tools}
 

@@ -4,9 +4,8 @@ A unit (a user, or a query where nobody is known) is in one arm; measures are me
 units. No verdict is given on arms of other shares than announced: what broke those may have moved the measures.
 """
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -100,7 +99,7 @@ def compared_arms(production: pd.DataFrame, cut: Cut, rule: Arms, config: Monito
     measures = _measures(production, config)
     differences, family = _tested(measures, assigned, config)
     if why:
-        differences = [dataclasses.replace(one, verdict="withheld") for one in differences]
+        differences = [replace(one, verdict="withheld") for one in differences]
     # one line for the verdicts that a kind of unit, absent from an arm, could change
     width = {measure.name: measure.width for measure in measures}
     units = {arm.name: arm.n_units for arm in arms}

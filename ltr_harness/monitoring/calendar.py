@@ -183,7 +183,7 @@ class DaysDiffer:
 
     def share_of_now(self, rows: Ints) -> float:
         """By how much of the variance between units the mean of (n_rows,) of production's queries varies."""
-        return share_of_variance(np.bincount(self.units.now[rows]) / rows.size, self.correlation)
+        return self.share_of(np.bincount(self.units.now[rows]) / rows.size)
 
     def share_of_before(self, rows: Ints, weights: Floats | None = None) -> float:
         """Likewise of (n_rows,) of the baseline's; 0 where it has no times, and is taken as it is."""
@@ -191,7 +191,11 @@ class DaysDiffer:
             return 0.0
         each = np.full(rows.size, 1 / rows.size) if weights is None else weights
         shares = np.bincount(self.units.before[rows], each).astype(np.float64)
-        return share_of_variance(shares, self.correlation)
+        return self.share_of(shares)
+
+    def share_of(self, weights: Floats) -> float:
+        """Likewise of a mean whose weights are spread over neighbouring units so, (n_units,)."""
+        return share_of_variance(weights, self.correlation)
 
     @cached_property
     def of_before(self) -> float:

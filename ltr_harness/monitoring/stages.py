@@ -25,10 +25,8 @@ from ltr_harness.monitoring.inputs import compared_columns, feature_drift, gain_
 from ltr_harness.monitoring.load import load_monitor_config
 from ltr_harness.monitoring.parity import feature_columns, served_scores
 from ltr_harness.monitoring.periods import Periods
-from ltr_harness.monitoring.queries import column_of, primary_of
 from ltr_harness.monitoring.reading import read_log
 from ltr_harness.monitoring.result import Found, MonitorResult, Watched
-from ltr_harness.monitoring.stored import PastWindow
 from ltr_harness.monitoring.verdict import Evidence, alerts_of, verdict_of
 from ltr_harness.places import here
 from ltr_harness.relevance.grades import describe
@@ -105,7 +103,7 @@ def analysed(
     orphans: Ints | None = None,
 ) -> Watched:
     """Every stage after the logs have been read; (n_orphans,) `orphans` as in `LogRead`."""
-    time = column_of(production, "time")
+    time = queries.column_of(production, "time")
     seasonal = config.windows.season != "none" and time is not None
     if seasonal and baseline is not None and "time" not in baseline:
         season = f"windows.season {config.windows.season}"
@@ -125,7 +123,7 @@ def analysed(
         windows=tuple(windows.window_rows(production, whole_cut, lost, config)),
     )
     spent = windows.share_to_spend(found.windows, past, config)
-    counted = np.flatnonzero(whole_cut.mature & ~np.isnan(primary_of(production)))
+    counted = np.flatnonzero(whole_cut.mature & ~np.isnan(queries.primary_of(production)))
     if baseline is None:  # slices against the rest, nothing else to test
         now = queries.queries_of(production, counted)
         periods = Periods(now, now.iloc[:0], config)
@@ -157,7 +155,7 @@ def _compared(
     baseline: pd.DataFrame,
     cut: Cut,
     counted: Ints,
-    past: Sequence[PastWindow],
+    past: Sequence[stored.PastWindow],
     spent: float,
 ) -> Evidence:
     """Production's (n_counted,) queries against its baseline."""
@@ -165,7 +163,7 @@ def _compared(
     now = queries.queries_of(queries.without_pages(production), counted)
     # once: of millions that takes a while
     places = queries.places_of(production["query_id"], baseline["query_id"])
-    has_value = ~np.isnan(primary_of(baseline))
+    has_value = ~np.isnan(queries.primary_of(baseline))
     before = queries.queries_of(queries.without_pages(baseline), has_value)
     among_kept = np.append(np.where(has_value, np.cumsum(has_value) - 1, -1), -1)
     periods = Periods(now, before, config, spent, places=among_kept[places[counted]])
@@ -287,7 +285,7 @@ def _result(
         production_sha256=queries.digest(production),
         baseline_sha256=None if baseline is None else queries.digest(baseline),
         n_queries=len(production),
-        n_rows=int(column_of(production, "n_items").sum(dtype=np.int64)),
+        n_rows=int(queries.column_of(production, "n_items").sum(dtype=np.int64)),
         baseline_kind=baseline_kind,
         **config.compare.model_dump(include={"alternative", "confidence", "alpha", "min_drop"}),
         higher_is_better=config.primary.higher_is_better,

@@ -12,18 +12,10 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri, stdtr
 
 from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.settings import seconds
-from ltr_harness.monitoring.calendar import (
-    THURSDAY,
-    Cut,
-    DaysDiffer,
-    hours_of_week,
-    part_of_season,
-    share_of_variance,
-)
+from ltr_harness.monitoring.calendar import THURSDAY, Cut, DaysDiffer, hours_of_week, part_of_season
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
 from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_known, primary_of
@@ -34,19 +26,10 @@ from ltr_harness.report.blocks import Badge, Block, Chart, Column, Heading, Para
 from ltr_harness.stats.betting import bounded_means
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.several_samples import bonferroni, widened
-from ltr_harness.stats.two_samples import (
-    Estimate,
-    Influence,
-    Sample,
-    always_valid_p,
-    always_valid_reach,
-    between,
-    weighted_mean,
-)
+from ltr_harness.stats.two_samples import Estimate, Influence, Sample, always_valid, between
 from ltr_harness.wording import count_of
 
 OF_ALPHA = 0.5  # the other half is spent on windows, their trailing means and the period
-_BASELINE = 0.2  # of that
 TIGHTEST = 30  # windows, after which a difference is to be seen soonest
 _LEAST = 100  # queries
 
@@ -55,7 +38,7 @@ def with_running(
     windows: list[Window], members: Sequence[Ints], periods: Periods, past: Sequence[PastWindow]
 ) -> list[Window]:
     """Windows with the mean of all windows up to each, against the baseline; `members` (n_queries,)."""
-    earlier = past if periods.common is None else ()
+    earlier, compare = past if periods.common is None else (), periods.config.compare
     looks, n_earlier = len(earlier), sum(w.n for w in earlier)
     rows, so_far = [], np.zeros(0, dtype=np.int64)
     for row, mine in zip(windows, members, strict=True):
@@ -66,35 +49,21 @@ def with_running(
         looks += 1
         if so_far.size + n_earlier < _LEAST or row.status != "tested":
             continue
-        running, corrected = _tested(with_past(so_far, earlier, periods), looks, periods)
-        alert = bool(corrected <= periods.config.compare.alpha and periods.matters(running.value))
+        running, corrected = always_valid(
+            with_past(so_far, earlier, periods),
+            looks,
+            periods.baseline_error,
+            tightest=TIGHTEST,
+            alpha=OF_ALPHA * compare.alpha,
+            confidence=compare.confidence,
+            alternative=periods.alternative,
+        )
+        corrected = min(1.0, corrected / OF_ALPHA)
+        alert = bool(corrected <= compare.alpha and periods.matters(running.value))
         rows[-1] = dataclasses.replace(
             row, running=running, running_p_corrected=corrected, running_alert=alert
         )
     return rows
-
-
-def _tested(estimate: Estimate, looks: int, periods: Periods) -> tuple[Estimate, float]:
-    """The difference with an interval that holds at all times, and its p as part of the whole alpha."""
-    compare, side = periods.config.compare, periods.alternative
-    base = periods.baseline_error
-    own = float(np.sqrt(max(estimate.error**2 - base**2, 1e-3 * estimate.error**2)))
-    level = OF_ALPHA * compare.alpha
-    margin = float(ndtri(1 - level * _BASELINE / (2 if side == "change" else 1))) * base
-    towards = np.sign(estimate.value) * max(abs(estimate.value) - margin, 0.0)
-    if own > 0:
-        z = np.array(towards / own)
-        z = ndtri(stdtr(estimate.freedom, -np.abs(z))) * -np.sign(z)  # as rare as t is with so few days
-    else:
-        z = np.array(np.sign(towards) * np.inf)
-    information = np.array(float(looks))
-    p = float(always_valid_p(z, information, TIGHTEST, level * (1 - _BASELINE), side))
-    unsure = 1 - compare.confidence
-    wide = float(always_valid_reach(information, TIGHTEST, unsure * (1 - _BASELINE))) * own
-    reach = wide + float(ndtri(1 - unsure * _BASELINE / 2)) * base
-    low, high = estimate.value - reach, estimate.value + reach
-    running = dataclasses.replace(estimate, low=low, high=high, p=p)
-    return running, min(1.0, p / (OF_ALPHA * (1 - _BASELINE)))
 
 
 _SATURATED = 15  # with fewer queries off the ceiling, a t interval is a guess
@@ -285,7 +254,7 @@ def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tupl
             day = window.number * seconds(windows.size) // _DAY_SECONDS
             hours, n = np.arange(24) + 24 * ((day + THURSDAY) % 7), np.full(24, window.n / 24)
         counts += np.bincount(part_of_season(hours, windows.season), n, minlength=size)[:size]
-    return weighted_mean(sample, sample.strata, counts / counts.sum())
+    return sample.weighted_mean(counts / counts.sum())
 
 
 def _share(known: DaysDiffer, rows: Ints, past: Sequence[PastWindow], periods: Periods) -> float:
@@ -303,7 +272,7 @@ def _share(known: DaysDiffer, rows: Ints, past: Sequence[PastWindow], periods: P
         else:  # a window of several days has them in equal parts
             squares += window.n**2 / max(1, size // _DAY_SECONDS if of_days else 1)
     days = np.array([*(by_day[day] for day in sorted(by_day)), *counts])
-    squares += total**2 * share_of_variance(days / total, known.correlation)
+    squares += total**2 * known.share_of(days / total)
     everything = np.arange(len(periods.now))
     reference = periods.share_of(known, everything, np.arange(len(periods.before)))
     return squares / total**2 + reference - known.share_of_now(everything)

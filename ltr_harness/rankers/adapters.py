@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import pickle
 import re
-import weakref
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -16,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, ParamSpec, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -351,7 +350,7 @@ _last: defaultdict[str, WeakKeyDictionary[RankingDataset, tuple[Hashable, Any]]]
 def shared(library: str, training: Training, key: Hashable, make: Callable[[], Any]) -> Any:
     """The library's binned data: of the last call, or from `make` where splits (by identity) or the key are others."""
     cache, valid = _last[library], training.valid
-    whole = (None if valid is None else weakref.ref(valid, lambda _: cache.clear()), key)
+    whole = (None if valid is None else ref(valid, lambda _: cache.clear()), key)
     known, made = cache.get(training.train, (None, None))
     if known != whole:
         cache.clear()  # before the new one is built: both at once would be twice the memory

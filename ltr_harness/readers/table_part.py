@@ -292,13 +292,12 @@ class TableColumns:
         self, texts: Any, unfit: NDArray[np.bool_], name: str, columns: Columns, expected: str
     ) -> NDArray[np.str_]:
         """Arrow's text as NumPy's, all as wide as the longest; "" throughout where some are reported."""
-        from pyarrow.compute import max as largest
-        from pyarrow.compute import utf8_length
+        import pyarrow.compute as pc
 
         if unfit.any():
             self._report(unfit, name, columns, f"{expected} of at most {LONGEST_ID:,} bytes")
             return np.empty(self.n_rows, dtype=np.str_)
-        longest = largest(utf8_length(texts)).as_py() or 1
+        longest = pc.max(pc.utf8_length(texts)).as_py() or 1
         found = f"column {name!r} has a text of {longest:,} characters, so that its {self.n_rows:,} rows take"
         Bound.of_file(self.table.size).refuse(str(self.table.path), found, 4 * longest * self.n_rows)
         return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=np.str_)

@@ -4,17 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtrit
 
-from ltr_harness.stats.contributions import (
-    SMALLEST_P,
-    TIE,
-    Contributions,
-    Floats,
-    moments,
-    paired_differences,
-    student_p,
-)
+from ltr_harness.groups import Floats
+from ltr_harness.stats.contributions import TIE, Contributions, moments, paired_differences, student_p
+from ltr_harness.stats.two_samples import one_sided
 
 
 def seed_agreement(one: Floats, other: Floats, tolerance: float = TIE) -> float:  # (seeds, n_queries) each
@@ -44,7 +38,7 @@ class MethodDifference:
         """Two one-sided tests: the larger p-value of the true difference being beyond -margin or margin."""
         with np.errstate(divide="ignore", invalid="ignore"):
             nearest = np.divide(margin - abs(self.difference), self.standard_error)
-        return max(float(stdtr(self.freedom, -nearest)), SMALLEST_P)
+        return float(one_sided(-nearest, np.array(self.freedom), "drop"))
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Lower and upper end."""

@@ -2,12 +2,12 @@
 estimate, added up within clusters (users), of means, differences, shares and ratios alike.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from scipy.special import chdtrc, lambertw, stdtr, stdtrit
+from scipy.special import chdtrc, lambertw, ndtri, stdtr, stdtrit
 
 from ltr_harness.stats.contributions import SMALLEST_P, Codes, Floats, correlation_within, satterthwaite
 
@@ -28,6 +28,22 @@ class Sample:
         """The mean without regard to strata and its influence; a baseline is asked for it many times."""
         mean = float(self.values.mean()) if self.values.size else float("nan")
         return mean, Influence.of(self.values - mean, self.clusters)
+
+    def weighted_mean(self, shares: Floats) -> "tuple[float, Influence]":
+        """The mean under (n_strata,) shares of the strata, and its influence; NaN where one that counts is empty."""
+        values, clusters = self.values, self.clusters
+        strata = np.zeros(values.size, dtype=np.int64) if self.strata is None else self.strata
+        counts = np.bincount(strata, minlength=shares.size)
+        known = counts > 0
+        means = np.bincount(strata, values, minlength=shares.size) / np.maximum(counts, 1)
+        mean = float((shares * means).sum()) if known[shares > 0].all() else float("nan")
+        factor = shares * values.size / np.maximum(counts, 1)
+        used = (shares > 0)[strata]
+        if not used.all():  # strata without weight say nothing: their queries are no degrees of freedom
+            values, strata = values[used], strata[used]
+            clusters = None if clusters is None else clusters[used]
+            factor = factor * (values.size / self.values.size)
+        return mean, Influence.of(factor[strata] * (values - means[strata]), clusters)
 
 
 @dataclass(frozen=True)
@@ -113,8 +129,8 @@ def difference(
     else:
         size = int(max(one.strata.max(), other.strata.max())) + 1
         shares = np.bincount(one.strata, minlength=size) / one.strata.size
-        mean, a = weighted_mean(one, one.strata, shares)
-        reference, b = weighted_mean(other, other.strata, shares)
+        mean, a = one.weighted_mean(shares)
+        reference, b = other.weighted_mean(shares)
     n = one.values.size + other.values.size
     return between(mean - reference, a, b, alternative=alternative, confidence=confidence, n=n)
 
@@ -171,22 +187,6 @@ def profile_p(one: Floats, other: Floats) -> tuple[float, float]:
     return float(chdtrc(used.sum() - 1, max(statistic, 0.0))), distance
 
 
-def weighted_mean(sample: Sample, strata: Codes, shares: Floats) -> tuple[float, Influence]:
-    """The mean under (n_strata,) shares of the strata, and its influence; NaN where one that counts is empty."""
-    values, clusters = sample.values, sample.clusters
-    counts = np.bincount(strata, minlength=shares.size)
-    known = counts > 0
-    means = np.bincount(strata, values, minlength=shares.size) / np.maximum(counts, 1)
-    mean = float((shares * means).sum()) if known[shares > 0].all() else float("nan")
-    factor = shares * values.size / np.maximum(counts, 1)
-    used = (shares > 0)[strata]
-    if not used.all():  # strata without weight say nothing: their queries are no degrees of freedom
-        values, strata = values[used], strata[used]
-        clusters = None if clusters is None else clusters[used]
-        factor = factor * (values.size / sample.values.size)
-    return mean, Influence.of(factor[strata] * (values - means[strata]), clusters)
-
-
 def estimate_of(
     value: float, variance: float, freedom: float, alternative: Alternative, confidence: float, n: int
 ) -> Estimate:
@@ -200,6 +200,40 @@ def estimate_of(
     reach = float(stdtrit(freedom, (1 + confidence) / 2)) * error
     p = float(one_sided(np.array(value / error), np.array(freedom), alternative))
     return Estimate(value, value - reach, value + reach, p, error, n, freedom)
+
+
+_REFERENCE = 0.2  # of alpha, for what the reference is off by: each look has the same one
+
+
+def always_valid(
+    estimate: Estimate,
+    looks: int,
+    of_reference: float,
+    *,
+    tightest: float,
+    alpha: float,
+    confidence: float,
+    alternative: Alternative,
+) -> tuple[Estimate, float]:
+    """The difference of a growing mean from a reference, with an interval that holds at all looks, and its p of alpha.
+
+    `of_reference` is the standard error of the reference, which all looks share.
+    """
+    own = float(np.sqrt(max(estimate.error**2 - of_reference**2, 1e-3 * estimate.error**2)))
+    margin = float(ndtri(1 - alpha * _REFERENCE / (2 if alternative == "change" else 1))) * of_reference
+    towards = np.sign(estimate.value) * max(abs(estimate.value) - margin, 0.0)
+    if own > 0:
+        z = np.array(towards / own)
+        z = ndtri(stdtr(estimate.freedom, -np.abs(z))) * -np.sign(z)  # as rare as t is with so few units
+    else:
+        z = np.array(np.sign(towards) * np.inf)
+    information = np.array(float(looks))
+    p = float(always_valid_p(z, information, tightest, alpha * (1 - _REFERENCE), alternative))
+    unsure = 1 - confidence
+    wide = float(always_valid_reach(information, tightest, unsure * (1 - _REFERENCE))) * own
+    reach = wide + float(ndtri(1 - unsure * _REFERENCE / 2)) * of_reference
+    low, high = estimate.value - reach, estimate.value + reach
+    return replace(estimate, low=low, high=high, p=p), p / (1 - _REFERENCE)
 
 
 def always_valid_p(

@@ -19,7 +19,6 @@ from ltr_harness.stats.two_samples import (
     difference,
     mean_estimate,
     profile_p,
-    weighted_mean,
 )
 
 RANDOM = np.random.default_rng(1)
@@ -163,8 +162,8 @@ def test_strata_without_a_share_in_the_first_sample_say_nothing() -> None:
         found = difference(one, Sample(values, clusters, week))
         assert (found.value, found.error) == pytest.approx((expected.value, expected.error), rel=1e-12)
         assert found.freedom == pytest.approx(expected.freedom)
-        of_all = weighted_mean(Sample(values, clusters, week), week, np.array([2 / 3, 1 / 3, 0]))[1]
-        of_known = weighted_mean(among, week[known], np.array([2 / 3, 1 / 3]))[1]
+        of_all = Sample(values, clusters, week).weighted_mean(np.array([2 / 3, 1 / 3, 0]))[1]
+        of_known = among.weighted_mean(np.array([2 / 3, 1 / 3]))[1]
         assert of_all.units == of_known.units
 
 

@@ -1,10 +1,9 @@
 """Metrics bound to judgments, so that every evaluation is one pass over the scores, and how much ties decide."""
 
-import dataclasses
 import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -316,7 +315,7 @@ def without_unlisted(ranking: Ranking) -> Ranking:
     """The ranking without the rows scored -inf: they are each query's last, and no other row ties with them."""
     listed = np.concatenate(([0], np.cumsum(ranking.scores[ranking.rows] > -np.inf)))
     keep = np.diff(listed) > 0
-    return dataclasses.replace(
+    return replace(
         ranking, offsets=listed[ranking.offsets], rows=ranking.rows[keep], tie_end=ranking.tie_end[keep]
     )
 
@@ -419,7 +418,7 @@ def tie_audits(
 ) -> Iterator[TieAudit]:
     """The audit of each of several rankings, scores (n_rows,), of the same queries; a metric is bound once for all."""
     own = parse_metric(metric).resolved(judgments)
-    rules = [own, *(dataclasses.replace(own, ties=ties) for ties in ("worst", "best"))]
+    rules = [own, *(replace(own, ties=ties) for ties in ("worst", "best"))]
     bound: dict[int, Binding] = {}
     for scores in rankings:
         share = share_tied(own, judgments, scores, retrieved)

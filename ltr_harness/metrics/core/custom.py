@@ -6,7 +6,6 @@ import inspect
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, partial
 from types import CodeType
 from typing import Any, ClassVar
@@ -25,7 +24,7 @@ from ltr_harness.own_files import own_file_digest
 PerQuery = Callable[[NDArray[np.float64], NDArray[np.float64]], float]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class FunctionMetric(Metric):
     """Base of what `function_metric` makes: one call of a Python function per query.
 
@@ -134,7 +133,7 @@ def _function_class(
         "origin": origin,
         "digest": own_file_digest(origin) if origin else _code_digest(function),
     }
-    return dataclass(frozen=True, kw_only=True)(type(name, (FunctionMetric,), fields))
+    return dataclasses.dataclass(frozen=True, kw_only=True)(type(name, (FunctionMetric,), fields))
 
 
 def _function_again(source: str | PerQuery, name: str, higher_is_better: bool, empty: str) -> FunctionMetric:

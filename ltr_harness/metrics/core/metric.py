@@ -4,7 +4,6 @@ import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -47,7 +46,7 @@ class _NoFunctionError(MetricError, AttributeError):
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Metric:
     """Base of all metrics: an immutable value whose `str()` has every choice that is not the default.
 
@@ -359,7 +358,7 @@ class Metric:
         return values
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class BinaryMetric(Metric):
     """Base of the metrics of binary relevance.
 
