@@ -155,7 +155,8 @@ class SweepConfig(Section):
             expected = "how many points to draw: points: 20"
             raise ValueError(f"sweep.random without sweep.points; expected {expected}")
         if self.points is not None and not self.random:
-            raise ValueError("sweep.points without sweep.random; a grid has as many points as combinations")
+            expected = "none: a grid has as many points as combinations"
+            raise ValueError(f"sweep.points without sweep.random; expected {expected}")
         both = sorted(self.grid.keys() & self.random.keys())
         if both:
             raise ValueError(f"{', '.join(both)} in sweep.grid and in sweep.random; expected one of them")

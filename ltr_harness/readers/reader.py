@@ -113,7 +113,7 @@ def _by_text(value: Any) -> Any:
     if not isinstance(bins, list | tuple):
         return {str(label): grade for label, grade in value.items()}
     if not all(isinstance(one, int | float) and np.isfinite(one) for one in bins) or not bins:
-        raise ValueError("bins is not a list of numbers, such as bins: [2, 4]")
+        raise ValueError("bins is not a list of numbers; expected such as bins: [2, 4]")
     if any(low >= high for low, high in pairwise(bins)):
         raise ValueError("each of the bins above the one before")
     between = [f"{low:g}-<{high:g}" for low, high in pairwise(bins)]

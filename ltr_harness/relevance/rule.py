@@ -315,7 +315,8 @@ class Relevance(Part):
             yield "a negative weight; expected weights >= 0, and the event under negative, worth 0"
         for name in self.positive if mode == "sum" and self.events else ():
             if name not in self.events:
-                yield f"positive event {name!r} is not among events; {did_you_mean(name, self.events)}"
+                cure = did_you_mean(name, self.events)
+                yield f"positive event {name!r} is not among events; expected one of them; {cure}"
         if self.unseen != "zero" and not self.from_events:
             yield f"unseen {self.unseen} with mode {mode}, which does not use clicks; expected zero"
         if self.unlabelled != "refuse" and mode not in ("label", "quantiles"):
@@ -326,7 +327,7 @@ class Relevance(Part):
             yield f"mode {mode} does not look at events; expected no list_column, event_log, dwell, ladder"
         if self.dwell and self.dwell.event not in self.event_names:
             cure = did_you_mean(self.dwell.event, self.event_names)
-            yield f"dwell.event {self.dwell.event!r} is not an event; {cure}"
+            yield f"dwell.event {self.dwell.event!r} is not an event; expected one of the rule's; {cure}"
 
 
 def columns_to_read(rule: Relevance, columns: ListColumns) -> tuple[list[str], list[str]]:

@@ -123,3 +123,7 @@ def test_attributes_that_are_not_there() -> None:
         parts(splits(stratify="market", together="market"))
     with pytest.raises(ConfigError, match=r"data.fold_together without data.folds; add folds: 5"):
         parts({**splits(), "fold_together": "market"})
+    with pytest.raises(
+        ConfigError, match=r"data.fold_stratify with data.fold_together; expected one of them"
+    ):
+        parts({"folds": 3, "files": ["train"], "fold_together": "market", "fold_stratify": "market"})

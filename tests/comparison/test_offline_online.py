@@ -115,6 +115,12 @@ def test_winners_alone_are_said_and_corrected() -> None:
         agreement(past, tested_if="mrr@3 > 0.006")
     with pytest.raises(UsageError, match=r"expected such as 'ndcg@10 > 0.002'"):
         agreement(past, tested_if="mrr@3 above 0")
+    with pytest.raises(UsageError, match=r"--tested-if 'mr@3 > 0': no metric 'mr@3'; did you mean 'mrr@3'"):
+        agreement(past, tested_if="mr@3 > 0")
+    with pytest.raises(
+        UsageError, match=r"confidence 95; expected a number from 0.5 to below 1, such as 0.95"
+    ):
+        agreement(past, confidence=95)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +190,23 @@ def test_numbers_of_trained_runs_are_those_of_compare(tmp_path: Path) -> None:
         assert found[metric].offline[0] == pytest.approx(-found[metric].offline[1])
         assert found[metric].offline_se[1] == pytest.approx(values.std(ddof=1) / len(values) ** 0.5)
     assert all(one.offline[1] > 0 for one in found.values())  # trained against random: better by both
+    run_experiment(
+        {
+            **config,
+            "name": "other",
+            "metrics": {"cutoffs": [3], "report": ["mrr"]},
+            "stopping": {"metric": "mrr@3"},
+        }
+        | {"models": {"a": {"ranker": "random"}, "b": {"ranker": "feature", "feature": "copy_1"}}},
+        runs=tmp_path,
+        workers=1,
+    )
+    others = [str(next(tmp_path.glob(f"other/{name}--*")).relative_to(tmp_path)) for name in "ab"]
+    apart = past.copy()
+    apart.loc[8, ["baseline", "candidate"]] = others
+    apart.to_csv(tmp_path / "past.csv", index=False)
+    with pytest.raises(DataError, match="experiments e0 and e8: have no metric at one K in common"):
+        agreement(tmp_path / "past.csv")
     past.assign(baseline="tiny").to_csv(tmp_path / "past.csv", index=False)
     with pytest.raises(UsageError, match="tiny: holds 2 models; expected one"):
         agreement(tmp_path / "past.csv")
@@ -227,6 +250,13 @@ def test_online_numbers_are_those_of_monitor(ltr, tmp_path: Path) -> None:
     assert fewer_bounces == pytest.approx([b.mean() - a.mean() for a, b in clicks.values()])  # are better
     with pytest.raises(DataError, match=r"has 0 differences of 'clicks'.*its measures are mrr"):
         agreement(tmp_path / "past.csv", measure="clicks")
+    for stored, message in (
+        ("[]", "is not a stored result of monitor"),
+        ("{}", "has no arms; expected a result of"),
+    ):
+        (tmp_path / "m0" / "report.json").write_text(stored)
+        with pytest.raises(DataError, match=rf"experiment e0: \S+m0: {message}"):
+            agreement(tmp_path / "past.csv")
 
 
 def test_an_open_metric_above_does_not_hide_one_that_predicts() -> None:

@@ -172,7 +172,7 @@ def test_values_come_from_the_sweep(tmp_path: Path) -> None:
         ),
         (
             {"points": 3, "grid": {"models.lgb.objective": ["lambdarank"]}},
-            "sweep.points without sweep.random",
+            "configuration: sweep: sweep.points without sweep.random; expected none: a grid has as many points",
         ),
         (
             {"random": {"models.lgb.params.num_leaves": {"low": 9, "high": 9}}, "points": 3},
@@ -185,6 +185,25 @@ def test_values_come_from_the_sweep(tmp_path: Path) -> None:
         (
             {"random": {"models.lgb.params.lambda_l2": {"low": 0, "high": 9.5, "log": True}}, "points": 3},
             "expected low > 0 with log: true",
+        ),
+        (
+            {
+                "random": {"models.lgb.params.lambda_l2": {"low": 1, "high": 9, "log": True, "step": 2}},
+                "points": 3,
+            },
+            "expected step or log: true, not both",
+        ),
+        (
+            {"random": {"models.lgb.params.num_leaves": {"low": 3, "high": 9, "step": 0.5}}, "points": 3},
+            "expected an integer step between integers",
+        ),
+        (
+            {
+                "grid": {"models.lgb.params.num_leaves": [7, 9]},
+                "random": {"models.lgb.params.num_leaves": {"low": 3, "high": 9}},
+                "points": 3,
+            },
+            "models.lgb.params.num_leaves in sweep.grid and in sweep.random; expected one of them",
         ),
         (
             {"random": {"models.lgb.params.num_leaves": [7, 9]}, "points": 3},

@@ -213,6 +213,28 @@ RANK = {"rank": "rank"}
         ({"columns": RANK, "propensity": {"table": [2]}}, "propensity: a propensity outside 0 … 1; expected prob"),
         ({"columns": RANK, "relevance": {"mode": "max"}}, "relevance: mode max without events; expected such as ev"),
         ({"columns": RANK, "relevance": {"events": {"click": -1}}}, "a negative weight; expected weights >= 0, and"),
+        (
+            {"columns": RANK, "relevance": {"events": {"buy": 1}, "event_log": {"path": "x", "query_id": "q"}}},
+            "relevance.event_log without columns.item_id; expected the column that names the item",
+        ),
+        (
+            {
+                "columns": {**RANK, "item_id": "sku"},
+                "relevance": {"events": {"buy": 1}, "event_log": {"path": "x", "item_id": "sku", "query_id": None}},
+            },
+            "relevance.event_log without query_id; expected user and timestamp there, cluster_id and timestamp in",
+        ),
+        (
+            {
+                "columns": {**RANK, "segments": ["market"]},
+                "relevance": {"events": {"click": 1}, "dwell": {"column": "stayed", "by": {"markt": {"DE": 20}}}},
+            },
+            "relevance.dwell.by: 'markt' is not a segment; did you mean 'market'?",
+        ),
+        (
+            {"columns": RANK, "relevance": {"events": {"click": 1}, "maturity": "7d"}},
+            "relevance.maturity without columns.timestamp; expected the column with the time",
+        ),
     ],
 )  # fmt: skip
 def test_rules_between_fields_say_what_is_wrong_and_what_was_expected(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from ltr_harness.errors import ConfigError, NotComparableError
+from ltr_harness.errors import ConfigError, DataError, NotComparableError
 from ltr_harness.experiment import run_experiment
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.load import load_monitor_config
@@ -84,6 +85,30 @@ def test_the_same_lists_have_the_same_value_in_the_run_and_in_monitor(trained: P
     result = monitor(config(trained / "runs/e"), log=log, baseline=trained / "runs" / "e")
     assert result.changes[0].difference.value == pytest.approx(0, abs=1e-12)
     assert [str(metric) for metric in result.metrics] == ["ndcg@3", "err(max_grade=4)@3"]
+
+
+def test_a_folder_whose_runs_do_not_say_one_rule_is_refused(trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(
+        ConfigError, match="has no run whose record says how its data was read; expected one rule"
+    ):
+        load_monitor_config(config(tmp_path / "nothing"))
+    copytree(trained / "runs" / "e", tmp_path / "e")
+    run_experiment(experiment(trained, relevance={"events": {"click": 1, "buy": 2}}), runs=tmp_path)
+    (tmp_path / "e" / "plan.json").unlink()  # which names the runs of the last command
+    with pytest.raises(ConfigError, match=r"has runs under several rules; expected one rule.*; name one run"):
+        load_monitor_config(config(tmp_path / "e"))
+
+
+def test_of_a_baseline_with_several_runs_one_is_named(trained: Path, tmp_path: Path) -> None:
+    two = experiment(trained, relevance=RULE)
+    two["models"]["other"] = {"ranker": "random"}
+    run_experiment(two, runs=tmp_path)
+    log = pd.read_csv(trained / "test.csv")
+    with pytest.raises(
+        DataError, match="holds 2 finished runs; expected one to compare with; name one of them: "
+    ):
+        monitor(config(trained / "e.yaml"), log=log, baseline=tmp_path / "e")
 
 
 def test_what_was_labelled_otherwise_is_refused(trained: Path) -> None:

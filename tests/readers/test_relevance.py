@@ -237,6 +237,45 @@ BY_USER = {**EVENTS, "event_log": {"path": "events.csv", "query_id": None}}
             "data.relevance: mode sum without events; expected such as positive: [click, buy]",
         ),
         (
+            {"relevance": {"mode": "ladder", "negative": ["bounce"]}},
+            "data.relevance: mode ladder without ladder; expected such as ladder: [{when: buy, grade: 4}]",
+        ),
+        (
+            {"relevance": {"mode": "sum", "events": {"click": 1, "buy": 2}, "positive": ["clik"]}},
+            "data.relevance: positive event 'clik' is not among events; expected one of them; did you mean 'click'?",
+        ),
+        (
+            {"label": "grade", "grades": {"bins": ["a"]}},
+            "data.grades: bins is not a list of numbers; expected such as bins: [2, 4]",
+        ),
+        (
+            {"relevance": {"mode": "match", "prediction": "won"}},
+            "data.relevance: mode match lacks a part; expected prediction: (a column), positive: (the class that",
+        ),
+        (
+            {"relevance": {**LOG, "list_column": "clicked"}},
+            "data.relevance: list_column with event_log; expected one of them",
+        ),
+        (
+            {"relevance": {"mode": "label", "label": "grade", "list_column": "clicked"}},
+            "data.relevance: mode label does not look at events; expected no list_column, event_log, dwell, ladder",
+        ),
+        (
+            {"relevance": {**EVENTS, "dwell": {"column": "stayed", "event": "clik"}}},
+            "data.relevance: dwell.event 'clik' is not an event; expected one of the rule's; did you mean 'click'?",
+        ),
+        (
+            {
+                "relevance": {**LOG, "event_log": {**LOG["event_log"], "baseline_path": "old.csv"}},
+                "document_id": "sku",
+            },
+            "data: relevance.event_log.baseline_path is of monitor; expected one log of events for all splits",
+        ),
+        (
+            {"relevance": {**EVENTS, "mode": "ips", "propensity": {"table": [1.0, 0.5]}}},
+            "data: relevance.mode ips without position; expected the column with the rank shown",
+        ),
+        (
             {"relevance": {"events": {"click": float("inf")}}},
             "data.relevance.events.click is Infinity; expected a number",
         ),
