@@ -20,6 +20,7 @@ import pytest
 from ltr_harness import load_run, run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.errors import DataError
 from ltr_harness.wording import plain_number
 
 pytestmark = pytest.mark.long
@@ -166,6 +167,23 @@ class TestPredict:
         assert "a TREC run names documents" in err
 
 
+class TestRun:
+    def test_a_run_is_shown_in_one_line_in_a_notebook_and_as_json(self, folder: Path, ltr: Cli) -> None:
+        run = load_run(run_of(folder, "lgbm"))
+        assert repr(run) == f"Run('lgbm', fold='all', seed={run.record.seed}, {run.path})"
+        (name, summary), *_ = run.record.metrics.items()
+        page = run._repr_html_()
+        assert f"lgbm, fold all, seed {run.record.seed}: complete" in page
+        assert f"<td>{name}</td><td>{summary.mean_text}</td><td>36 of 40</td>" in page
+        code, out, _ = ltr("show", "run", run.path, "--json")
+        assert (code, json.loads(out)["identity"]) == (0, run.record.identity)
+
+    def test_features_of_another_width_are_refused(self, folder: Path) -> None:
+        found = r"features of shape \(2, 5\); lgbm was trained on 3 columns: expected shape \(n_rows, 3\)"
+        with pytest.raises(DataError, match=found):
+            load_run(run_of(folder, "lgbm")).score(np.ones((2, 5)))
+
+
 class TestImportance:
     @pytest.mark.parametrize("model", ["lgbm", "xgb"])
     def test_what_counts_comes_first_and_what_is_not_used_counts_nothing(
@@ -216,6 +234,10 @@ class TestWhy:
         assert code == 0
         assert out.startswith("query q5: row ")
         assert " stands above row " in out or " stands level with row " in out
+        short = ltr("show", "why", run_of(folder, "xgb"), "--query", "q5", "--top", 1)[1]
+        (last,) = [line for line in short.splitlines() if "more features together" in line]
+        listed = [float(line.split()[-1]) for line in out.splitlines()[2:]]
+        assert float(last.split()[-1]) == pytest.approx(sum(listed[1:]), abs=2e-4)
 
     def test_misuse_is_said(self, folder: Path, ltr: Cli) -> None:
         for model, arguments, text in (

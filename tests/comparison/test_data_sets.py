@@ -28,7 +28,9 @@ SIZES = {"small": 80, "web": 400}
 GAINS = {"old": (0.0, 0.0), "new": (0.03, 0.02), "mixed": (0.05, -0.05), "bad": (-0.04, -0.03)}
 
 
-def measured(name: str, models: tuple[str, ...] = tuple(GAINS), **options: object) -> Comparison:
+def measured(
+    name: str, models: tuple[str, ...] = tuple(GAINS), metric: str = "mrr", **options: object
+) -> Comparison:
     """The gains of each model on a data set, over queries of their own."""
     n, at = SIZES[name], list(SIZES).index(name)
     rng = np.random.default_rng(at)
@@ -36,7 +38,7 @@ def measured(name: str, models: tuple[str, ...] = tuple(GAINS), **options: objec
     tables = {}
     for model, gains in GAINS.items():
         values = hard + gains[at] + rng.normal(0, 0.04, n)
-        columns = {"query_id": [f"{name}{q}" for q in range(n)], "mrr": values, "user_id": np.arange(n) // 4}
+        columns = {"query_id": [f"{name}{q}" for q in range(n)], metric: values, "user_id": np.arange(n) // 4}
         tables[model] = pd.DataFrame(columns)
     return compare({model: tables[model] for model in models}, draws=500, **options)
 
@@ -144,6 +146,8 @@ def test_what_is_not_complete_is_refused(both: dict[str, Comparison]) -> None:
         NotComparableError, match="web: the baseline is new, old on small; expected one baseline"
     ):
         across_data_sets({"small": both["small"], "web": measured("web", baseline="new")})
+    with pytest.raises(NotComparableError, match="web: err decides, mrr on small; expected one metric"):
+        across_data_sets({"small": both["small"], "web": measured("web", metric="err")})
     with pytest.raises(NotComparableError, match="again: is small again: the same queries and values"):
         across_data_sets({"small": both["small"], "again": both["small"]})
     with pytest.raises(UsageError, match="1 data set; several are compared"):

@@ -13,6 +13,7 @@ import yaml
 
 from ltr_harness.errors import NotComparableError
 from ltr_harness.monitoring import monitor
+from ltr_harness.monitoring.change import section
 from ltr_harness.monitoring.result import MonitorResult
 from ltr_harness.stats.two_samples import Sample, difference
 
@@ -265,6 +266,7 @@ def test_keys_that_recur_count_once_each(query_table: Table, analyse: Analyse) -
     assert found.keyed is not None
     assert found.keyed.n == 400
     assert found.keyed.p < 1e-6 < found.changes[0].difference.p
+    assert "Over 400 keys that recur in both periods, each counted once: -0.0" in str(section(found)[-1])
 
 
 def test_improvement_is_no_alert(query_table: Table, analyse: Analyse) -> None:

@@ -427,6 +427,11 @@ def test_squared_error_weighs_the_rows_of_weighted_queries(make_dataset: Any) ->
     assert not np.array_equal(scores, unweighted)
 
 
+def test_what_position_bias_sets_is_not_given_beside_it(said: Any) -> None:
+    found = said(XGBoostRanker(params={"lambdarank_unbiased": True}, position_bias=True).check())
+    assert "cannot be combined with position_bias" in found["params.lambdarank_unbiased"]
+
+
 def test_pair_parameters_mean_nothing_to_squared_error(said: Any) -> None:
     params = {"lambdarank_pair_method": "mean"}
     found = said(XGBoostRanker(objective="reg:squarederror", params=params, position_bias=True).check())

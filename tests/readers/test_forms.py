@@ -259,6 +259,8 @@ def test_lz4_files_as_ranx_writes_them(write: Write) -> None:
         run_of(write(packed[:-9], "cut.lz4"))
     with pytest.raises(DataError, match=r"hit.lz4: the lz4 file is damaged \("):
         run_of(write(packed[:20] + b"\xff" * 9 + packed[29:], "hit.lz4"))
+    with pytest.raises(DataError, match=r"list.lz4: holds a list; expected \{query: \{document: score\}\}"):
+        run_of(write(as_ranx_packs(cbor2.dumps([1])), "list.lz4"))
 
 
 @pytest.mark.parametrize(
@@ -344,6 +346,14 @@ def test_json_whose_values_take_too_much(write: Write, monkeypatch: pytest.Monke
             "qrels: row 2: the query is missing; expected an id\nqrels: row 2: the grade is missing or no number",
         ),
         (pd.DataFrame({"qid": [], "docno": [], "label": []}), "qrels: has no rows"),
+        (
+            [{"query": "q", "doc": "d", "grade": 1}, {"query": "q", "doc": "e", "grade": "high"}],
+            "qrels: its rows are not alike: ",
+        ),
+        (
+            pd.DataFrame({"qid": ["q", 2], "docno": ["d", "e"], "label": [1, 2]}),
+            "qrels: cannot be read as a table: ",
+        ),
     ],
     ids=lambda value: str(value)[:30] if isinstance(value, str) else "",
 )
