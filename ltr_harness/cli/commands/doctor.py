@@ -21,8 +21,6 @@ from ltr_harness.cores import available_cores
 from ltr_harness.errors import install_line, requirements_of
 from ltr_harness.evaluation import evaluate
 from ltr_harness.files import cache_folder
-from ltr_harness.readers.files import in_words
-from ltr_harness.runs.identity import package_versions
 
 SLOW_TO_START = 5.0
 """Seconds after which a first evaluation means that compiled metrics are not kept between processes."""
@@ -86,9 +84,8 @@ def examined() -> Iterator[Diagnosis]:
     else:
         from ltr_harness.cache import kept_entries
 
-        size = sum(entry.size for entry in kept_entries(folder))
-        yield _writable("data cache", folder, f", holds {in_words(size)}")
-    yield _writable("temporary folder", Path(tempfile.gettempdir()), "")
+        yield _writable("data cache", folder, sum(entry.size for entry in kept_entries(folder)))
+    yield _writable("temporary folder", Path(tempfile.gettempdir()))
     yield from _extras()
 
 
@@ -102,6 +99,8 @@ def _attempt(what: str, look: Callable[[], Diagnosis]) -> Iterator[Diagnosis]:
 
 
 def _version(name: str) -> str:
+    from ltr_harness.runs.identity import package_versions
+
     return package_versions([name]).get(name, "not installed")
 
 
@@ -156,7 +155,10 @@ def _workers() -> Diagnosis:
     return Diagnosis("ok", "worker processes", f"start ({time.perf_counter() - started:.1f} s)")
 
 
-def _writable(what: str, folder: Path, more: str) -> Diagnosis:
+def _writable(what: str, folder: Path, held: int | None = None) -> Diagnosis:
+    """Whether something can be kept there; `held` bytes are already."""
+    from ltr_harness.readers.files import in_words
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as file:
@@ -165,7 +167,8 @@ def _writable(what: str, folder: Path, more: str) -> Diagnosis:
     except OSError as problem:
         return Diagnosis("note", what, f"{folder}: {problem.strerror}", "nothing can be kept there")
     status, cure = ("ok", "") if free > 1e9 else ("note", "little room")
-    return Diagnosis(status, what, f"{folder}, {in_words(free)} free{more}", cure)
+    holds = "" if held is None else f", holds {in_words(held)}"
+    return Diagnosis(status, what, f"{folder}, {in_words(free)} free{holds}", cure)
 
 
 def _extras() -> Iterator[Diagnosis]:

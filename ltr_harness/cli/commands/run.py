@@ -136,7 +136,7 @@ def command(
 
 
 def _train_final(
-    job: "Job", compared: ltr_harness.ExperimentResult, model: str, accept: tuple[str, ...]
+    job: "Job", compared: "ltr_harness.ExperimentResult", model: str, accept: tuple[str, ...]
 ) -> int:
     """Train it, and say where it is and what it is worth; the exit code."""
     from ltr_harness.experiment.experiment import final_experiment, train_on_all
@@ -161,6 +161,6 @@ def _train_final(
     return 1 if result.failures else 0
 
 
-def _say_failures(result: ltr_harness.ExperimentResult) -> None:
+def _say_failures(result: "ltr_harness.ExperimentResult") -> None:
     for record in (run.record for run in result.failures):
         say(f"failed: {record.model}, {record.fold}, seed {record.seed}: {record.error}", err=True)
