@@ -14,12 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.compiled import compiled
-from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum
+from ltr_harness.groups import Bools, Floats, Ints
+from ltr_harness.stats.contributions import Contributions, WeightedSum
+
+Bytes = NDArray[np.uint8]
 
 EXACT_UP_TO = 16  # non-zero differences: 65,536 sign patterns, no more work than drawing 10,000
 _BLOCK_VALUES = 1 << 22  # of a block of draws: 32 MB as float64
 _BLOCK_SIGNS = 1 << 25  # of a block of draws: 4 MB as bits
 _BYTES_AT_ONCE = 32  # of a draw: a table of what every byte adds, 256 kB for four columns, stays in the cache
+_WORTH_SORTING = (
+    0.6  # of all rows and columns: with fewer to add, the signs of each part are put side by side
+)
 _MANTISSA = 52
 _CURVED = 0.01  # sd of skewness under flips, from which on it is computed draw by draw
 
@@ -38,22 +44,68 @@ def on_grid(values: Floats) -> tuple[Floats, Floats]:
     return grid, unit
 
 
-def flipped_sums(grid: Floats, draws: int, seed: int) -> Iterator[Floats]:
-    """Column sums under random sign patterns, one pattern for all columns, in blocks (block, m) of draws."""
-    n = len(grid)
+def flipped_sums(grid: Floats, draws: int, seed: int, there: Bools | None = None) -> Iterator[Floats]:
+    """Column sums under random sign patterns, one pattern for all columns, in blocks (block, m) of draws.
+
+    `there` (n, m) is False where a column is 0 for sure: slices of the queries take the time of their own rows.
+    """
+    n, m = grid.shape
     words = -(-n // 64)
     generator = np.random.PCG64(seed)
     values = np.ascontiguousarray(grid.T)
-    size = min(_BLOCK_SIGNS // n, _BLOCK_VALUES // max(len(values), 1))
+    parts = [] if there is None else _columns_by_rows(there)
+    if sum(rows.size * columns.size for rows, columns in parts) > _WORTH_SORTING * n * m:
+        parts = []
+    of_parts = [(rows, columns, np.ascontiguousarray(values[columns][:, rows])) for rows, columns in parts]
+    size = min(_BLOCK_SIGNS // n, _BLOCK_VALUES // max(m, 1))
     for block in _blocks(size, draws):
         raw = generator.random_raw(block * words).astype("<u8", copy=False).view(np.uint8)
-        sums = np.zeros((len(values), block))
-        _add_flipped(raw.reshape(block, words * 8), values, sums)
+        signs = raw.reshape(block, words * 8)
+        sums = np.zeros((m, block))
+        if not of_parts:
+            _add_flipped(signs, values, sums)
+        else:
+            of_rows = turned(signs)  # (8 bytes, block / 8): the signs of each row
+            for rows, columns, own in of_parts:
+                added = np.zeros((columns.size, block))
+                _add_flipped(turned(of_rows[rows])[:block], own, added)
+                sums[columns] = added
         yield sums.T
 
 
+def _columns_by_rows(there: Bools) -> list[tuple[Ints, Ints]]:
+    """Columns that are there in the same rows, with these rows."""
+    _, which = np.unique(np.packbits(there, axis=0), axis=1, return_inverse=True)
+    groups = (np.flatnonzero(which == one) for one in range(int(which.max(initial=-1)) + 1))
+    return [(np.flatnonzero(there[:, columns[0]]), columns) for columns in groups]
+
+
+def turned(bits: Bytes) -> Bytes:
+    """The transpose of a matrix of bits, eight to a byte, the highest first; its rows end in zeros, to whole bytes."""
+    rows, width = bits.shape
+    out = np.zeros((8 * width, -(-rows // 8)), dtype=np.uint8)
+    _turn(bits, out)
+    return out
+
+
 @compiled
-def _add_flipped(signs: NDArray[np.uint8], values: Floats, sums: Floats) -> None:
+def _turn(bits: Bytes, out: Bytes) -> None:
+    """Eight by eight bits at a time, in a word: swaps of single bits, of pairs and of fours across its diagonal."""
+    rows, width = bits.shape
+    for i in range(out.shape[1]):
+        for j in range(width):
+            word = np.uint64(0)
+            for row in range(8 * i, min(8 * i + 8, rows)):
+                word |= np.uint64(bits[row, j]) << np.uint64(56 - 8 * (row - 8 * i))
+            for shift, mask in ((7, 0x00AA00AA00AA00AA), (14, 0x0000CCCC0000CCCC), (28, 0x00000000F0F0F0F0)):
+                swapped = (word ^ (word >> np.uint64(shift))) & np.uint64(mask)
+                word ^= swapped ^ (swapped << np.uint64(shift))
+            for row in range(8):
+                out[8 * j + row, i] = np.uint8((word >> np.uint64(56 - 8 * row)) & np.uint64(255))
+
+
+@compiled
+def _add_flipped(signs: Bytes, values: Floats, sums: Floats) -> None:
     """Adds (m, n) values to (m, block) sums under (block, n / 8) signs, eight at a time by the byte of their signs."""
     m, n = values.shape
     table = np.zeros((_BYTES_AT_ONCE, 256, 4))
@@ -165,16 +217,17 @@ class Flips:
             _part(part, sums / scale, factor, skewness)
             for part, sums, factor in zip(estimate.parts, own, estimate.factors, strict=True)
         ]
-        self._facts = np.stack([facts for facts, _, _ in columns])
-        starts = np.cumsum([0, *[grid.shape[1] for _, grid, _ in columns]])
+        self._facts = np.stack([facts for facts, _, _, _ in columns])
+        starts = np.cumsum([0, *[grid.shape[1] for _, grid, _, _ in columns]])
         self._at = np.stack(
-            [np.where(at >= 0, at + start, -1) for (_, _, at), start in zip(columns, starts, strict=False)]
+            [np.where(at >= 0, at + start, -1) for (_, _, at, _), start in zip(columns, starts, strict=False)]
         )
-        flipped = columns[0][1]
+        flipped, self._there = columns[0][1], columns[0][3]
         if not single:  # each sample's columns beside zeros
             sides = [(start, starts[-1] - stop) for start, stop in pairwise(starts)]
-            grids = zip(columns, sides, strict=True)
-            flipped = np.concatenate([np.pad(grid, ((0, 0), side)) for (_, grid, _), side in grids])
+            beside = list(zip(columns, sides, strict=True))
+            flipped = np.concatenate([np.pad(grid, ((0, 0), side)) for (_, grid, _, _), side in beside])
+            self._there = np.concatenate([np.pad(own, ((0, 0), side)) for (_, _, _, own), side in beside])
         self._grid, self._unit = on_grid(flipped)
         self._differing = self._grid[(self._grid != 0).any(axis=1)]
         self.exact = len(self._differing) <= EXACT_UP_TO
@@ -188,7 +241,7 @@ class Flips:
     def blocks(self, draws: int, seed: int) -> Iterator[Floats]:
         """(m, block): the statistics of each column and pattern; of all patterns half, as the opposite has the same."""
         exact = [half_of_flipped_sums(self._differing)] if self.exact else []
-        for sums in exact or flipped_sums(self._grid, draws, seed):
+        for sums in exact or flipped_sums(self._grid, draws, seed, self._there):
             yield self._statistics(np.ascontiguousarray(sums.T))
 
     def _statistics(self, sums: Floats) -> Floats:
@@ -199,11 +252,12 @@ class Flips:
 
 def _part(
     part: Contributions, sums: Floats, factor: float, skewness: bool
-) -> tuple[Floats, Floats, NDArray[np.int64]]:
+) -> tuple[Floats, Floats, Ints, Bools]:
     """What of a sample is flipped, and what the statistic needs beside.
 
-    Facts (m, 8), see `_studentise`; the flipped columns (G, columns); and (m, 4) which of these are the sums of a
-    column, of w n S, n**2 S and S**3; -1 where there is none: in even samples two follow from the first.
+    Facts (m, 8), see `_studentise`; the flipped columns (G, columns); (m, 4) which of these are the sums of a column,
+    of w n S, n**2 S and S**3, -1 where there is none: in even samples two follow from the first; and (G, columns)
+    whether a unit has values there.
     """
     m = sums.shape[1]
     n, units, w = part.n, part.units.astype(np.float64), part.weights
@@ -219,15 +273,17 @@ def _part(
     facts = np.stack([n, *sums_of, small, np.full(m, factor), wide], axis=1)
     at = np.full((m, 4), -1, dtype=np.int64)
     at[:, 0] = np.arange(m)
-    flipped = [sums]
+    flipped, there = [sums], [counts > 0]
     if not part.even:
         at[:, 1], at[:, 2] = m + np.arange(m), 2 * m + np.arange(m)
         flipped += [w * counts * sums, counts**2 * sums]
+        there += [there[0], there[0]]
     if skewness:
         which = np.flatnonzero(curved)
         at[which, 3] = sum(column.shape[1] for column in flipped) + np.arange(which.size)
         flipped.append(cubes[:, which])
-    return facts, np.concatenate(flipped, axis=1), at
+        there.append(there[0][:, which])
+    return facts, np.concatenate(flipped, axis=1), at, np.concatenate(there, axis=1)
 
 
 @compiled

@@ -6,8 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ltr_harness.stats.reference import flipped_sums, half_of_flipped_sums, on_grid, uniform_below
+from ltr_harness.stats.reference import flipped_sums, half_of_flipped_sums, on_grid, turned, uniform_below
 
 
 def test_each_resample_takes_whole_words_of_the_stream() -> None:
@@ -27,6 +29,31 @@ def test_each_sign_pattern_takes_whole_words_of_the_stream(n: int, words: int) -
     rows = bits[:n], bits[64 * words : 64 * words + n]  # what is left of a row's last word is left over
     [sums] = flipped_sums(np.eye(n), draws=2, seed=7)
     assert sums.tolist() == [[2.0 * bit - 1 for bit in row] for row in rows]
+
+
+@given(
+    n=st.integers(1, 90),
+    m=st.integers(1, 9),
+    draws=st.integers(1, 40),
+    parts=st.integers(1, 5),
+    seed=st.integers(0, 9),
+)
+def test_slices_have_the_signs_of_the_whole(n: int, m: int, draws: int, parts: int, seed: int) -> None:
+    """However the rows are divided, and whether a column has all of its part's rows or none."""
+    rng = np.random.default_rng(seed)
+    part_of, own = rng.integers(0, parts, n), rng.integers(0, parts + 1, m)
+    there = part_of[:, None] == own
+    grid = np.where(there, rng.integers(-9, 10, (n, m)), 0).astype(float)
+    [whole], [divided] = flipped_sums(grid, draws, seed), flipped_sums(grid, draws, seed, there)
+    np.testing.assert_array_equal(divided, whole)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 2), (8, 1), (13, 5), (64, 8)])
+def test_bits_turned_stand_in_rows_that_were_columns(shape: tuple[int, int]) -> None:
+    bits = np.random.default_rng(4).integers(0, 256, shape, dtype=np.uint8)
+    found = np.unpackbits(turned(bits), axis=1)
+    np.testing.assert_array_equal(found[:, : shape[0]], np.unpackbits(bits, axis=1).T)
+    assert not found[:, shape[0] :].any()
 
 
 @pytest.mark.parametrize(("n", "sizes"), [(10, [7]), (40, [2, 2, 2, 1]), (200, [1] * 7)])
