@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ltr_harness.compiled import compiled
+from ltr_harness.groups import Bools, Floats, Ints
 from ltr_harness.metrics.core.metric import BinaryMetric
 from ltr_harness.metrics.core.ranking import Ranking, RowRanker
 from ltr_harness.metrics.map import MAP
@@ -24,7 +25,7 @@ _ROUNDING = 1e-9  # far above what sums of hits lose, far below one document of 
 class PrecisionRecall(NamedTuple):
     """One model's curve."""
 
-    precision: NDArray[np.float64]  # (11,), at each of `LEVELS`
+    precision: Floats  # (11,), at each of `LEVELS`
     ap: float  # mean average precision of whole lists
 
 
@@ -47,27 +48,41 @@ def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, 
     return by_model
 
 
-def interpolated(ranking: Ranking, is_relevant: NDArray[np.bool_]) -> NDArray[np.float64]:
+def interpolated(ranking: Ranking, is_relevant: Bools) -> Floats:
     """float64 (11,): best precision at this recall or higher, 0 out of reach; mean over queries and orders of ties."""
     n_relevant = ranking.judgments.groups.sum(is_relevant, np.int64)
-    starts, sizes = ranking.offsets[:-1], np.diff(ranking.offsets)
-    query = np.repeat(np.arange(sizes.size), sizes)
-    rank = np.arange(ranking.rows.size) - starts[query] + 1.0
-    group = np.cumsum(np.concatenate(([0], np.diff(ranking.tie_end + starts[query]) > 0)))
-    share = np.bincount(group, is_relevant[ranking.rows]) / np.bincount(group)
-    hits = np.cumsum(share[group])
-    some = sizes > 0
-    before = np.zeros(sizes.size)
-    before[some] = (hits - share[group])[starts[some]]
-    hits -= before[query]
-    recall = np.minimum(hits / np.maximum(n_relevant, 1)[query], 1.0)
-    # queries two apart, so that one search and one running maximum serve all of them
-    best = np.maximum.accumulate((hits / rank - 2.0 * query)[::-1])[::-1] + 2.0 * query
-    queries = np.flatnonzero(n_relevant)
-    wanted = 2.0 * queries[:, np.newaxis] + LEVELS - _ROUNDING
-    at = np.searchsorted(recall + 2.0 * query, wanted)
-    reached = at < ranking.offsets[queries + 1][:, np.newaxis]
-    return np.asarray(np.where(reached, best[np.minimum(at, best.size - 1)], 0.0).mean(axis=0))
+    found = np.zeros(LEVELS.size)
+    hits = is_relevant[ranking.rows].astype(np.float64)
+    _add_interpolated(ranking.offsets, ranking.tie_end, n_relevant, hits, LEVELS - _ROUNDING, found)
+    return found / np.count_nonzero(n_relevant)
+
+
+@compiled
+def _add_interpolated(
+    offsets: Ints, tie_end: Ints, n_relevant: Ints, hits: Floats, levels: Floats, found: Floats
+) -> None:
+    """Adds each query's precisions to `found` (11,); `hits` (n_listed,) become those expected up to each rank."""
+    for query in range(n_relevant.size):
+        first, last = offsets[query], offsets[query + 1]
+        so_far, start = 0.0, first
+        while start < last:  # a group of ties, of which each place has the same share
+            end = first + tie_end[start]
+            share = 0.0
+            for row in range(start, end):
+                share += hits[row]
+            for row in range(start, end):
+                so_far += share / (end - start)
+                hits[row] = so_far
+            start = end
+        best, level = 0.0, levels.size - 1
+        for row in range(last - 1, first - 1, -1):
+            recall = min(hits[row] / max(n_relevant[query], 1), 1.0)
+            while level >= 0 and levels[level] > recall:  # reached below, or nowhere
+                found[level] += best
+                level -= 1
+            best = max(best, hits[row] / (row - first + 1))
+        if n_relevant[query]:
+            found[: level + 1] += best
 
 
 _ABOUT = ("map", "precision", "recall", "f1", "rprec", "bpref")
