@@ -155,7 +155,7 @@ class CtrlC:
 
     def if_ignored(self, ignored: Any) -> None:
         """For `sys.unraisablehook`."""
-        if issubclass(ignored.exc_type, KeyboardInterrupt):
+        if isinstance(ignored.exc_value, KeyboardInterrupt):
             self._come_later()
         else:
             self._ignore(ignored)

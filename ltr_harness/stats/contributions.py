@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, stdtr
 
-Floats = NDArray[np.float64]
+from ltr_harness.groups import Floats as Floats
+
 Codes = NDArray[np.integer]
 
 TIE = 1e-9  # metric values this close are equal: 1/3 + 1/3 must not lose to 2/3

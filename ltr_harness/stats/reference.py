@@ -9,6 +9,7 @@ so coarse that every sum is an integer below 2**53: without rounding error in wh
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,7 @@ EXACT_UP_TO = 16  # non-zero differences: 65,536 sign patterns, no more work tha
 _BLOCK_VALUES = 1 << 22  # of a block of draws: 32 MB as float64
 _BLOCK_SIGNS = 1 << 25  # of a block of draws: 4 MB as bits
 _BYTES_AT_ONCE = 32  # of a draw: a table of what every byte adds, 256 kB for four columns, stays in the cache
-_WORTH_SORTING = (
-    0.6  # of all rows and columns: with fewer to add, the signs of each part are put side by side
-)
+_SPARSE = 0.6  # share of all rows and columns: below it, the signs of each part are put side by side
 _MANTISSA = 52
 _CURVED = 0.01  # sd of skewness under flips, from which on it is computed draw by draw
 
@@ -53,9 +52,7 @@ def flipped_sums(grid: Floats, draws: int, seed: int, there: Bools | None = None
     words = -(-n // 64)
     generator = np.random.PCG64(seed)
     values = np.ascontiguousarray(grid.T)
-    parts = [] if there is None else _columns_by_rows(there)
-    if sum(rows.size * columns.size for rows, columns in parts) > _WORTH_SORTING * n * m:
-        parts = []
+    parts = [] if there is None or np.count_nonzero(there) > _SPARSE * there.size else _columns_by_rows(there)
     of_parts = [(rows, columns, np.ascontiguousarray(values[columns][:, rows])) for rows, columns in parts]
     size = min(_BLOCK_SIGNS // n, _BLOCK_VALUES // max(m, 1))
     for block in _blocks(size, draws):
@@ -81,7 +78,10 @@ def _columns_by_rows(there: Bools) -> list[tuple[Ints, Ints]]:
 
 
 def turned(bits: Bytes) -> Bytes:
-    """The transpose of a matrix of bits, eight to a byte, the highest first; its rows end in zeros, to whole bytes."""
+    """The transpose of a matrix of bits, eight to a byte, the highest first; its rows end in zeros, to whole bytes.
+
+    NumPy, which unpacks them, takes twenty times as long.
+    """
     rows, width = bits.shape
     out = np.zeros((8 * width, -(-rows // 8)), dtype=np.uint8)
     _turn(bits, out)
@@ -213,21 +213,21 @@ class Flips:
         squares = sum(np.square(part).sum(axis=0) for part in own)
         scale = np.sqrt(squares / np.maximum(sum(part.units for part in estimate.parts), 1))
         scale = np.where(scale > 0, scale, 1.0)
-        columns = [
+        parts = [
             _part(part, sums / scale, factor, skewness)
             for part, sums, factor in zip(estimate.parts, own, estimate.factors, strict=True)
         ]
-        self._facts = np.stack([facts for facts, _, _, _ in columns])
-        starts = np.cumsum([0, *[grid.shape[1] for _, grid, _, _ in columns]])
+        self._facts = np.stack([part.facts for part in parts])
+        starts = np.cumsum([0, *[part.columns.shape[1] for part in parts]])
         self._at = np.stack(
-            [np.where(at >= 0, at + start, -1) for (_, _, at, _), start in zip(columns, starts, strict=False)]
+            [np.where(part.at >= 0, part.at + start, -1) for part, start in zip(parts, starts, strict=False)]
         )
-        flipped, self._there = columns[0][1], columns[0][3]
+        flipped, self._there = parts[0].columns, parts[0].there
         if not single:  # each sample's columns beside zeros
-            sides = [(start, starts[-1] - stop) for start, stop in pairwise(starts)]
-            beside = list(zip(columns, sides, strict=True))
-            flipped = np.concatenate([np.pad(grid, ((0, 0), side)) for (_, grid, _, _), side in beside])
-            self._there = np.concatenate([np.pad(own, ((0, 0), side)) for (_, _, _, own), side in beside])
+            sides = [((0, 0), (start, starts[-1] - stop)) for start, stop in pairwise(starts)]
+            beside = list(zip(parts, sides, strict=True))
+            flipped = np.concatenate([np.pad(part.columns, side) for part, side in beside])
+            self._there = np.concatenate([np.pad(part.there, side) for part, side in beside])
         self._grid, self._unit = on_grid(flipped)
         self._differing = self._grid[(self._grid != 0).any(axis=1)]
         self.exact = len(self._differing) <= EXACT_UP_TO
@@ -250,15 +250,18 @@ class Flips:
         return out
 
 
-def _part(
-    part: Contributions, sums: Floats, factor: float, skewness: bool
-) -> tuple[Floats, Floats, Ints, Bools]:
-    """What of a sample is flipped, and what the statistic needs beside.
+class _Part(NamedTuple):
+    """What of a sample is flipped, and what the statistic needs beside."""
 
-    Facts (m, 8), see `_studentise`; the flipped columns (G, columns); (m, 4) which of these are the sums of a column,
-    of w n S, n**2 S and S**3, -1 where there is none: in even samples two follow from the first; and (G, columns)
-    whether a unit has values there.
-    """
+    columns: Floats  # (G, columns), what is flipped
+    there: Bools  # (G, columns), whether the unit has values there
+    # (m, 4) which of these are the sums of a column, of w n S, n**2 S and S**3; -1 where there is none: in even
+    # samples two follow from the first
+    at: Ints
+    facts: Floats  # (m, 8), see `_studentise`
+
+
+def _part(part: Contributions, sums: Floats, factor: float, skewness: bool) -> _Part:
     m = sums.shape[1]
     n, units, w = part.n, part.units.astype(np.float64), part.weights
     squares = sums**2
@@ -283,7 +286,7 @@ def _part(
         at[which, 3] = sum(column.shape[1] for column in flipped) + np.arange(which.size)
         flipped.append(cubes[:, which])
         there.append(there[0][:, which])
-    return facts, np.concatenate(flipped, axis=1), at, np.concatenate(there, axis=1)
+    return _Part(np.concatenate(flipped, axis=1), np.concatenate(there, axis=1), at, facts)
 
 
 @compiled
@@ -293,7 +296,7 @@ def _studentise(
     # (parts, m, 8): n, sum w S**2, sum w n**2, sum n S**2, sum n**3, the factors of the third cumulant and of the
     # sample, and of an even sample w
     facts: Floats,
-    at: NDArray[np.int64],  # (parts, m, 4), see `_part`
+    at: NDArray[np.int64],  # (parts, m, 4), see `_Part`
     freedom: Floats,  # (m,)
     out: Floats,  # (m, block), written
 ) -> None:

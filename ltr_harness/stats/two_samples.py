@@ -202,7 +202,7 @@ def estimate_of(
     return Estimate(value, value - reach, value + reach, p, error, n, freedom)
 
 
-_REFERENCE = 0.2  # of alpha, for what the reference is off by: each look has the same one
+_REFERENCE = 0.2  # of alpha, for what the reference is off by
 
 
 def always_valid(
@@ -215,9 +215,10 @@ def always_valid(
     confidence: float,
     alternative: Alternative,
 ) -> tuple[Estimate, float]:
-    """The difference of a growing mean from a reference, with an interval that holds at all looks, and its p of alpha.
+    """The difference of a growing mean from a reference, with an interval that holds at all looks; and its p-value.
 
-    `of_reference` is the standard error of the reference, which all looks share.
+    `of_reference` is the standard error of the reference, which all looks share: a fifth of alpha covers it, and the
+    p-value beside the estimate is of the whole alpha.
     """
     own = float(np.sqrt(max(estimate.error**2 - of_reference**2, 1e-3 * estimate.error**2)))
     margin = float(ndtri(1 - alpha * _REFERENCE / (2 if alternative == "change" else 1))) * of_reference
