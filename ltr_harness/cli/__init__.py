@@ -80,8 +80,11 @@ class SuggestingGroup(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError:
             from ltr_harness.catalog import did_you_mean
+            from ltr_harness.retired import retirement
 
             name = " ".join([*ctx.command_path.split()[1:], args[0]])
+            if sentence := retirement(name):
+                raise click.UsageError(f"{name}: {sentence}", ctx) from None
             meant = OTHER_NAMES.get(name)
             cure = f"did you mean {meant!r}?" if meant else did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(f"no command {name!r}; {cure}", ctx) from None

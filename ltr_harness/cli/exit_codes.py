@@ -15,6 +15,7 @@ import click
 from ltr_harness.cli.output import Notes, say, say_note
 from ltr_harness.errors import HarnessError, Problem
 from ltr_harness.own_files import own_line
+from ltr_harness.retired import retirement
 from ltr_harness.wording import count_of
 
 INTERRUPTED = 130
@@ -41,6 +42,8 @@ def run_command(command: click.Command, arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _interrupted()
     except click.ClickException as problem:
+        if isinstance(problem, click.NoSuchOption) and (sentence := retirement(problem.option_name)):
+            problem = click.UsageError(f"{problem.option_name}: {sentence}", problem.ctx)
         usage = io.StringIO()
         problem.show(usage)
         say(usage.getvalue(), err=True, nl=False)

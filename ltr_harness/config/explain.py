@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config.tree import KeyPath, Node, dotted, shown
 from ltr_harness.errors import HarnessError, Problem
+from ltr_harness.retired import retirement
 from ltr_harness.wording import plural
 
 Schema = dict[str, Any]
@@ -61,6 +62,9 @@ def _one(
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument") and parent is not None:
         key = str(steps[-1])
         place = parent.key_places[key]
+        full_name = dotted((*path, *steps))
+        if sentence := retirement(full_name):
+            return Problem(place, f"{full_name}: {sentence}")
         known = {key for option in _schemas_at(schema, steps[:-1]) for key in option.get("properties", ())}
         if len(steps) == 1:
             known |= set(also_known)
