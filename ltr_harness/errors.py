@@ -1,4 +1,4 @@
-"""Every error the harness raises on purpose.
+"""Every error the harness raises on purpose, and the caution, which a result carries with it.
 
 HarnessError                what went wrong, in the words of the person who has to mend it
 ├── UsageError              exit 2: nothing was run
@@ -18,7 +18,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from ltr_harness.wording import printable
 
@@ -52,6 +52,46 @@ class Problem:
         if self.cure:
             head += f"; {self.cure}"
         return printable(head, lines=True)
+
+
+Severity = Literal["error", "accepted", "warning", "note"]
+"""`error`: numbers mislead; `accepted`: an error that the user has accepted; `warning`: they may mislead; `note`: good
+to know."""
+
+SEVERITIES: tuple[Severity, ...] = ("error", "accepted", "warning", "note")
+"""From the worst on."""
+
+
+@dataclass(frozen=True)
+class Caution:
+    """One thing that a reader of a result should keep in mind.
+
+    Attributes:
+        kind: the name of what was looked for, such as ``query-in-two-folds``; names stay from version to version.
+        severity: how much it matters, see `SEVERITIES`.
+        text: what was found, and what it does to the numbers.
+        cure: what to do about it; empty where nothing can or need be done.
+        place: the split, fold, model, metric or log it is about; empty for the result as a whole.
+
+    Example:
+        >>> print(Caution("few-queries", "warning", "12 queries", "label more", place="test"))
+        test: 12 queries; label more
+    """
+
+    kind: str
+    severity: Severity
+    text: str
+    cure: str = ""
+    place: str = ""
+
+    def __str__(self) -> str:
+        head = f"{self.place}: {self.text}" if self.place else self.text
+        return f"{head}; {self.cure}" if self.cure else head
+
+
+def worst_first(cautions: Iterable[Caution]) -> list[Caution]:
+    """Return the cautions by severity, each kind of severity in the order given."""
+    return sorted(cautions, key=lambda caution: SEVERITIES.index(caution.severity))
 
 
 class HarnessError(Exception):
