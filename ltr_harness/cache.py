@@ -34,7 +34,7 @@ from ltr_harness.files import (
     unfinished,
     write_whole,
 )
-from ltr_harness.groups import Array, Judgments, Missed, QueryGroups, Several, Subtopics
+from ltr_harness.groups import Array, Judgments, MissedDocuments, QueryGroups, RawJudgments, Subtopics
 from ltr_harness.own_files import code_digest, installed_version, is_own_module
 from ltr_harness.places import COPIES
 from ltr_harness.readers.reader import Reader
@@ -152,7 +152,7 @@ def _arrays(dataset: RankingDataset) -> dict[str, Array]:
         **{name: getattr(dataset, name) for name in _OF_ROWS},
         **{f"subtopic_{name}": getattr(judgments.subtopics, name, None) for name in _PAIRS},
         **{f"missed_{name}": getattr(missed, name, None) for name in _MISSED},
-        **{f"several_{name}": getattr(dataset.several, name, None) for name in _SEVERAL},
+        **{f"several_{name}": getattr(dataset.raw_judgments, name, None) for name in _SEVERAL},
         **{f"missed_subtopic_{name}": getattr(missed and missed.subtopics, name, None) for name in _PAIRS},
     }
     return {
@@ -189,7 +189,7 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         QueryGroups(columns["boundaries"], columns["ids"]),
         **judged,
         subtopics=subtopics("subtopic"),
-        missed=Missed(**missed, subtopics=subtopics("missed_subtopic")) if missed else None,
+        missed=MissedDocuments(**missed, subtopics=subtopics("missed_subtopic")) if missed else None,
     )
     return RankingDataset(
         columns["features"],
@@ -201,14 +201,14 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         notes=tuple(facts["notes"]),
         columns=facts["columns"],
         categories={name: tuple(texts) for name, texts in facts["categories"].items()},
-        several=Several(**several) if several else None,
+        raw_judgments=RawJudgments(**several) if several else None,
         **of_rows,
     )
 
 
 def _attributes_fingerprint(dataset: RankingDataset) -> str:
     """Of what the fingerprints of the content leave out."""
-    several = [getattr(dataset.several, name) for name in _SEVERAL if dataset.several is not None]
+    several = [getattr(dataset.raw_judgments, name) for name in _SEVERAL if dataset.raw_judgments is not None]
     return fingerprint_arrays(dataset.file_rows, *dataset.query_attributes.values(), *several)
 
 

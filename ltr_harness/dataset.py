@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.errors import DataError
-from ltr_harness.groups import Judgments, QueryGroups, Several, as_slice
+from ltr_harness.groups import Judgments, QueryGroups, RawJudgments, as_slice
 from ltr_harness.wording import count_of, named
 
 
@@ -32,7 +32,7 @@ class RankingDataset:
         columns: role to the column that has it in the files, such as ``{"query": "search_id"}``; empty where
             columns have no names.
         categories: name of each categorical feature that was text to its texts; the features hold places in them.
-        several: the judgments that labels were made of, where documents have several; else None.
+        raw_judgments: the judgments that labels were made of, where documents have several; else None.
         row_weights: float64 (n_rows,), finite and >= 0, where weights differ within a query, whose own weight is then
             their mean; else None.
         half_lives: float64 (n_rows,), when each row was, counted in half-lives of its weight in training, from any
@@ -50,7 +50,7 @@ class RankingDataset:
     file_rows: NDArray[np.int64] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    several: Several | None = None
+    raw_judgments: RawJudgments | None = None
     row_weights: NDArray[np.float64] | None = None
     half_lives: NDArray[np.float64] | None = None
 
@@ -162,7 +162,7 @@ class RankingDataset:
             judgments=self.judgments.take(queries),
             query_attributes={name: values[queries] for name, values in self.query_attributes.items()},
             source=self.source if source is None else source,
-            several=None if self.several is None else self.several.take(queries),
+            raw_judgments=None if self.raw_judgments is None else self.raw_judgments.take(queries),
             **self.optional_of(rows),
         )
 

@@ -14,7 +14,7 @@ from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics, as_column
 from ltr_harness.metrics import Binding, Metric, bind, parse_metric
 from ltr_harness.metrics.core.grammar import as_list, with_tool
-from ltr_harness.metrics.core.headroom import Headroom, Limits, headroom
+from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom, headroom
 from ltr_harness.wording import count_of, html_table, plural
 
 if TYPE_CHECKING:
@@ -135,19 +135,19 @@ class Evaluation:
         """
         return headroom(self[metric or self.metrics[0]].metric, self._candidates)
 
-    def limits(self, metric: str | Metric | None = None) -> Limits | None:
+    def mean_headroom(self, metric: str | Metric | None = None) -> MeanHeadroom | None:
         """The means of a random and of the best order of the candidates, weighted where queries have weights.
 
         Args:
             metric: one that was evaluated; the first if none is named.
 
         Example:
-            >>> print(evaluate([1, 0, 1], [3, 2, 1], ["mrr"], group_sizes=[2, 1]).limits())
+            >>> print(evaluate([1, 0, 1], [3, 2, 1], ["mrr"], group_sizes=[2, 1]).mean_headroom())
             random order 0.8750, ceiling 1.0000
         """
         values = self[metric or self.metrics[0]]
         found = self.headroom(values.metric)
-        return None if found is None else found.limits(values.per_query, self.judgments.query_weights)
+        return None if found is None else found.means(values.per_query, self.judgments.query_weights)
 
     @cached_property
     def _candidates(self) -> Judgments:

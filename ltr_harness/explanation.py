@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Floats, Judgments, QueryGroups, Subtopics, as_column
-from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, in_pool, without_unlisted
+from ltr_harness.metrics.core.binding import Binding, as_seen, checked_scores, pool_rows, without_unlisted
 from ltr_harness.metrics.core.custom import FunctionMetric
 from ltr_harness.metrics.core.explanation import Explanation, MeanExplanation, PresetValue, number
 from ltr_harness.metrics.core.grammar import parse_metric
@@ -96,8 +96,8 @@ class _Asked:
         checked = checked_scores(scores, judgments.groups, retrieved)
         listed = np.ones(checked.size, dtype=bool) if retrieved is None else np.asarray(retrieved)
         flags = np.zeros(judgments.pool.groups.n_rows, dtype=bool)
-        flags[judgments.in_pool] = listed
-        return cls(judgments.pool, in_pool(checked, judgments), flags)
+        flags[judgments.pool_rows] = listed
+        return cls(judgments.pool, pool_rows(checked, judgments), flags)
 
     def seen_by(self, tool: str) -> "_Asked":
         """What a tool is given; no query where it is given candidates alone, and there are none."""

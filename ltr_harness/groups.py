@@ -348,7 +348,7 @@ class Grades:
 
     of_row: NDArray[np.uint8]  # uint8 (n_rows,)
     # int64 (largest + 1,), a row with each grade; any row for grades that no row has
-    example: Ints
+    representative_row: Ints
 
     @classmethod
     def of(cls, labels: NDArray[Any]) -> Grades | None:
@@ -363,7 +363,7 @@ class Grades:
 
 
 @dataclass(frozen=True, eq=False)
-class Missed:
+class MissedDocuments:
     """Judged documents that were not among the candidates: they have a label and no rank."""
 
     queries: Ints  # (n_missed,), ascending: the number of each one's query
@@ -371,10 +371,10 @@ class Missed:
     document_ids: NDArray[Any] | None = None  # (n_missed,) or None
     subtopics: Subtopics | None = None  # of these documents; None where the rows have none
 
-    def take(self, queries: Ints) -> Missed:
+    def take(self, queries: Ints) -> MissedDocuments:
         """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
         numbers, rows = _taken(self.queries, queries)
-        return Missed(
+        return MissedDocuments(
             numbers,
             self.labels[rows],
             None if self.document_ids is None else self.document_ids[rows],
@@ -395,7 +395,7 @@ OneLabel = Literal["majority", "mean", "max", "median"]
 
 
 @dataclass(frozen=True, eq=False)
-class Several:
+class RawJudgments:
     """Judgments before several of one document became one label; how far they agree is in the data card."""
 
     queries: Ints  # (n_judgments,), ascending: the number of each one's query
@@ -403,10 +403,10 @@ class Several:
     documents: Ints
     grades: Floats  # (n_judgments,), finite
 
-    def take(self, queries: Ints) -> Several:
+    def take(self, queries: Ints) -> RawJudgments:
         """Those of the given queries (n_kept,), which become queries 0, 1, 2, …"""
         numbers, rows = _taken(self.queries, queries)
-        return Several(numbers, self.documents[rows], self.grades[rows])
+        return RawJudgments(numbers, self.documents[rows], self.grades[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -430,7 +430,7 @@ class Judgments:
     document_ids: NDArray[Any] | None = None
     judged: NDArray[np.bool_] | None = None
     subtopics: Subtopics | None = None
-    missed: Missed | None = None
+    missed: MissedDocuments | None = None
 
     @classmethod
     def checked(
@@ -521,7 +521,7 @@ class Judgments:
         out = np.flatnonzero(~retrieved if self.judged is None else ~retrieved & self.judged)
         queries = np.repeat(np.arange(self.groups.n_queries), self.groups.sizes)[out]
         subtopics = None if self.subtopics is None else self.subtopics.take(out)
-        missed = Missed(queries, self.labels[out], self.documents_of(out), subtopics)
+        missed = MissedDocuments(queries, self.labels[out], self.documents_of(out), subtopics)
         groups = QueryGroups.from_counts(self.groups.sum(retrieved, np.int64), self.groups.ids)
         return replace(self.with_rows(np.flatnonzero(retrieved), groups), missed=missed)
 
@@ -543,7 +543,7 @@ class Judgments:
         )
 
     @cached_property
-    def in_pool(self) -> NDArray[np.int64]:
+    def pool_rows(self) -> NDArray[np.int64]:
         """int64 (n_rows,): the row of `pool` that each row is; a query's missed documents follow its candidates."""
         if self.missed is None:
             return np.arange(self.groups.n_rows)
@@ -556,7 +556,7 @@ class Judgments:
 
         Itself where nobody said which documents were candidates.
         """
-        missed, groups, rows = self.missed, self.groups, self.in_pool
+        missed, groups, rows = self.missed, self.groups, self.pool_rows
         if missed is None:
             return self
         ends = groups.boundaries + np.searchsorted(missed.queries, np.arange(groups.n_queries + 1))
@@ -590,7 +590,7 @@ class Judgments:
     @cached_property
     def n_relevant(self) -> NDArray[np.int64]:
         """int64 (n_queries,): documents with a label above 0, missed ones included."""
-        return self.pool.groups.sum(self.pool.narrow_labels > 0, np.int64)
+        return self.pool.groups.sum(self.pool.compact_labels > 0, np.int64)
 
     @property
     def without_relevant(self) -> NDArray[np.bool_]:
@@ -600,7 +600,7 @@ class Judgments:
     @cached_property
     def lowest(self) -> float:
         """The smallest label, of missed documents too, 0 where none is below: else labels are values and no grades."""
-        return float(self.pool.narrow_labels.min(initial=0))
+        return float(self.pool.compact_labels.min(initial=0))
 
     @cached_property
     def grades(self) -> Grades | None:
@@ -608,7 +608,7 @@ class Judgments:
         return Grades.of(self.labels)
 
     @property
-    def narrow_labels(self) -> NDArray[Any]:
+    def compact_labels(self) -> NDArray[Any]:
         """The labels, in a byte each where they fit."""
         return self.labels if self.grades is None else self.grades.of_row
 
@@ -617,8 +617,8 @@ class Judgments:
         """Each different one, ascending."""
         if self.grades is None:
             return np.unique(self.labels)
-        by_grade = np.arange(self.grades.example.size, dtype=np.float64)
-        return np.asarray(by_grade[self.grades.of_row[self.grades.example] == by_grade])
+        by_grade = np.arange(self.grades.representative_row.size, dtype=np.float64)
+        return np.asarray(by_grade[self.grades.of_row[self.grades.representative_row] == by_grade])
 
     def documents_of(self, rows: NDArray[np.int64]) -> NDArray[Any] | None:
         """The ids of the given rows; None where rows have none.

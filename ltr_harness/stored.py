@@ -1,13 +1,22 @@
-"""Stored JSON of folders from anywhere: read through a schema that refuses anything else."""
+"""Stored JSON of folders from anywhere: read through a schema, whichever version wrote it; unknown keys are refused."""
 
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from ltr_harness.files import stored_file
 
 T = TypeVar("T")
+Document = dict[str, Any]
+Form = Literal["record", "study", "comparison", "report", "look", "monitor", "history"]
+"""A kind of stored document: record.json, study.json, the metadata of comparison.parquet, report.json, a line of
+looks.jsonl, report.json of `monitor`, and the windows of its history."""
+
+SCHEMA_VERSION: Final = 2
+"""The one version of all forms. Whoever changes a key of any form raises it and adds a step to `_STEPS`."""
 
 _LARGEST = 256 * 2**20  # bytes; the record of a model of 100,000 features takes a hundredth of it
 
@@ -15,10 +24,32 @@ Count = Annotated[int, Field(ge=0, lt=2**48)]
 Amount = Annotated[float, Field(ge=0, lt=1e12)]
 
 
+def harness_version() -> str:
+    """Return the version of ltr-harness, as stored documents have it."""
+    return version("ltr-harness")
+
+
+class NewerVersionError(ValueError):
+    """A stored document of a later version of ltr-harness, which this one cannot read."""
+
+
 class Stored(BaseModel):
     """What stands in a file beside the runs: unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Versioned(Stored):
+    """A stored document with the version of its schema; one of an older version is lifted before it is validated."""
+
+    form: ClassVar[Form]
+    schema_version: Literal[2] = SCHEMA_VERSION
+    written_by: str = Field(default_factory=harness_version, description="Version of ltr-harness.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift(cls, document: Any) -> Any:
+        return lifted(cls.form, document) if isinstance(document, dict) else document
 
 
 class SweepPoint(Stored, use_attribute_docstrings=True):
@@ -45,5 +76,40 @@ def validated(kind: type[T], content: bytes) -> T:
         return TypeAdapter(kind).validate_json(content)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ValueError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        place, reason = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{place}: {reason}" if place else reason) from None
+
+
+def lifted(form: Form, document: Document) -> Document:
+    """Return a stored document as this version would have written it.
+
+    Raises:
+        NewerVersionError: a later version of ltr-harness wrote it.
+        ValueError: its version is no version.
+    """
+    written = document.get("schema_version", document.get("version", 1))
+    if isinstance(written, bool) or not isinstance(written, int) or written < 1:
+        raise ValueError(f"has schema version {written!r:.60}; expected 1 to {SCHEMA_VERSION}")
+    if written > SCHEMA_VERSION:
+        writer = f"ltr-harness {document.get('written_by', 'of a later version')!s:.60}"
+        found = f"has schema version {written}, written by {writer}; this version reads 1 to {SCHEMA_VERSION}"
+        raise NewerVersionError(f"{found}: update ltr-harness")
+    for step in range(written, SCHEMA_VERSION):
+        document = _STEPS[step](form, document)
+    return document
+
+
+def _from_version_1(form: Form, document: Document) -> Document:
+    """Lift to version 2: one name for the version's key, systems for entrants, one list of cautions."""
+    rest = {key: value for key, value in document.items() if key != "version"}
+    renamed = {_RENAMED_IN_2.get(form, {}).get(key, key): value for key, value in rest.items()}
+    return renamed | {"schema_version": 2, "written_by": "0.2.0"}
+
+
+_RENAMED_IN_2: Mapping[Form, Mapping[str, str]] = {
+    "comparison": {"entrants": "systems"},
+    "report": {"gained": "headroom"},
+}
+
+_STEPS: Mapping[int, Callable[[Form, Document], Document]] = {1: _from_version_1}
+"""From each version to the next."""

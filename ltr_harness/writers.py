@@ -186,7 +186,7 @@ def subtopic_columns(dataset: RankingDataset) -> tuple[str, ...]:
 
 
 def _arrow_table(dataset: RankingDataset, labels: Floats, path: Path) -> Any:
-    judgments, rows = dataset.judgments.pool, dataset.judgments.in_pool
+    judgments, rows = dataset.judgments.pool, dataset.judgments.pool_rows
     sizes = judgments.groups.sizes
     missed = np.ones(judgments.groups.n_rows, dtype=bool)
     missed[rows] = False

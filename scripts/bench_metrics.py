@@ -59,14 +59,14 @@ def web_search(n_queries: int) -> tuple[Array, Array, Array]:
 
 def ours(sizes: Array, grades: Array, scores: Array) -> dict[str, Call]:
     from ltr_harness.evaluation import evaluate
-    from ltr_harness.groups import Judgments, Missed, QueryGroups
+    from ltr_harness.groups import Judgments, MissedDocuments, QueryGroups
     from ltr_harness.metrics import bind
 
     judgments = Judgments.checked(grades, QueryGroups.from_sizes(sizes))
     sixteen = bind(METRICS, judgments)
     stable = bind([metric.replace("@", "(ties=stable)@").replace(")(", ",") for metric in METRICS], judgments)
     ndcg = bind("ndcg@10", judgments)
-    missed = Missed(np.repeat(np.arange(sizes.size), sizes), grades)
+    missed = MissedDocuments(np.repeat(np.arange(sizes.size), sizes), grades)
     with_missed = bind("ndcg@10", replace(judgments, missed=missed))
     return {
         "ltr_harness ndcg mrr err map @1,3,5,10": lambda: sixteen.means(scores),

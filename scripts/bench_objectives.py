@@ -135,9 +135,7 @@ def worth(options: argparse.Namespace) -> None:
 
 def cell(comparison: Any, model: str) -> str:
     if model == comparison.baseline:
-        other = comparison.paired(
-            next(entrant.name for entrant in comparison.entrants if entrant.name != model)
-        )
+        other = comparison.paired(next(system.name for system in comparison.systems if system.name != model))
         return f"{other.other_mean:.4f}"
     pair = comparison.paired(model)
     # of these trained models on other queries: what so few seeds tell of the method is wider than any difference

@@ -21,7 +21,7 @@ from lightgbm.callback import EarlyStopException
 from ltr_harness.boosting import lightgbm_metrics, stopping
 from ltr_harness.boosting.lightgbm_metrics import EvalMetric, Feval, ReportedName, rows
 from ltr_harness.boosting.lightgbm_metrics import objective as objective
-from ltr_harness.boosting.watching import OfSets, Watching, distinct_metrics
+from ltr_harness.boosting.watching import JudgmentsArg, Watching, distinct_metrics
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import UsageError
 from ltr_harness.metrics import Metric, parse_metric
@@ -163,7 +163,7 @@ _FIRST = -sys.maxsize  # before whoever reads results, callbacks without an orde
 _RECORDING = type(lightgbm.record_evaluation({}))
 
 
-def feval(*metrics: Metric | str, judgments: OfSets = None) -> Feval:
+def feval(*metrics: Metric | str, judgments: JudgmentsArg = None) -> Feval:
     """The metrics as the `feval` of `lightgbm.train`, `lightgbm.cv` and `Booster.eval`.
 
     Set the parameter ``metric`` to the text ``"None"``: left out, or the Python value None, LightGBM also
@@ -201,7 +201,7 @@ def feval(*metrics: Metric | str, judgments: OfSets = None) -> Feval:
     return Feval(distinct_metrics(metrics), judgments)
 
 
-def eval_metric(*metrics: Metric | str, judgments: OfSets = None) -> EvalMetric:
+def eval_metric(*metrics: Metric | str, judgments: JudgmentsArg = None) -> EvalMetric:
     """The metrics as the `eval_metric` of `LGBMRanker.fit` and `DaskLGBMRanker.fit`.
 
     Give the ranker ``metric="None"``, as for `feval`. LightGBM hands over scores as float64 and labels as

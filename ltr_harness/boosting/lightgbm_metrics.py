@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.boosting.swap_gradients import GradientsPerSet, MetricObjective, Weighting
-from ltr_harness.boosting.watching import MetricsPerSet, OfSets, one_per_row
+from ltr_harness.boosting.watching import JudgmentsArg, MetricsPerSet, one_per_row
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric, parse_metric
@@ -123,7 +123,7 @@ def objective(
     norm: bool = True,
     weighting: Weighting = "swap",
     threads: int | None = None,
-    judgments: OfSets = None,
+    judgments: JudgmentsArg = None,
 ) -> "LightGBMObjective":
     """A metric as the `objective` of `lightgbm.train`, `lightgbm.cv`, `LGBMRanker` and `DaskLGBMRanker`.
 

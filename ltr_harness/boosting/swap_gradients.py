@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr_harness.boosting.watching import OfSets, OncePerSet, fitting, of_sets
+from ltr_harness.boosting.watching import JudgmentsArg, OncePerSet, fitting, of_sets
 from ltr_harness.compiled import compiled, compiled_vectorized
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, MetricError
@@ -101,7 +101,7 @@ def change_of(metric: Metric, judgments: Judgments) -> SwapChange:
     """How a metric changes when two candidates change places; missed documents count in what it divides by."""
     refuse_values([metric], judgments)
     change = metric.swap_change(judgments.pool)
-    return change if judgments.missed is None else change.of_rows(judgments.in_pool)
+    return change if judgments.missed is None else change.of_rows(judgments.pool_rows)
 
 
 def require_order(metric: Metric, judgments: Judgments) -> None:
@@ -155,7 +155,7 @@ class GradientsPerSet:
 
     at_most: int | None = None
 
-    def __init__(self, objective: MetricObjective, threads: int | None, judgments: OfSets) -> None:
+    def __init__(self, objective: MetricObjective, threads: int | None, judgments: JudgmentsArg) -> None:
         super().__init__()
         self._objective = objective
         self._threads = threads

@@ -304,11 +304,11 @@ class OncePerSet(Generic[T]):
         return known[2]
 
 
-OfSets = Judgments | Sequence[Judgments] | None
+JudgmentsArg = Judgments | Sequence[Judgments] | None
 """Judgments of one or several sets that a library evaluates."""
 
 
-def of_sets(judgments: OfSets) -> tuple[Judgments, ...]:
+def of_sets(judgments: JudgmentsArg) -> tuple[Judgments, ...]:
     """The judgments of each set; none where the library's own are meant."""
     given = () if judgments is None else judgments
     several = (given,) if isinstance(given, Judgments) else tuple(given)
@@ -346,7 +346,7 @@ class MetricsPerSet:
 
     at_most: int | None = None
 
-    def __init__(self, metrics: tuple[Metric, ...], judgments: OfSets = None) -> None:
+    def __init__(self, metrics: tuple[Metric, ...], judgments: JudgmentsArg = None) -> None:
         self._metrics, self._judgments = metrics, of_sets(judgments)
         self._bound: OncePerSet[Any] = OncePerSet(self.at_most)
 

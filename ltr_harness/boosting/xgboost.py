@@ -15,7 +15,7 @@ import xgboost
 from xgboost import collective
 
 from ltr_harness.boosting import stopping, watching
-from ltr_harness.boosting.watching import BoundMetrics, Measured, OfSets, Watching, one_per_row
+from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, Measured, Watching, one_per_row
 from ltr_harness.boosting.xgboost_metrics import XENDCG as XENDCG
 from ltr_harness.boosting.xgboost_metrics import AcrossWorkers, CustomMetric, judgments_of, packed_matrix
 from ltr_harness.boosting.xgboost_metrics import objective as objective
@@ -25,7 +25,7 @@ from ltr_harness.metrics import Metric
 _BREAKS_THE_LOG_LINE = " \t\n\r:"  # XGBoost prints results as text and parses them back
 
 
-def custom_metric(*metrics: Metric | str, judgments: OfSets = None) -> CustomMetric:
+def custom_metric(*metrics: Metric | str, judgments: JudgmentsArg = None) -> CustomMetric:
     """The metrics as the `custom_metric` of `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`.
 
     XGBoost has no direction: give its `EarlyStopping` all of ``metric_name``, ``data_name``,

@@ -10,7 +10,7 @@ from xgboost import collective
 
 from ltr_harness.boosting import watching
 from ltr_harness.boosting.swap_gradients import Both, GradientsPerSet, MetricObjective, Weighting
-from ltr_harness.boosting.watching import BoundMetrics, MetricsPerSet, OfSets, OncePerSet, one_per_row
+from ltr_harness.boosting.watching import BoundMetrics, JudgmentsArg, MetricsPerSet, OncePerSet, one_per_row
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.groups import Judgments, QueryGroups
@@ -118,7 +118,7 @@ def objective(
     norm: bool = True,
     weighting: Weighting = "swap",
     threads: int | None = None,
-    judgments: OfSets = None,
+    judgments: JudgmentsArg = None,
 ) -> "XGBoostObjective":
     """A metric as the `obj` of `xgboost.train`, `xgboost.cv` and `xgboost.dask.train`; for rankers, a callback.
 

@@ -11,7 +11,7 @@ import pandas as pd
 from ltr_harness.cli import metric_names, options, rankings
 from ltr_harness.cli.stored_runs import on_scale_of, scored
 from ltr_harness.cli.streams import ScoreColumns
-from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison import Comparison, SystemResult, compare
 from ltr_harness.comparison.cheap_labels import Agreement, agreement_of, rows_among
 from ltr_harness.comparison.gates import Gate
 from ltr_harness.comparison.inputs import name_among
@@ -100,17 +100,17 @@ class ComparedInputs:
         self._rankings: rankings.Rankings | None = None
         self.items: list[Any] = []
         self.metrics: list[str] | None = None  # the deciding one first; None for what the inputs have
-        # the files' entrants by cheap labels, and how far those agree with the others
-        self.cheap: tuple[list[Entrant], Agreement] | None = None
+        # the files' systems by cheap labels, and how far those agree with the others
+        self.cheap: tuple[list[SystemResult], Agreement] | None = None
         self._cheap_labels = cheap_labels
         if columns is not None:
             self._take_columns(columns, texts, gates)
             return
-        entrants: dict[Path, Entrant] = {}
+        systems: dict[Path, SystemResult] = {}
         if given["data"] is not None or given["qrels"] is not None:
             if not files:
                 raise UsageError("--data or --qrels without a file of scores or a run to measure against it")
-            entrants = self._evaluated(files, texts, gates, given)
+            systems = self._evaluated(files, texts, gates, given)
         else:
             if cheap_labels is not None:
                 found = "stored runs and tables have values of the queries that they were tested on alone"
@@ -134,7 +134,7 @@ class ComparedInputs:
         elif gates and self.runs:
             compared = self._with_gates(by_folder, gates)
         for path in paths:
-            self.items += compared[path] if path in compared else [entrants.get(path, path)]
+            self.items += compared[path] if path in compared else [systems.get(path, path)]
 
     def _take_columns(self, columns: ScoreColumns, texts: Sequence[str], gates: Sequence[Gate]) -> None:
         """Scores that are columns of the data, in place of paths."""
@@ -182,8 +182,8 @@ class ComparedInputs:
 
     def _evaluated(
         self, files: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]
-    ) -> dict[Path, Entrant]:
-        """The files as entrants, by the metrics asked for; those of the runs beside them where none is."""
+    ) -> dict[Path, SystemResult]:
+        """The files as systems, by the metrics asked for; those of the runs beside them where none is."""
         record = self.runs[0].record if self.runs else None
         if record is not None and not texts:
             texts = list(dict.fromkeys([record.primary, *record.metrics]))
@@ -208,8 +208,8 @@ class ComparedInputs:
         if wide is not None:
             rows = rows_among(loaded.judgments, wide.judgments)
             agreement = agreement_of(loaded.judgments, wide.judgments, rows)
-            self.cheap = [wide.entrant(scored, scored.evaluate(scaled)) for scored in wide.all], agreement
-        measured = (loaded.entrant(scored, scored.evaluate(scaled)) for scored in loaded.all)
+            self.cheap = [wide.system(scored, scored.evaluate(scaled)) for scored in wide.all], agreement
+        measured = (loaded.system(scored, scored.evaluate(scaled)) for scored in loaded.all)
         return dict(zip(files, measured, strict=True))
 
     def _with_gates(

@@ -19,7 +19,7 @@ from ltr_harness.metrics.core.binding import BoundOnce
 from ltr_harness.wording import count_of, plain_number
 
 if TYPE_CHECKING:
-    from ltr_harness.comparison.pairs import Entrant
+    from ltr_harness.comparison.pairs import SystemResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +98,12 @@ class Rankings:
         found = f"max_grade is {plain_number(grade)}, the largest label of {self.judgments_file}"
         return scaled, [f"{found}; --max-grade says which scale the labels are on"]
 
-    def entrant(self, scored: Scored, evaluation: Evaluation) -> "Entrant":
+    def system(self, scored: Scored, evaluation: Evaluation) -> "SystemResult":
         """An evaluated ranking as comparisons take it."""
-        from ltr_harness.comparison.pairs import Entrant
+        from ltr_harness.comparison.pairs import SystemResult
 
         return replace(
-            Entrant.of(scored.name, [evaluation], self.query_attributes),
+            SystemResult.of(scored.name, [evaluation], self.query_attributes),
             # a run's own pool differs from another's by what nobody judged: the qrels are what they share
             judgments_fingerprint={"all": self.fingerprint},
             source=str(scored.path),

@@ -10,11 +10,11 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import comparable
 from ltr_harness.comparison.comparison import Comparison, family_text
 from ltr_harness.comparison.over_time import in_periods, signs_notes
-from ltr_harness.comparison.pairs import Contrast, Entrant, Paired, Summary, contrast, summarise
+from ltr_harness.comparison.pairs import Contrast, Paired, Summary, SystemResult, contrast, summarise
 from ltr_harness.errors import NotComparableError, Problem, UsageError
 from ltr_harness.stats.method import Method, method_of
 
-__all__ = ["Comparison", "Entrant", "Method", "Paired", "Summary", "compare", "compare_entrants"]
+__all__ = ["Comparison", "Method", "Paired", "Summary", "SystemResult", "compare", "compare_systems"]
 
 
 def compare(
@@ -76,8 +76,8 @@ def compare(
     if isinstance(metrics, str):
         metrics = [metrics]
     gathered = gather(runs_or_scores, convention, method.unit, metrics[0] if metrics else None)
-    entrants = gathered.entrants
-    if not entrants:
+    systems = gathered.systems
+    if not systems:
         raise UsageError("nothing to compare; expected at least one run or evaluation")
     if metrics is None and len(gathered.primaries) > 1:
         raise NotComparableError.at(
@@ -88,17 +88,17 @@ def compare(
         )
     notes = list(gathered.notes)
     if common_queries:
-        entrants, lost = comparable.common_queries(entrants)
+        systems, lost = comparable.common_queries(systems)
         notes += lost
     if metrics:
-        names = list(dict.fromkeys(resolve_metric(metric, entrants) for metric in metrics))
+        names = list(dict.fromkeys(resolve_metric(metric, systems) for metric in metrics))
         primary = names[0]
     else:
-        NotComparableError.refuse(comparable.differences(entrants))
-        names = list(entrants[0].values)
+        NotComparableError.refuse(comparable.differences(systems))
+        names = list(systems[0].values)
         primary = gathered.primaries[0] if gathered.primaries else names[0]
-    comparison = compare_entrants(
-        entrants, names, primary=primary, baseline=baseline or gathered.baseline, method=method, notes=notes
+    comparison = compare_systems(
+        systems, names, primary=primary, baseline=baseline or gathered.baseline, method=method, notes=notes
     )
     if not (ledger and gathered.runs):
         return comparison
@@ -107,8 +107,8 @@ def compare(
     return counted(comparison, gathered.runs)
 
 
-def compare_entrants(
-    entrants: Sequence[Entrant],
+def compare_systems(
+    systems: Sequence[SystemResult],
     metrics: Sequence[str],
     *,
     primary: str | None = None,
@@ -119,7 +119,7 @@ def compare_entrants(
     """The comparison of models by their per-query values: the primary metric is one family, all others are another."""
     method = method or Method()
     primary = primary or metrics[0]
-    names = [entrant.name for entrant in entrants]
+    names = [system.name for system in systems]
     if primary not in metrics:
         raise UsageError(f"primary metric {primary} is not compared; {did_you_mean(primary, metrics)}")
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -129,25 +129,25 @@ def compare_entrants(
     baseline = names[0] if baseline is None else baseline
     if baseline not in names:
         raise UsageError(f"no model {baseline!r} to serve as the baseline; {did_you_mean(baseline, names)}")
-    NotComparableError.refuse(comparable.differences(entrants, metrics))
-    comparable.require_finite(entrants, metrics)
+    NotComparableError.refuse(comparable.differences(systems, metrics))
+    comparable.require_finite(systems, metrics)
     if method.test == "bounded":
-        comparable.require_bounds(entrants, metrics)
-    ordered, unit = in_periods(comparable.aligned(entrants), method.unit, baseline, primary)
+        comparable.require_bounds(systems, metrics)
+    ordered, unit = in_periods(comparable.aligned(systems), method.unit, baseline, primary)
     method = replace(method, unit=unit)
     reference = ordered[names.index(baseline)]
-    told = [entrant for entrant in ordered if "n_relevant" in entrant.query_attributes]
+    told = [system for system in ordered if "n_relevant" in system.query_attributes]
     grouped = [part for part in ([primary], [metric for metric in metrics if metric != primary]) if part]
     directions = {metric: reference.higher_is_better[metric] for metric in metrics}
     undefined = {
         metric: np.any([np.isnan(one.per_query(metric)) for one in ordered], axis=0) for metric in metrics
     }
-    others = [entrant for entrant in ordered if entrant is not reference]
+    others = [system for system in ordered if system is not reference]
     families = [[Contrast(one, reference, metric) for metric in part for one in others] for part in grouped]
     without = told[0].query_attributes["n_relevant"] == 0 if told else undefined[primary]
     units = None if method.unit is None else comparable.unit_codes(ordered, method.unit)
     comparison = Comparison(
-        entrants=tuple(ordered),
+        systems=tuple(ordered),
         metrics=tuple(metrics),
         primary=primary,
         baseline=baseline,

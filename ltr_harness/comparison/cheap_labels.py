@@ -9,7 +9,7 @@ import numpy as np
 
 from ltr_harness.comparison.comparable import require_means
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.pairs import Difference, Entrant, Verdict, differences_of
+from ltr_harness.comparison.pairs import Difference, SystemResult, Verdict, differences_of
 from ltr_harness.errors import NotComparableError
 from ltr_harness.groups import Bools, Ints, Judgments
 from ltr_harness.stats.contributions import Contributions, Floats, WeightedSum, paired_differences
@@ -146,13 +146,15 @@ class CheapLabels:
         return [*said, *self.notes, str(self.agreement)]
 
 
-def with_cheap_labels(comparison: Comparison, cheap: Sequence[Entrant], agreement: Agreement) -> CheapLabels:
+def with_cheap_labels(
+    comparison: Comparison, cheap: Sequence[SystemResult], agreement: Agreement
+) -> CheapLabels:
     """What cheap labels of more queries add to a comparison by human labels, at its primary metric."""
     method, metric = comparison.method, comparison.primary
     require_means(method, "with cheap labels", units=False)
-    values = {entrant.name: entrant.per_query(metric) for entrant in cheap}
+    values = {system.name: system.per_query(metric) for system in cheap}
     place = {query: at for at, query in enumerate(cheap[0].query_ids.tolist())}
-    own = comparison.entrants[0].query_ids.tolist()
+    own = comparison.systems[0].query_ids.tolist()
     lacking = [query for query in own if query not in place]
     if lacking:
         raise NotComparableError.at(

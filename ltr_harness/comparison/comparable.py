@@ -11,9 +11,9 @@ import numpy as np
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.gained import little_to_gain
+from ltr_harness.comparison.headroom import little_to_gain
 from ltr_harness.comparison.over_time import compared, neighbours
-from ltr_harness.comparison.pairs import WEIGHT, Entrant, Paired, value_bounds
+from ltr_harness.comparison.pairs import WEIGHT, Paired, SystemResult, value_bounds
 from ltr_harness.errors import DataError, NotComparableError, Problem, UsageError
 from ltr_harness.groups import Array, Texts, as_column
 from ltr_harness.metrics.core.grammar import MetricName
@@ -38,48 +38,48 @@ FOREIGN = "foreign:"
 """Before another tool's name for a metric whose definition is not known: no text of our grammar begins so."""
 
 
-def differences(entrants: Sequence[Entrant], metrics: Sequence[str] | None = None) -> list[Problem]:
+def differences(systems: Sequence[SystemResult], metrics: Sequence[str] | None = None) -> list[Problem]:
     """Every reason why these results must not be compared; empty where they may be."""
     problems = []
-    for entrant in entrants:
-        for metric in [metric for metric in metrics or () if metric not in entrant.values]:
-            near, cure = _nearest(metric, list(entrant.values)), ""
+    for system in systems:
+        for metric in [metric for metric in metrics or () if metric not in system.values]:
+            near, cure = _nearest(metric, list(system.values)), ""
             if near is None:
-                found = f"has no {metric}; it has {', '.join(entrant.values) or 'no metric'}"
+                found = f"has no {metric}; it has {', '.join(system.values) or 'no metric'}"
             else:
                 why, cure = _why_never(near, metric)
                 found = f"has no {metric}, and its {near} is never comparable with that: {why}"
-            problems.append(Problem(entrant.name, found, cure=cure))
-    first = entrants[0]
+            problems.append(Problem(system.name, found, cure=cure))
+    first = systems[0]
     words = {True: "higher", False: "lower"}
-    for entrant in entrants[1:]:
+    for system in systems[1:]:
         if metrics is None:
-            problems += _metric_differences(first, entrant)
+            problems += _metric_differences(first, system)
         for metric, higher in first.higher_is_better.items():
-            own = entrant.higher_is_better.get(metric, higher)
+            own = system.higher_is_better.get(metric, higher)
             if own != higher:
                 found = f"{metric}: {words[own]} is better here, {words[higher]} in {first.name}"
-                problems.append(Problem(entrant.name, found, "one definition"))
-        problems += _query_differences(first, entrant)
+                problems.append(Problem(system.name, found, "one definition"))
+        problems += _query_differences(first, system)
     return problems
 
 
-def require_finite(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
+def require_finite(systems: Sequence[SystemResult], metrics: Sequence[str]) -> None:
     """An infinite value has no mean, and of what is made from it everything is NaN: it is named instead."""
     problems = []
-    for entrant in entrants:
+    for system in systems:
         for metric in metrics:
-            infinite = np.isinf(entrant.values[metric]).any(axis=0)
+            infinite = np.isinf(system.values[metric]).any(axis=0)
             if infinite.any():
-                query = entrant.query_ids[int(np.argmax(infinite))]
+                query = system.query_ids[int(np.argmax(infinite))]
                 more = f", as of {int(infinite.sum()) - 1} more" if infinite.sum() > 1 else ""
                 found = f"{metric} of query {str(query)!r} is infinite{more}"
                 expected = "a finite number, or an empty field where the metric is undefined"
-                problems.append(Problem(entrant.name, found, expected))
+                problems.append(Problem(system.name, found, expected))
     DataError.refuse(problems)
 
 
-def require_bounds(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
+def require_bounds(systems: Sequence[SystemResult], metrics: Sequence[str]) -> None:
     """Bets on values without bounds cannot be made."""
     problems = [
         Problem(
@@ -89,7 +89,7 @@ def require_bounds(entrants: Sequence[Entrant], metrics: Sequence[str]) -> None:
             "leave the metric out, or use test skew-adjusted",
         )
         for metric in metrics
-        if not np.isfinite(value_bounds(entrants, metric)).all()
+        if not np.isfinite(value_bounds(systems, metric)).all()
     ]
     DataError.refuse(problems)
 
@@ -106,33 +106,33 @@ def require_means(method: Method, where: str, *, units: bool = True) -> None:
     UsageError.refuse(problems)
 
 
-def common_queries(entrants: Sequence[Entrant]) -> tuple[list[Entrant], list[str]]:
-    """All entrants on the queries that all of them have, and notes of how many each one lost."""
-    ids = [set(entrant.query_ids.tolist()) for entrant in entrants]
+def common_queries(systems: Sequence[SystemResult]) -> tuple[list[SystemResult], list[str]]:
+    """All systems on the queries that all of them have, and notes of how many each one lost."""
+    ids = [set(system.query_ids.tolist()) for system in systems]
     shared = set.intersection(*ids)
     if not shared:
-        counts = ", ".join(f"{entrant.name}: {len(own)}" for entrant, own in zip(entrants, ids, strict=True))
+        counts = ", ".join(f"{system.name}: {len(own)}" for system, own in zip(systems, ids, strict=True))
         found = f"no query is common to all ({counts} queries)"
         raise NotComparableError.at("", found, cure="are the ids of one data set?")
     kept, notes = [], []
-    for entrant, own in zip(entrants, ids, strict=True):
+    for system, own in zip(systems, ids, strict=True):
         lost = len(own) - len(shared)
         if lost:
-            keep = np.flatnonzero([query in shared for query in entrant.query_ids.tolist()])
+            keep = np.flatnonzero([query in shared for query in system.query_ids.tolist()])
             # The digest is of all its queries' labels and says nothing about those that remain.
-            entrant = replace(entrant.take(keep), judgments_fingerprint={})
+            system = replace(system.take(keep), judgments_fingerprint={})
             of_all = f"{lost:,} of {count_of(len(own), 'query')}"
-            notes.append(f"{entrant.name}: {of_all} left out, not common to all")
-        kept.append(entrant)
+            notes.append(f"{system.name}: {of_all} left out, not common to all")
+        kept.append(system)
     return kept, notes
 
 
-def aligned(entrants: Sequence[Entrant]) -> list[Entrant]:
-    """All entrants in one order of queries: sorted by id, so that no result depends on the order of a file."""
-    return [entrant.take(np.argsort(entrant.query_ids, kind="stable")) for entrant in entrants]
+def aligned(systems: Sequence[SystemResult]) -> list[SystemResult]:
+    """All systems in one order of queries: sorted by id, so that no result depends on the order of a file."""
+    return [system.take(np.argsort(system.query_ids, kind="stable")) for system in systems]
 
 
-def _metric_differences(first: Entrant, other: Entrant) -> list[Problem]:
+def _metric_differences(first: SystemResult, other: SystemResult) -> list[Problem]:
     lacking = [metric for metric in first.values if metric not in other.values]
     extra = [metric for metric in other.values if metric not in first.values]
     problems = []
@@ -181,7 +181,7 @@ def _why_never(one: str, other: str) -> tuple[str, str]:
     )
 
 
-def _query_differences(first: Entrant, other: Entrant) -> list[Problem]:
+def _query_differences(first: SystemResult, other: SystemResult) -> list[Problem]:
     """Other queries, else the same ids, but other folds, labels, rows or weights behind them."""
     ours, theirs = set(first.query_ids.tolist()), set(other.query_ids.tolist())
     if ours != theirs:
@@ -248,17 +248,17 @@ def caution_of(comparison: Comparison, pair: Paired, family: int, margin: float 
     line = rare_kind(comparison.n_independent(pair), room, width, method, then, family)
     if not pair.over_seeds:
         return line
-    sides = [comparison.entrant(name) for name in (pair.model, pair.other)]
+    sides = [comparison.system(name) for name in (pair.model, pair.other)]
     seeds = min(len(one.replicates) for one in sides if one.seeded or len(one.replicates) > 1)
     return " ".join(filter(None, (line, rare_training(seeds, room, width, method))))
 
 
-def unit_codes(entrants: Sequence[Entrant], unit: str) -> Codes:
-    """(n_queries,): a code for each unit, by the attribute that the entrants have; all in one order of queries."""
-    having = [entrant for entrant in entrants if unit in entrant.query_attributes]
+def unit_codes(systems: Sequence[SystemResult], unit: str) -> Codes:
+    """(n_queries,): a code for each unit, by the attribute that the systems have; all in one order of queries."""
+    having = [system for system in systems if unit in system.query_attributes]
     place = f"unit {unit!r}"
     if not having:
-        names = {name for entrant in entrants for name in entrant.query_attributes}
+        names = {name for system in systems for name in system.query_attributes}
         known = sorted(name for name in names if not Headroom.is_column(name))
         cure = "name it under `attributes:` of the data, or give a table a column of that name"
         cure = did_you_mean(unit, known) if known else cure
@@ -294,8 +294,8 @@ def unit_notes(comparison: Comparison) -> list[str]:
     largest = count_of(int(sizes[-1]), "query")
     if sizes[0] != sizes[-1]:
         largest = f"{sizes[0]:,} to {largest}, median {np.median(sizes):g}"
-    values = compared(comparison.entrants, comparison.baseline, comparison.primary)
-    alike, left_open = neighbours(comparison.entrants, unit, values, codes)
+    values = compared(comparison.systems, comparison.baseline, comparison.primary)
+    alike, left_open = neighbours(comparison.systems, unit, values, codes)
     said = f"{alike}tests and intervals go by {unit}: {sizes.size:,} of {largest}"
     means = Contributions.of(values, codes)
     known = ~np.isnan(means.design_effect)
@@ -351,12 +351,12 @@ def budget_notes(records: Mapping[str, Sequence[Record]]) -> list[str]:
 
 def _weighted_means(comparison: Comparison) -> list[str]:
     """What the means would be by the queries' weights, which the tests do not use."""
-    weights = comparison.entrant(comparison.baseline).query_attributes.get(WEIGHT)
+    weights = comparison.system(comparison.baseline).query_attributes.get(WEIGHT)
     if weights is None or weights.dtype.kind not in "iuf" or np.all(weights == weights[0]):
         return []
     said = []
     for model in comparison.ranking[:5]:
-        values = comparison.entrant(model).per_query(comparison.primary)
+        values = comparison.system(model).per_query(comparison.primary)
         counted = ~np.isnan(values) & (weights > 0)
         if counted.any():
             said.append(f"{model} {np.average(values[counted], weights=weights[counted]):.4f}")
@@ -370,13 +370,13 @@ def _weighted_means(comparison: Comparison) -> list[str]:
 def warnings(comparison: Comparison) -> list[str]:
     """What makes the numbers less sure than they look, at the primary metric."""
     metric, method = comparison.primary, comparison.method
-    notes = little_to_gain(comparison.entrants, metric) + _weighted_means(comparison) + unit_notes(comparison)
+    notes = little_to_gain(comparison.systems, metric) + _weighted_means(comparison) + unit_notes(comparison)
     pairs = [pair for pair in comparison.pairs if pair.metric == metric]
     once = [  # whose spread over seeds had to be taken from another model
         name
         for name in comparison.models
-        if comparison.entrant(name).seeded
-        and len(comparison.entrant(name).replicates) == 1
+        if comparison.system(name).seeded
+        and len(comparison.system(name).replicates) == 1
         and any(pair.over_seeds and name in (pair.model, pair.other) for pair in pairs)
     ]
     if once:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.comparison import pairs
-from ltr_harness.comparison.gained import Gained, gained
+from ltr_harness.comparison.headroom import ModelHeadroom, model_headroom
 from ltr_harness.comparison.over_time import FoldSigns, InTime, fold_signs, in_time, signs_sentence
-from ltr_harness.comparison.pairs import Contrast, Entrant, Letters, Paired, Summary, value_bounds
+from ltr_harness.comparison.pairs import Contrast, Letters, Paired, Summary, SystemResult, value_bounds
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.contributions import Codes, paired_differences
 from ltr_harness.stats.method import Correction, Method, Test
@@ -50,7 +50,7 @@ class Comparison:
     """Models over the same queries, by the same metrics, each against one baseline.
 
     Attributes:
-        entrants: the models' per-query values, all in one order of queries.
+        systems: the models' per-query values, all in one order of queries.
         metrics: canonical names; the primary metric is one of them.
         primary: the metric, and so the K, that carries the verdict.
         baseline: the model the others are compared with.
@@ -65,7 +65,7 @@ class Comparison:
         notes: caveats: replicates left out, warnings about small or lopsided samples …
     """
 
-    entrants: tuple[Entrant, ...]
+    systems: tuple[SystemResult, ...]
     metrics: tuple[str, ...]
     primary: str
     baseline: str
@@ -82,7 +82,7 @@ class Comparison:
     @property
     def models(self) -> tuple[str, ...]:
         """Names, in the order given."""
-        return tuple(entrant.name for entrant in self.entrants)
+        return tuple(system.name for system in self.systems)
 
     @property
     def test(self) -> Test:
@@ -104,13 +104,13 @@ class Comparison:
     @property
     def higher_is_better(self) -> Mapping[str, bool]:
         """Metric to direction."""
-        return {metric: self.entrants[0].higher_is_better[metric] for metric in self.metrics}
+        return {metric: self.systems[0].higher_is_better[metric] for metric in self.metrics}
 
-    def entrant(self, model: str) -> Entrant:
+    def system(self, model: str) -> SystemResult:
         """One model's per-query values."""
-        for entrant in self.entrants:
-            if entrant.name == model:
-                return entrant
+        for system in self.systems:
+            if system.name == model:
+                return system
         raise UsageError(f"no model {model!r} in this comparison; {did_you_mean(model, self.models)}")
 
     def summary(self, model: str, metric: str | None = None) -> Summary:
@@ -120,7 +120,7 @@ class Comparison:
             UsageError: no such model or metric.
         """
         name = self._metric(metric)
-        self.entrant(model)
+        self.system(model)
         return self._summaries[model, name]
 
     def paired(self, model: str, metric: str | None = None) -> Paired:
@@ -130,16 +130,16 @@ class Comparison:
             UsageError: no such model or metric, or the model is the baseline.
         """
         name = self._metric(metric)
-        self.entrant(model)
+        self.system(model)
         if model == self.baseline:
             raise UsageError(f"{model} is the baseline: there is nothing to compare it with")
         return self._pairs[model, name]
 
     def query_differences(self, model: str, metric: str | None = None) -> NDArray[np.float64]:
-        """(n_queries,): model minus baseline, query by query in the entrants' order; NaN where undefined."""
+        """(n_queries,): model minus baseline, query by query in the systems' order; NaN where undefined."""
         name = self._metric(metric)
-        values = self.entrant(model).per_query(name)
-        return paired_differences(values, self.entrant(self.baseline).per_query(name))
+        values = self.system(model).per_query(name)
+        return paired_differences(values, self.system(self.baseline).per_query(name))
 
     def n_independent(self, pair: Paired) -> int:
         """How many draws of chance a pair has: its units, or its queries where each is its own."""
@@ -150,7 +150,7 @@ class Comparison:
 
     def value_range(self, metric: str | None = None) -> float:
         """How far apart two values of a metric can be: the largest difference of a query; infinite if unknown."""
-        low, high = value_bounds(self.entrants, self._metric(metric))
+        low, high = value_bounds(self.systems, self._metric(metric))
         return high - low
 
     def all_pairs(self, metric: str | None = None) -> tuple[Paired, ...]:
@@ -160,9 +160,9 @@ class Comparison:
         """
         name = self._metric(metric)
         sign = -1 if self.higher_is_better[name] else 1
-        means = [sign * self._summaries[entrant.name, name].mean for entrant in self.entrants]
+        means = [sign * self._summaries[system.name, name].mean for system in self.systems]
         # undefined means last
-        ordered = [self.entrants[at] for at in np.argsort(means, kind="stable")]
+        ordered = [self.systems[at] for at in np.argsort(means, kind="stable")]
         family = [Contrast(one, other, name) for one, other in combinations(ordered, 2)]
         return pairs.contrast([family], self.higher_is_better, self.method, self.units)
 
@@ -206,12 +206,12 @@ class Comparison:
             {'first': ('a',), 'alike': ('a',), 'far': ('b',)}
         """
         name = self._metric(metric)
-        values = {entrant.name: entrant.per_query(name) for entrant in self.entrants}
+        values = {system.name: system.per_query(name) for system in self.systems}
         return pairs.letters(
             values,
             self.method,
             higher_is_better=self.higher_is_better[name],
-            bounds=value_bounds(self.entrants, name),
+            bounds=value_bounds(self.systems, name),
             units=self.units,
         )
 
@@ -231,7 +231,7 @@ class Comparison:
         if not top.n:
             text = f"Nothing to compare: {metric} is undefined for all {count_of(self.n_queries, 'query')}"
             return Headline("nothing to compare", text)
-        if len(self.entrants) == 1:
+        if len(self.systems) == 1:
             ends = self._ends(top.ci_low, top.ci_high, "")
             return Headline("one model", f"{leader}: {metric} {top.mean:.4f}{ends}")
         rivals = [self.paired(model) for model in self.ranking if model != baseline]
@@ -281,33 +281,33 @@ class Comparison:
 
     def _of_one_training(self, pair: Paired) -> bool:
         """Whether a side was trained, and the other seeds that there could be are ignored."""
-        return not pair.over_seeds and any(self.entrant(name).seeded for name in (pair.model, pair.other))
+        return not pair.over_seeds and any(self.system(name).seeded for name in (pair.model, pair.other))
 
     @cached_property
-    def gained(self) -> Mapping[str, Gained]:
+    def headroom(self) -> Mapping[str, ModelHeadroom]:
         """Model to what it has gained of what order can gain at the primary metric; of those for whom it is known.
 
         Example:
             >>> from ltr_harness import compare, evaluate
             >>> labels, sizes = [2, 1, 0, 1, 0], [3, 2]
             >>> a = evaluate(labels, [3, 1, 2, 2, 1], ["ndcg(gain=linear)@10"], group_sizes=sizes)
-            >>> one = compare({"a": a}).gained["a"]
+            >>> one = compare({"a": a}).headroom["a"]
             >>> round(one.random, 4), one.ceiling, round(one.share, 4)
             (0.8127, 1.0, 0.8671)
         """
-        ordered = [self.entrant(model) for model in self.ranking]
-        return gained(ordered, self.primary, self.method, self.units)
+        ordered = [self.system(model) for model in self.ranking]
+        return model_headroom(ordered, self.primary, self.method, self.units)
 
     @cached_property
     def fold_signs(self) -> tuple[FoldSigns, ...]:
         """In how many folds in time each model's difference has the sign of the whole, best model first."""
-        return fold_signs([*map(self.entrant, self.ranking)], self.entrant(self.baseline), self.primary)
+        return fold_signs([*map(self.system, self.ranking)], self.system(self.baseline), self.primary)
 
     @cached_property
     def in_time(self) -> tuple[InTime, ...]:
         """The primary metric and the difference by period and by fold in time, where the queries have a `day`."""
-        ordered = [*map(self.entrant, self.ranking)]
-        return in_time(ordered, self.entrant(self.baseline), self.primary, self.method, self.units)
+        ordered = [*map(self.system, self.ranking)]
+        return in_time(ordered, self.system(self.baseline), self.primary, self.method, self.units)
 
     @property
     def table(self) -> "pd.DataFrame":
@@ -393,7 +393,7 @@ def _verdict_sentence(comparison: Comparison) -> str:
     top = comparison.summary(leader)
     if not any(comparison.summary(model).n for model in comparison.models):
         return f"Nothing to compare: {metric} is undefined for all {count_of(comparison.n_queries, 'query')}."
-    if len(comparison.entrants) == 1:
+    if len(comparison.systems) == 1:
         interval = f"{comparison.method.percent} % interval {top.ci_low:.4f} to {top.ci_high:.4f}"
         return f"{leader}: {metric} {top.mean:.4f} ({interval}){_over(comparison, top.n)} There is no other model."
     if not any(comparison.paired(model).n for model in comparison.models if model != baseline):
@@ -426,7 +426,7 @@ def _verdict_sentence(comparison: Comparison) -> str:
 def _size(comparison: Comparison, pair: Paired) -> str:
     """The difference, its interval and p-value, over how many queries, and what one training says nothing about."""
     method = comparison.method
-    family = len(comparison.entrants) - 1
+    family = len(comparison.systems) - 1
     several = "simultaneous interval" if method.simultaneous else "interval by itself"
     kind = "interval" if family < 2 else several
     text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
@@ -447,7 +447,7 @@ def _over(comparison: Comparison, n: int) -> str:
     if n == comparison.n_queries:
         return f", over {count_of(n, 'query')}."
     left_out = comparison.n_queries - n
-    known = any("n_relevant" in entrant.query_attributes for entrant in comparison.entrants)
+    known = any("n_relevant" in system.query_attributes for system in comparison.systems)
     if known and left_out == comparison.n_without_relevant:
         why = f"{count_of(left_out, 'query')} {plural('has', left_out)} no relevant document"
     else:

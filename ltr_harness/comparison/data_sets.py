@@ -186,7 +186,7 @@ def _check(comparisons: Mapping[str, Comparison]) -> None:
         if one.baseline != first.baseline:
             found = f"the baseline is {one.baseline}, {first.baseline} on {names[0]}"
             problems.append(Problem(name, found, "one baseline"))
-    baselines = {name: one.entrant(one.baseline) for name, one in comparisons.items()}
+    baselines = {name: one.system(one.baseline) for name, one in comparisons.items()}
     values = {name: baselines[name].per_query(one.primary) for name, one in comparisons.items()}
     for before, again in combinations(names, 2):
         same_queries = np.array_equal(baselines[before].query_ids, baselines[again].query_ids)
@@ -206,7 +206,7 @@ class _Cells(NamedTuple):
 
     @classmethod
     def of(cls, one: Comparison, pairs: Sequence[tuple[str, str]]) -> "_Cells":
-        contrasts = [Contrast(one.entrant(a), one.entrant(b), one.primary) for a, b in pairs]
+        contrasts = [Contrast(one.system(a), one.system(b), one.primary) for a, b in pairs]
         d = np.column_stack([contrast.differences() for contrast in contrasts]) if pairs else np.empty((0, 0))
         sample = Contributions.of(d, one.units)
         return cls(d, sample, tuple(over_seeds(contrast, sample, j) for j, contrast in enumerate(contrasts)))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.comparison.comparable import budget_notes
-from ltr_harness.comparison.pairs import Entrant, text_ids
+from ltr_harness.comparison.pairs import SystemResult, text_ids
 from ltr_harness.errors import NotComparableError, Problem, all_of
 from ltr_harness.inspection.lints import REPEATED
 from ltr_harness.metrics.core.headroom import Headroom
@@ -54,18 +54,18 @@ def names_of_queries(tests: Mapping[str, TestSet]) -> dict[str, str]:
     return called
 
 
-def each_once(entrant: Entrant) -> tuple[Entrant, int]:
-    """The entrant with the mean over the places of each query id, and how many places repeat a query."""
-    ids, first, at = np.unique(entrant.query_ids, return_index=True, return_inverse=True)
-    repeated = entrant.query_ids.size - ids.size
+def each_once(system: SystemResult) -> tuple[SystemResult, int]:
+    """The system with the mean over the places of each query id, and how many places repeat a query."""
+    ids, first, at = np.unique(system.query_ids, return_index=True, return_inverse=True)
+    repeated = system.query_ids.size - ids.size
     if not repeated:
-        return entrant, 0
+        return system, 0
     order = np.argsort(first)
     place = np.argsort(order)[at.reshape(-1)]
-    kept = entrant.take(first[order])
-    values = {metric: np.empty((len(rows), ids.size)) for metric, rows in entrant.values.items()}
+    kept = system.take(first[order])
+    values = {metric: np.empty((len(rows), ids.size)) for metric, rows in system.values.items()}
     for metric, means in values.items():
-        for row, own in enumerate(entrant.values[metric]):
+        for row, own in enumerate(system.values[metric]):
             known = ~np.isnan(own)
             sums = np.bincount(place[known], own[known], ids.size)
             with np.errstate(invalid="ignore"):
@@ -73,46 +73,46 @@ def each_once(entrant: Entrant) -> tuple[Entrant, int]:
     return replace(kept, values=values), repeated
 
 
-def merged(entrant: Entrant) -> tuple[Entrant, int]:
-    """An entrant whose queries are called ``fold/id``, such as an older saved comparison has, with each query once."""
-    folds = list(entrant.judgments_fingerprint)
-    parts = [query.partition("/") for query in entrant.query_ids.tolist()]
+def merged(system: SystemResult) -> tuple[SystemResult, int]:
+    """A system whose queries are called ``fold/id``, such as an older saved comparison has, with each query once."""
+    folds = list(system.judgments_fingerprint)
+    parts = [query.partition("/") for query in system.query_ids.tolist()]
     if len(folds) < 2 or any(not slash or fold not in folds for fold, slash, _ in parts):
-        return entrant, 0
+        return system, 0
     bare = np.array([query for _, _, query in parts])
     own = np.array([fold for fold, _, _ in parts])
     tests = {}
     for fold in folds:
         rows = own == fold
-        columns = {name: column[rows] for name, column in entrant.query_attributes.items()}
-        tests[fold] = TestSet(entrant.judgments_fingerprint[fold], facts_by_id(bare[rows], columns))
+        columns = {name: column[rows] for name, column in system.query_attributes.items()}
+        tests[fold] = TestSet(system.judgments_fingerprint[fold], facts_by_id(bare[rows], columns))
     called = names_of_queries(tests)
     ids = np.array([f"{called[fold]}/{query}" for fold, _, query in parts])
-    return each_once(replace(entrant, query_ids=ids))
+    return each_once(replace(system, query_ids=ids))
 
 
-def distinct_replicates(entrant: Entrant) -> tuple[Entrant, list[str]]:
+def distinct_replicates(system: SystemResult) -> tuple[SystemResult, list[str]]:
     """Replicates that are identical to the bit carry one piece of information: they count once, which notes say."""
     kept: dict[bytes, list[int]] = {}
-    for row in range(len(entrant.replicates)):
-        content = b"".join(rows[row].tobytes() for rows in entrant.values.values())
+    for row in range(len(system.replicates)):
+        content = b"".join(rows[row].tobytes() for rows in system.values.values())
         kept.setdefault(content, []).append(row)
-    if len(kept) == len(entrant.replicates):
-        return entrant, []
-    alike = [", ".join(entrant.replicates[row] for row in same) for same in kept.values() if len(same) > 1]
-    notes = [f"{entrant.name}: seeds {seeds} gave identical values and count once" for seeds in alike]
+    if len(kept) == len(system.replicates):
+        return system, []
+    alike = [", ".join(system.replicates[row] for row in same) for same in kept.values() if len(same) > 1]
+    notes = [f"{system.name}: seeds {seeds} gave identical values and count once" for seeds in alike]
     first = [same[0] for same in kept.values()]
     distinct = replace(
-        entrant,
-        values={metric: rows[first] for metric, rows in entrant.values.items()},
-        replicates=tuple(entrant.replicates[row] for row in first),
-        deterministic=entrant.deterministic or len(first) == 1,
-        seeded=entrant.seeded and len(first) > 1,
+        system,
+        values={metric: rows[first] for metric, rows in system.values.items()},
+        replicates=tuple(system.replicates[row] for row in first),
+        deterministic=system.deterministic or len(first) == 1,
+        seeded=system.seeded and len(first) > 1,
     )
     return distinct, notes
 
 
-def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], list[str]]:
+def systems_from_runs(runs: Sequence[Run]) -> tuple[list[SystemResult], list[str], list[str]]:
     """The models behind the runs in order of appearance, the runs' distinct primary metrics, and notes."""
     by_model: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
@@ -163,16 +163,16 @@ def entrants_from_runs(runs: Sequence[Run]) -> tuple[list[Entrant], list[str], l
         ],
         NotComparableError,
     )
-    entrants = [entrant for entrant, _ in pooled if entrant is not None]
+    systems = [system for system, _ in pooled if system is not None]
     notes += [note for _, its in pooled for note in its]
-    if not entrants:
+    if not systems:
         NotComparableError.refuse(Problem("", "no model has a complete run", cure=note) for note in notes)
     finished = {
         names[key]: [run.record for run in own if run.record.status == "complete"]
         for key, own in by_model.items()
     }
     notes += budget_notes({name: records for name, records in finished.items() if records})
-    return entrants, list(dict.fromkeys(run.record.primary for run in runs)), notes
+    return systems, list(dict.fromkeys(run.record.primary for run in runs)), notes
 
 
 def configuration(record: Record) -> Mapping[str, Any]:
@@ -197,8 +197,8 @@ def _pooled(
     folds: Sequence[str],  # of the experiment, as are the seeds
     seeds: set[int],
     fold_names: Mapping[str, str],  # stand before the ids of a fold's queries; empty where ids are enough
-) -> tuple[Entrant | None, list[str]]:
-    """The runs of one model as one entrant, or None where nothing complete remains; notes say why."""
+) -> tuple[SystemResult | None, list[str]]:
+    """The runs of one model as one system, or None where nothing complete remains; notes say why."""
     notes, problems = [], []
     complete: dict[int, dict[str, Run]] = defaultdict(dict)
     for run in runs:
@@ -246,8 +246,8 @@ def _pooled(
     if missing and not deterministic:
         have, lacking = (", ".join(map(str, numbers)) for numbers in (sorted(replicates), missing))
         notes.append(f"{name} is compared over seeds {have}; seed {lacking} of other models is missing")
-    entrant, alike = distinct_replicates(_stacked(name, replicates, folds, fold_names, deterministic))
-    return each_once(entrant)[0], notes + alike
+    system, alike = distinct_replicates(_stacked(name, replicates, folds, fold_names, deterministic))
+    return each_once(system)[0], notes + alike
 
 
 def _stacked(
@@ -256,7 +256,7 @@ def _stacked(
     folds: Sequence[str],
     fold_names: Mapping[str, str],
     deterministic: bool,
-) -> Entrant:
+) -> SystemResult:
     """Every seed's values one below the other, in the order of the first one's queries."""
     first = next(iter(replicates.values()))
     frames = [run.per_query for run in first]
@@ -290,7 +290,7 @@ def _stacked(
         for fold, own in zip(folds, ids, strict=True)
     ]
     tests = {run.record.fold: run.record.data["test"] for run in first if "test" in run.record.data}
-    return Entrant(
+    return SystemResult(
         name=name,
         query_ids=np.concatenate(named),
         values={metric: np.stack(rows) for metric, rows in values.items()},

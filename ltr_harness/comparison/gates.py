@@ -42,7 +42,7 @@ class Gate:
 
     def failures(self, comparison: Comparison) -> list[str]:
         """One line per model that meets the condition; empty where the gate is passed."""
-        name = resolve_metric(self.metric, comparison.entrants)
+        name = resolve_metric(self.metric, comparison.systems)
         if name not in comparison.metrics:
             foreign = [metric for metric in comparison.metrics if metric.startswith(FOREIGN)]
             cure = (
@@ -58,7 +58,7 @@ class Gate:
         """One line for each model that passes although a rare kind of query could make it fail."""
         if self.limit is not None or self.significant or self.failures(comparison):
             return []  # what passes unless something is shown shows nothing that could be turned
-        name = resolve_metric(self.metric, comparison.entrants)
+        name = resolve_metric(self.metric, comparison.systems)
         lines = []
         for model in self._models(comparison):
             pair = comparison.paired(model, name)

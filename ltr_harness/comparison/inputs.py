@@ -1,4 +1,4 @@
-"""What people hand to `compare`: runs, folders, evaluations, tables; all become entrants here."""
+"""What people hand to `compare`: runs, folders, evaluations, tables; all become systems here."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,10 +7,10 @@ from typing import Any
 
 from ltr_harness.comparison.comparable import FOREIGN
 from ltr_harness.comparison.comparison import Comparison
-from ltr_harness.comparison.entrants import distinct_replicates, entrants_from_runs, merged
+from ltr_harness.comparison.entrants import distinct_replicates, merged, systems_from_runs
 from ltr_harness.comparison.evaluated_runs import EvaluatedRuns
 from ltr_harness.comparison.mteb import from_results, results_in
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.tables import FILE, Saved, from_table, read_saved, read_table, saved_at
 from ltr_harness.errors import DataError, MetricError, UsageError
 from ltr_harness.evaluation import Evaluation
@@ -28,9 +28,9 @@ _ACCEPTED = (
 
 @dataclass
 class Gathered:
-    """All inputs as entrants."""
+    """All inputs as systems."""
 
-    entrants: list[Entrant] = field(default_factory=list)  # the models, in the order given
+    systems: list[SystemResult] = field(default_factory=list)  # the models, in the order given
     primaries: list[str] = field(default_factory=list)  # that runs and saved comparisons declare, each once
     baseline: str | None = None  # of the first saved comparison, if there is one
     notes: list[str] = field(default_factory=list)  # what was left out or merged on the way
@@ -40,28 +40,28 @@ class Gathered:
 def gather(
     inputs: Iterable[Any], convention: str | None = None, unit: str | None = None, primary: Any = None
 ) -> Gathered:
-    """Entrants from anything `compare` accepts."""
+    """Systems from anything `compare` accepts."""
     gathered = Gathered()
     runs = gathered.runs
-    # Entrants in the order given, runs where the first stood, and the label of the comparison they are from.
-    position: list[tuple[str, Callable[[], Sequence[Entrant]]]] = []
+    # Systems in the order given, runs where the first stood, and the label of the comparison they are from.
+    position: list[tuple[str, Callable[[], Sequence[SystemResult]]]] = []
     saved: list[Saved | Comparison] = []
     tables: list[str] = []
 
     def add(value: Any, name: str, given: bool = False) -> None:
         value = collected(value)
-        if isinstance(value, Entrant):
+        if isinstance(value, SystemResult):
             own = replace(value, name=name) if given else value
             position.append(("", lambda: [own]))
         elif isinstance(value, Saved | Comparison):
-            position.append((name, lambda: value.entrants))
+            position.append((name, lambda: value.systems))
             saved.append(value)
         elif isinstance(value, str | Path):
             for item, label in _from_path(here(value), gathered.notes):
                 add(item, name if given else label, given)
         elif isinstance(value, EvaluatedRuns):
             gathered.notes += [*value.recognised, *value.notes]
-            rankings = [Entrant.of(name, [one], None, primary) for name, one in value.items()]
+            rankings = [SystemResult.of(name, [one], None, primary) for name, one in value.items()]
             position.append(("", lambda: rankings))
         elif isinstance(value, Mapping):
             for label, item in value.items():
@@ -84,11 +84,11 @@ def gather(
         else:
             raise UsageError(f"cannot compare {type(value).__name__!r} {name}; expected {_ACCEPTED}")
 
-    def pooled() -> list[Entrant]:
-        entrants, primaries, notes = entrants_from_runs(runs)
+    def pooled() -> list[SystemResult]:
+        systems, primaries, notes = systems_from_runs(runs)
         gathered.primaries += primaries
         gathered.notes += notes
-        return entrants
+        return systems
 
     for number, value in enumerate(inputs, start=1):
         try:
@@ -98,46 +98,46 @@ def gather(
             raise UsageError(f"{found}; expected {_ACCEPTED}") from None
     if convention is not None and not tables:
         raise UsageError(f"convention={convention!r} is about tables, and none is given")
-    groups = [(label, entrants()) for label, entrants in position]
+    groups = [(label, systems()) for label, systems in position]
     _take(groups, saved, gathered)
     gathered.primaries = list(dict.fromkeys([*gathered.primaries, *(one.primary for one in saved)]))
     return gathered
 
 
 def _take(
-    groups: Sequence[tuple[str, Sequence[Entrant]]],
+    groups: Sequence[tuple[str, Sequence[SystemResult]]],
     saved: Sequence[Saved | Comparison],
     gathered: Gathered,
 ) -> None:
-    """Take the entrants in, each query once and under names of their own; a group has the label of its comparison."""
-    names = [entrant.name for _, group in groups for entrant in group]
-    first = next((one for one in saved[0].entrants if one.name == saved[0].baseline), None) if saved else None
+    """Take the systems in, each query once and under names of their own; a group has the label of its comparison."""
+    names = [system.name for _, group in groups for system in group]
+    first = next((one for one in saved[0].systems if one.name == saved[0].baseline), None) if saved else None
     for label, group in groups:
         # also where the experiment's name is a run's: the runs themselves are not at hand
         source, kept = f"as kept in the comparison {label}", []
-        for entrant in group:
+        for system in group:
             # last week's comparison beside this week's runs: the same names, told apart by where they are from
-            clash = label and names.count(entrant.name) > 1
-            name = f"{label}/{entrant.name}" if clash else entrant.name
-            own, repeated = merged(entrant) if label else (entrant, 0)
+            clash = label and names.count(system.name) > 1
+            name = f"{label}/{system.name}" if clash else system.name
+            own, repeated = merged(system) if label else (system, 0)
             if repeated:
                 gathered.notes.append(
-                    f"{name}: {count_of(repeated, 'query')} of {entrant.query_ids.size:,} {plural('was', repeated)} "
+                    f"{name}: {count_of(repeated, 'query')} of {system.query_ids.size:,} {plural('was', repeated)} "
                     "tested in an earlier fold too: each query counts once, with its mean over the folds"
                 )
             own, alike = distinct_replicates(own)
             gathered.notes += alike
-            kept.append(replace(own, name=name, source=source if label else entrant.source))
-            if saved and gathered.baseline is None and entrant is first:
+            kept.append(replace(own, name=name, source=source if label else system.source))
+            if saved and gathered.baseline is None and system is first:
                 gathered.baseline = name
-        gathered.entrants += kept
+        gathered.systems += kept
         if label and len(groups) > 1:
             gathered.notes.append(f"{', '.join(one.name for one in kept)}: {source}")
 
 
-def resolve_metric(metric: Any, entrants: Sequence[Entrant]) -> str:
+def resolve_metric(metric: Any, systems: Sequence[SystemResult]) -> str:
     """The canonical name, among those evaluated, of a metric that the user named: ``err(max_grade=4)`` of ``err``."""
-    available = list(dict.fromkeys(name for entrant in entrants for name in entrant.values))
+    available = list(dict.fromkeys(name for system in systems for name in system.values))
     return name_among(available, metric) or str(parse_metric(metric))
 
 
@@ -174,9 +174,9 @@ def _from_path(path: Path, notes: list[str]) -> list[tuple[Any, str]]:
         if saved_at(path) is not None:
             return [(read_saved(path / FILE), label_of(path))]
         if files := results_in(path):
-            entrant, note = from_results(files)
+            system, note = from_results(files)
             notes.append(note)
-            return [(entrant, entrant.name)]
+            return [(system, system.name)]
         raise DataError.at(path, "contains no run", "a run folder (with record.json), or a folder of them")
     if not path.is_file():
         raise DataError.at(path, "no such file or folder", "a run folder or a table")
@@ -199,12 +199,12 @@ def label_of(folder: Path) -> str:
     return absolute.parent.name if absolute.name == "report" else absolute.name
 
 
-def _from_evaluations(evaluations: Sequence[Evaluation], name: str, primary: Any) -> Entrant:
-    """One entrant; several evaluations, of models trained with several seeds, are its replicates."""
+def _from_evaluations(evaluations: Sequence[Evaluation], name: str, primary: Any) -> SystemResult:
+    """One system; several evaluations, of models trained with several seeds, are its replicates."""
     first = evaluations[0]
     for number, other in enumerate(evaluations[1:], start=2):
         if other.metrics != first.metrics or other.judgments_fingerprint != first.judgments_fingerprint:
             found = f"evaluation {number} has other metrics, queries or labels than the first"
             raise UsageError.at(name, found, "evaluations of one model on one test set, one per seed")
-    entrant = Entrant.of(name, evaluations, {"rows": first.judgments.groups.sizes}, primary)
-    return replace(entrant, truth_fingerprint={"all": first.truth_fingerprint})
+    system = SystemResult.of(name, evaluations, {"rows": first.judgments.groups.sizes}, primary)
+    return replace(system, truth_fingerprint={"all": first.truth_fingerprint})

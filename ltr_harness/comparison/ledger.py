@@ -14,9 +14,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from ltr_harness.comparison.comparison import Comparison
+from ltr_harness.errors import DataError
 from ltr_harness.files import stored_file
 from ltr_harness.runs.record import Record
 from ltr_harness.stats.contributions import Contributions
+from ltr_harness.stored import SCHEMA_VERSION, NewerVersionError, harness_version, lifted
 from ltr_harness.wording import count_of
 
 LEDGER = "looks.jsonl"
@@ -86,7 +88,8 @@ def count_look(folder: Path, look: Look) -> Looks:
     looks = {one.models: one for one in _read(folder) if (one.test, one.metric) == (look.test, look.metric)}
     if look.models not in looks:
         with suppress(OSError):
-            line = json.dumps({"test": look.test, "metric": look.metric, "models": look.models})
+            version = {"schema_version": SCHEMA_VERSION, "written_by": harness_version()}
+            line = json.dumps({"test": look.test, "metric": look.metric, "models": look.models} | version)
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
             file = os.open(folder / LEDGER, flags, 0o666)
             try:
@@ -126,9 +129,15 @@ def _read(folder: Path) -> list[Look]:
         return []
     looks = []
     for line in lines:
-        with suppress(ValueError, TypeError, KeyError):
-            one: dict[str, Any] = json.loads(line)
-            looks.append(Look(str(one["test"]), str(one["metric"]), tuple(map(str, one["models"]))))
+        try:
+            one = json.loads(line)
+            if isinstance(one, dict):
+                one = lifted("look", one)
+                looks.append(Look(str(one["test"]), str(one["metric"]), tuple(map(str, one["models"]))))
+        except NewerVersionError as error:
+            raise DataError.at(path, str(error)) from None
+        except (ValueError, TypeError, KeyError):  # a damaged line counts nothing
+            continue
     return looks
 
 

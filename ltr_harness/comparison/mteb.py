@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, Field, FiniteFloat
 
 from ltr_harness.comparison.comparable import FOREIGN
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.errors import DataError, Problem
 from ltr_harness.stored import read_stored
 from ltr_harness.wording import count_of, shortened
@@ -51,7 +51,7 @@ def results_in(folder: Path) -> list[Path]:
     return sorted(file for one in revisions for file in one.glob("*.json") if file.name != _META)
 
 
-def from_results(files: Sequence[Path]) -> tuple[Entrant, str]:
+def from_results(files: Sequence[Path]) -> tuple[SystemResult, str]:
     """The model, with the main score of each task, the mean over splits and subsets as MTEB has it; and a note."""
     problems, scores = [], {}
     folder = files[0].parent
@@ -71,4 +71,4 @@ def from_results(files: Sequence[Path]) -> tuple[Entrant, str]:
     DataError.refuse(problems)
     note = f"{name}: main_score of {count_of(len(scores), 'task')} of MTEB; each stands for a query below"
     values = {_SCORE: np.array([[*scores.values()]])}
-    return Entrant(name, np.array([*scores]), values, ("1",), {_SCORE: True}), note
+    return SystemResult(name, np.array([*scores]), values, ("1",), {_SCORE: True}), note

@@ -338,7 +338,7 @@ def _past(
 def _of_runs(baseline: Path, candidate: Path, wanted: Sequence[str]) -> dict[str, tuple[float, float]]:
     """Difference and standard error of each metric, above 0 where the candidate is better."""
     # each folder by itself: else its runs keep the names of their models, which may be alike
-    sides = {"baseline": gather([baseline]).entrants, "candidate": gather([candidate]).entrants}
+    sides = {"baseline": gather([baseline]).systems, "candidate": gather([candidate]).systems}
     UsageError.refuse(
         Problem(str(folder), f"holds {count_of(len(side), 'model')}", "one")
         for folder, side in zip((baseline, candidate), sides.values(), strict=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.pairs import SMALLEST, Entrant, Paired, value_bounds
+from ltr_harness.comparison.pairs import SMALLEST, Paired, SystemResult, value_bounds
 from ltr_harness.stats.contributions import TIE, Codes, Contributions, Floats, paired_differences
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
@@ -56,9 +56,9 @@ class FoldSigns:
         return f"{self.agreeing} of {self.folds}"
 
 
-def _folds(entrants: Sequence[Entrant], days: Days) -> NDArray[np.str_] | None:
+def _folds(systems: Sequence[SystemResult], days: Days) -> NDArray[np.str_] | None:
     """(n_queries,): the fold in time that tests each query, by its first day; None without several such folds."""
-    for one in entrants:
+    for one in systems:
         names = sorted(one.judgments_fingerprint)
         with suppress(ValueError):  # a name that is no date
             starts = np.array(names, dtype="datetime64[D]")
@@ -69,15 +69,15 @@ def _folds(entrants: Sequence[Entrant], days: Days) -> NDArray[np.str_] | None:
 
 
 def in_time(
-    entrants: Sequence[Entrant], baseline: Entrant, metric: str, method: Method, units: Codes | None
+    systems: Sequence[SystemResult], baseline: SystemResult, metric: str, method: Method, units: Codes | None
 ) -> tuple[InTime, ...]:
     """Every model in every period, if there are a few, then in every fold in time; oldest first."""
-    days, rows = days_of_queries(entrants), []
+    days, rows = days_of_queries(systems), []
     if days is None:
         return ()
-    bottom, top = value_bounds(entrants, metric)
-    bounds = [(bottom, top)] * len(entrants) + [(bottom - top, top - bottom)] * len(entrants)
-    own, base = np.column_stack([one.per_query(metric) for one in entrants]), baseline.per_query(metric)
+    bottom, top = value_bounds(systems, metric)
+    bounds = [(bottom, top)] * len(systems) + [(bottom - top, top - bottom)] * len(systems)
+    own, base = np.column_stack([one.per_query(metric) for one in systems]), baseline.per_query(metric)
     differences = paired_differences(own, base[:, None])
     columns = np.hstack([np.where(np.isnan(differences), np.nan, own), differences])
     period = period_for(days)  # of which there are about forty at most
@@ -86,7 +86,7 @@ def in_time(
         months = days.astype("datetime64[D]").astype("datetime64[M]").astype(np.int64)
         size = next((size for size in _LONGER if np.ptp(months) < _MOST * size), max(_LONGER))
         course = _LONGER[size], (months - months % size).astype("datetime64[M]").astype(np.str_)
-    for unit, names in (course, (FOLD, _folds(entrants, days))):
+    for unit, names in (course, (FOLD, _folds(systems, days))):
         if names is None or (unit != FOLD and np.unique(names).size < _FEW):
             continue
         codes = None if unit != FOLD and method.unit and period_in(method.unit) else units
@@ -98,8 +98,8 @@ def in_time(
                 ends[:, sample.units < SMALLEST] = math.nan
             found = np.vstack([sample.mean, ends]).T.tolist()
             dates = days[inside].astype("datetime64[D]")
-            for at, one in enumerate(entrants):
-                apart = [math.nan] * 3 if one is baseline else found[at + len(entrants)]
+            for at, one in enumerate(systems):
+                apart = [math.nan] * 3 if one is baseline else found[at + len(systems)]
                 span = (str(dates.min()), str(dates.max()))
                 rows.append(InTime(unit, name, *span, one.name, int(sample.n[at]), *found[at], *apart))
     return tuple(rows)
@@ -110,13 +110,13 @@ def sign(difference: float) -> int:
     return 0 if abs(difference) <= TIE else 1 if difference > 0 else -1
 
 
-def fold_signs(entrants: Sequence[Entrant], baseline: Entrant, metric: str) -> tuple[FoldSigns, ...]:
+def fold_signs(systems: Sequence[SystemResult], baseline: SystemResult, metric: str) -> tuple[FoldSigns, ...]:
     """Of every model whose whole difference is not 0; nothing without folds in time."""
-    days, found = days_of_queries(entrants), []
-    folds = None if days is None else _folds(entrants, days)
+    days, found = days_of_queries(systems), []
+    folds = None if days is None else _folds(systems, days)
     if folds is None:
         return ()
-    for one in entrants:
+    for one in systems:
         d = paired_differences(one.per_query(metric), baseline.per_query(metric))
         known = ~np.isnan(d)
         means = [float(d[known & (folds == name)].mean()) for name in np.unique(folds[known])]
@@ -148,10 +148,10 @@ def signs_notes(signs: Sequence[FoldSigns], pairs: Sequence[Paired]) -> list[str
 
 
 def in_periods(
-    entrants: Sequence[Entrant], unit: str | None, baseline: str, metric: str
-) -> tuple[list[Entrant], str | None]:
+    systems: Sequence[SystemResult], unit: str | None, baseline: str, metric: str
+) -> tuple[list[SystemResult], str | None]:
     """With the unit made of each query's day where it is a period; and its name, such as ``week`` or ``2 weeks``."""
-    ordered, days = list(entrants), days_of_queries(entrants)
+    ordered, days = list(systems), days_of_queries(systems)
     if unit is None or days is None or (unit != DAY and any(unit in one.query_attributes for one in ordered)):
         return ordered, unit
     made = (period_for(days), None) if unit == PERIOD else period_in(unit)
@@ -173,21 +173,21 @@ def in_periods(
     return ordered, name
 
 
-def compared(entrants: Sequence[Entrant], baseline: str, metric: str) -> Floats:
+def compared(systems: Sequence[SystemResult], baseline: str, metric: str) -> Floats:
     """(n_queries, m): what models differ by from the baseline; its own values where it is alone."""
-    values = {one.name: one.per_query(metric) for one in entrants}
+    values = {one.name: one.per_query(metric) for one in systems}
     base = values.pop(baseline)
     return np.column_stack([paired_differences(own, base) for own in values.values()] or [base])
 
 
 def neighbours(
-    entrants: Sequence[Entrant],
+    systems: Sequence[SystemResult],
     unit: str,
     values: Floats,  # (n_queries, m), what is compared
     units: Codes,  # (n_queries,)
 ) -> tuple[str, str]:
     """How alike neighbouring periods are where some were joined, and what that leaves open; "" if nothing is said."""
-    made, days = period_in(unit), days_of_queries(entrants)
+    made, days = period_in(unit), days_of_queries(systems)
     if made is None or days is None:
         return "", ""
     period, number = made
@@ -209,9 +209,9 @@ def left_open(every: Contributions, left: Contributions, period: str, unit: str)
     return ""
 
 
-def days_of_queries(entrants: Sequence[Entrant]) -> Days | None:
+def days_of_queries(systems: Sequence[SystemResult]) -> Days | None:
     """The day of each query, of the first that knows it; None where none does, or a column of that name is no date."""
-    for one in entrants:
+    for one in systems:
         values = one.query_attributes.get(DAY)
         if values is not None and values.dtype.kind in "UMO":
             with suppress(ValueError, TypeError):  # no dates

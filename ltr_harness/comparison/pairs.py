@@ -49,7 +49,7 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False)
-class Entrant(Origin):
+class SystemResult(Origin):
     """One model as a comparison sees it: per-query values of every replicate, folds already pooled."""
 
     name: str
@@ -70,7 +70,7 @@ class Entrant(Origin):
         evaluations: Sequence[Evaluation],
         attributes: Mapping[str, Array] | None = None,
         primary: Any = None,
-    ) -> "Entrant":
+    ) -> "SystemResult":
         """From the evaluations of one model on one test set, one per seed; with the headroom of one metric."""
         first = evaluations[0]
         headroom: dict[str, Array] = {}
@@ -105,7 +105,7 @@ class Entrant(Origin):
         """(n_queries,): each query's value averaged over replicates."""
         return np.asarray(self.values[metric].mean(axis=0))
 
-    def take(self, queries: Ints) -> "Entrant":
+    def take(self, queries: Ints) -> "SystemResult":
         """The given (n_kept,) queries alone, in the given order."""
         return replace(
             self,
@@ -120,10 +120,10 @@ def text_ids(ids: Array, name: str = "query_id") -> Texts:
     return as_column([str(query) for query in ids.tolist()], name)
 
 
-def value_bounds(entrants: Sequence[Entrant], metric: str) -> tuple[float, float]:
+def value_bounds(systems: Sequence[SystemResult], metric: str) -> tuple[float, float]:
     """The lowest and highest value that a query can have; infinite where unknown, or where values lie beyond."""
     low, high = _bounds_of(metric)
-    rows = [entrant.values[metric] for entrant in entrants]
+    rows = [system.values[metric] for system in systems]
     within = all(not ((row < low) | (row > high)).any() for row in rows)
     return (low, high) if within else (-math.inf, math.inf)
 
@@ -220,8 +220,8 @@ class Paired(Estimated, Compared):
 class Contrast(NamedTuple):
     """One model against another at one metric."""
 
-    model: Entrant
-    other: Entrant
+    model: SystemResult
+    other: SystemResult
     metric: str
 
     def differences(self) -> Floats:
@@ -328,28 +328,28 @@ def over_seeds(cell: Contrast, sample: Contributions, j: int) -> MethodDifferenc
 
 
 def summarise(
-    entrants: Sequence[Entrant],
+    systems: Sequence[SystemResult],
     metrics: Sequence[str],
     method: Method,
     units: Codes | None = None,  # (n_queries,)
 ) -> tuple[Summary, ...]:
     """Summaries of all models at all metrics, metric by metric."""
-    cells = [(entrant, metric) for metric in metrics for entrant in entrants]
-    columns = np.column_stack([entrant.per_query(metric) for entrant, metric in cells])
+    cells = [(system, metric) for metric in metrics for system in systems]
+    columns = np.column_stack([system.per_query(metric) for system, metric in cells])
     sample = moments(columns)
-    bounds = [own for metric in metrics for own in [value_bounds(entrants, metric)] * len(entrants)]
+    bounds = [own for metric in metrics for own in [value_bounds(systems, metric)] * len(systems)]
     low, high = mean_intervals(Contributions.of(columns, units), method, bounds)
     summaries = []
-    for j, (entrant, metric) in enumerate(cells):
+    for j, (system, metric) in enumerate(cells):
         defined = ~np.isnan(columns[:, j])
         values = columns[defined, j]
         nothing = values.size == 0
         p10, median, p90 = [np.nan] * 3 if nothing else np.quantile(values, [0.1, 0.5, 0.9])
         at_zero, at_one = (int(win_tie_loss(values - value)[1]) for value in (0, 1))
-        by_seed = np.full(1, np.nan) if nothing else entrant.values[metric][:, defined].mean(axis=1)
+        by_seed = np.full(1, np.nan) if nothing else system.values[metric][:, defined].mean(axis=1)
         summaries.append(
             Summary(
-                model=entrant.name,
+                model=system.name,
                 metric=metric,
                 mean=float(sample.mean[j]),
                 ci_low=float(low[j]),
@@ -363,7 +363,7 @@ def summarise(
                 p90=float(p90),
                 share_zero=np.nan if nothing else at_zero / values.size,
                 share_one=np.nan if nothing else at_one / values.size,
-                n_replicates=len(entrant.replicates),
+                n_replicates=len(system.replicates),
                 seed_sd=float(by_seed.std(ddof=1)) if by_seed.size > 1 else np.nan,
                 seed_min=float(by_seed.min()),
                 seed_max=float(by_seed.max()),

@@ -188,11 +188,11 @@ def spreads(comparison: Comparison) -> dict[str, Spread]:
             "a second model, or --sd with the standard deviation of the differences per query",
         )
     by_model = {}
-    reference = comparison.entrant(comparison.baseline)
+    reference = comparison.system(comparison.baseline)
     for model in comparison.ranking:
         if model == comparison.baseline:
             continue
-        one, d = comparison.entrant(model), comparison.query_differences(model)
+        one, d = comparison.system(model), comparison.query_differences(model)
         values, fixed = (one.values[metric], reference.values[metric]), (not one.seeded, not reference.seeded)
         seeds = variance_components(*values, one_fixed=fixed[0], other_fixed=fixed[1])
         sample = Contributions.of(d[:, None], comparison.units)
@@ -320,7 +320,7 @@ def planned(
     level = method.level(family)
     plans = tuple(plan(model, spread, difference, level, powers) for model, spread in by_model.items())
     notes, drawn = [], method.unit or "queries"
-    seeded = {one.name for one in comparison.entrants if one.seeded}
+    seeded = {one.name for one in comparison.systems if one.seeded}
     alone = [
         model
         for model, spread in by_model.items()

@@ -39,11 +39,11 @@ class SliceResult(Estimated, Part):
 def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[SliceResult, ...]:
     """Every model against the baseline on every part, as one family: looking into twenty parts is paid for."""
     metric = metric or comparison.primary
-    baseline = comparison.entrant(comparison.baseline)
+    baseline = comparison.system(comparison.baseline)
     unit = comparison.method.unit
     dated = DAY if days_of_queries([baseline]) is not None else None  # the course over time has them
     rows = baseline.query_attributes.get("rows", ())
-    declared = (one.query_attributes.get("rows", ()) for one in comparison.entrants if one.truth_declared)
+    declared = (one.query_attributes.get("rows", ()) for one in comparison.systems if one.truth_declared)
     other_candidates = None if all(np.array_equal(own, rows) for own in declared) else "rows"
     facts = {
         name: values

@@ -5,15 +5,15 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from ltr_harness.comparison.comparable import FOREIGN, LABEL_FACTS
-from ltr_harness.comparison.pairs import Entrant, Origin, text_ids
+from ltr_harness.comparison.pairs import Origin, SystemResult, text_ids
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName, metric_named
@@ -22,7 +22,7 @@ from ltr_harness.metrics.table import built_in
 from ltr_harness.own_files import is_own_file
 from ltr_harness.readers.tables import column_for
 from ltr_harness.runs import record
-from ltr_harness.stored import validated
+from ltr_harness.stored import SCHEMA_VERSION, Form, Versioned, harness_version, validated
 from ltr_harness.time_folds import DAY, PERIOD, period_in
 from ltr_harness.wording import FORMULA
 
@@ -39,7 +39,6 @@ _RANKING = "a ranking needs its judgments: --qrels FILE, or compare(â€¦, qrels=â
 FILE = "comparison.parquet"
 
 _KEY = b"ltr_harness.comparison"
-_VERSION = 1
 _INDEX = ("model", "replicate", "query_id")
 _KEPT = ("name", "replicates", "deterministic", "seeded", "source")
 
@@ -68,8 +67,8 @@ def read_table(path: Path) -> "pd.DataFrame":
 
 def from_table(
     table: Any, name: str, convention: str | None, notes: list[str], unit: str | None = None
-) -> Entrant:
-    """One entrant from a table with ``query_id`` (column or index) and one column per metric, or why it is none."""
+) -> SystemResult:
+    """One system from a table with ``query_id`` (column or index) and one column per metric, or why it is none."""
     if hasattr(table, "iloc"):
         frame = cast("pd.DataFrame", table)
         if column_for("query", [str(level) for level in frame.index.names]) is not None:
@@ -104,7 +103,7 @@ def from_table(
             values[metric] = frame[column].to_numpy(np.float64, na_value=np.nan)[None, :]
         except (TypeError, ValueError):
             raise DataError.at(name, f"column {column} has a value that is not a number") from None
-    return Entrant(
+    return SystemResult(
         name=name,
         query_ids=ids,
         values=values,
@@ -178,12 +177,8 @@ def _cure(names: Sequence[str], before: str = "") -> str:
     return f"{before}{' or '.join(tools)} defines {', '.join(meant)}"
 
 
-class _Versioned(BaseModel):
-    version: Any = None
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _SavedEntrant(Origin):
+class _SavedSystem(Origin):
     name: str
     n_queries: Annotated[int, Field(ge=1)]
     replicates: Annotated[list[str], Field(min_length=1)]
@@ -191,25 +186,26 @@ class _SavedEntrant(Origin):
     attributes: list[tuple[str, str]]  # name, column
 
 
-class _About(BaseModel):
+class _About(Versioned, extra="ignore"):
     """The file's metadata; more may stand there."""
 
+    form: ClassVar[Form] = "comparison"
     primary: record.MetricName
     baseline: str
-    entrants: Annotated[list[_SavedEntrant], Field(min_length=1)]
+    systems: Annotated[list[_SavedSystem], Field(min_length=1)]
     metrics: Annotated[list[tuple[record.MetricName, bool]], Field(min_length=1)]  # name, higher is better
 
     def refuse_other(self, schema: pa.Schema, rows: int) -> None:
         """Raises ValueError where the table is not what the metadata says."""
-        names = [one.name for one in self.entrants]
+        names = [one.name for one in self.systems]
         metrics = [name for name, _ in self.metrics]
         if len({*names}) < len(names) or self.baseline not in names:
             raise ValueError(f"its models are {', '.join(names)}, the baseline is {self.baseline}")
         if len({*metrics}) < len(metrics) or self.primary not in metrics:
             raise ValueError(f"its metrics are {', '.join(metrics)}, and {self.primary} decides")
-        if rows != sum(len(one.replicates) * one.n_queries for one in self.entrants):
+        if rows != sum(len(one.replicates) * one.n_queries for one in self.systems):
             raise ValueError(f"its {rows:,} rows are not those of its models' queries")
-        attributes = {column for one in self.entrants for _, column in one.attributes}
+        attributes = {column for one in self.systems for _, column in one.attributes}
         if lacking := {"query_id", *metrics, *attributes} - {*schema.names}:
             raise ValueError(f"it has no column {min(lacking)}")
         for name in metrics:
@@ -221,7 +217,7 @@ class _About(BaseModel):
 class Saved:
     """What a saved comparison brings into another one: its models, the metric that decided, the baseline."""
 
-    entrants: tuple[Entrant, ...]
+    systems: tuple[SystemResult, ...]
     primary: str
     baseline: str
 
@@ -229,16 +225,16 @@ class Saved:
 def to_parquet(comparison: "Comparison") -> bytes:
     """The file's content; the same comparison gives the same bytes."""
     taken, tables = {*_INDEX, *comparison.metrics}, []
-    for entrant in comparison.entrants:
-        n, times = len(entrant.query_ids), len(entrant.replicates)
+    for system in comparison.systems:
+        n, times = len(system.query_ids), len(system.replicates)
         columns = {
-            "model": pa.array([entrant.name] * (n * times)),
-            "replicate": pa.array(np.repeat(np.array(entrant.replicates), n)),
-            "query_id": pa.chunked_array([pa.array(entrant.query_ids)] * times),
+            "model": pa.array([system.name] * (n * times)),
+            "replicate": pa.array(np.repeat(np.array(system.replicates), n)),
+            "query_id": pa.chunked_array([pa.array(system.query_ids)] * times),
         }
         for metric in comparison.metrics:
-            columns[metric] = pa.array(entrant.values[metric].reshape(-1))
-        for name, values in entrant.query_attributes.items():
+            columns[metric] = pa.array(system.values[metric].reshape(-1))
+        for name, values in system.query_attributes.items():
             try:
                 column = pa.array(values)
             except pa.ArrowException:  # a column of several types: its words are what slices are cut by
@@ -246,18 +242,19 @@ def to_parquet(comparison: "Comparison") -> bytes:
             columns[_column(name, taken)] = pa.chunked_array([column] * times)
         tables.append(pa.table(columns))
     about = {
-        "version": _VERSION,
+        "schema_version": SCHEMA_VERSION,
+        "written_by": harness_version(),
         "primary": comparison.primary,
         "baseline": comparison.baseline,
-        "entrants": [
+        "systems": [
             {
-                **{name: getattr(entrant, name) for name in _KEPT},
-                "n_queries": len(entrant.query_ids),
-                "judgments_fingerprint": dict(entrant.judgments_fingerprint),
-                "truth_fingerprint": dict(entrant.truth_fingerprint),
-                "attributes": [[name, _column(name, taken)] for name in entrant.query_attributes],
+                **{name: getattr(system, name) for name in _KEPT},
+                "n_queries": len(system.query_ids),
+                "judgments_fingerprint": dict(system.judgments_fingerprint),
+                "truth_fingerprint": dict(system.truth_fingerprint),
+                "attributes": [[name, _column(name, taken)] for name in system.query_attributes],
             }
-            for entrant in comparison.entrants
+            for system in comparison.systems
         ],
         "metrics": [[metric, comparison.higher_is_better[metric]] for metric in comparison.metrics],
     }
@@ -284,19 +281,19 @@ def read_saved(path: Path) -> Saved:
     """What `to_parquet` wrote; DataError where it is damaged, or written by a version that this one does not know."""
     try:
         stored = _metadata(path)
-        if stored is None or validated(_Versioned, stored).version != _VERSION:
-            raise DataError.at(path, "is not a comparison that this version can read", FILE)
+        if stored is None:
+            raise DataError.at(path, "is not a saved comparison", FILE)
         about = validated(_About, stored)
         file = pq.ParquetFile(path.absolute())
         about.refuse_other(file.schema_arrow, file.metadata.num_rows)
         table = file.read()
         directions = dict(about.metrics)
-        entrants, start = [], 0
-        for one in about.entrants:
+        systems, start = [], 0
+        for one in about.systems:
             n, times = one.n_queries, len(one.replicates)
             rows, first = table.slice(start, n * times), table.slice(start, n)
-            entrants.append(
-                Entrant(
+            systems.append(
+                SystemResult(
                     name=one.name,
                     query_ids=first.column("query_id").to_numpy().astype(str),
                     values={
@@ -314,7 +311,7 @@ def read_saved(path: Path) -> Saved:
                 )
             )
             start += n * times
-        return Saved(tuple(entrants), about.primary, about.baseline)
+        return Saved(tuple(systems), about.primary, about.baseline)
     except DataError:
         raise
     except (ValueError, OSError, pa.ArrowException) as problem:

@@ -18,7 +18,7 @@ from ltr_harness.inspection import LINTS, Finding
 from ltr_harness.inspection.lints import REPEATED, little_to_gain, one_a_cause, worst_first
 from ltr_harness.metrics import Metric, bind
 from ltr_harness.metrics.core.gains import EXPONENTIAL_GAINS
-from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.ranker import TrainingFacts
 from ltr_harness.time_folds import DAY, PERIOD, period_in
 from ltr_harness.wording import count_of, plural
 
@@ -165,7 +165,7 @@ def _unit_problems(job: Job) -> list[Problem]:
 def _model_problems(job: Job) -> list[Problem]:
     """What a library would reject, ignore or misread, found before the first tree."""
     problems: list[Problem] = []
-    facts = {fold.name: Facts.of(fold.train, job.stopping is not None) for fold in job.folds}
+    facts = {fold.name: TrainingFacts.of(fold.train, job.stopping is not None) for fold in job.folds}
     for name, config in job.experiment.models.items():
         space = job.experiment.tune.space(name) if job.experiment.tune else {}
         for fold in job.folds:

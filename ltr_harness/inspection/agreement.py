@@ -58,7 +58,7 @@ def alphas(documents: NDArray[np.int64], grades: NDArray[np.float64]) -> tuple[f
 
 def agreement(dataset: RankingDataset) -> tuple[Agreement, ...]:
     """Of all queries, then of each slice by an attribute; nothing where documents have one judgment by definition."""
-    several = dataset.several
+    several = dataset.raw_judgments
     if several is None:
         return ()
     _, which, sizes = np.unique(several.documents, return_inverse=True, return_counts=True)

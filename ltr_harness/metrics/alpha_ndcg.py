@@ -9,7 +9,7 @@ import numpy as np
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Floats, Ints, Judgments, Ranking, RowRanker, gains
-from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, Facts, Prepared, Values
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Divisor, ExplainColumns, Prepared, Values
 from ltr_harness.metrics.err import expected_utility
 
 
@@ -73,10 +73,10 @@ class AlphaNDCG(BinaryMetric):
 
         return values
 
-    def row_facts(self, judgments: Judgments) -> Facts:
+    def row_facts(self, judgments: Judgments) -> ExplainColumns:
         return {"subtopics": self._relevant(judgments).sum(axis=0, dtype=np.int64)}
 
-    def rank_facts(self, n_ranks: int) -> Facts:
+    def rank_facts(self, n_ranks: int) -> ExplainColumns:
         return {"discount": gains.discounts(self.discount, n_ranks, self.name)}
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:

@@ -9,7 +9,7 @@ import numpy as np
 from ltr_harness.compiled import compiled
 from ltr_harness.metrics.core import Bools, Floats, Ints, Judgments, Lists, Ranking, SwapChange
 from ltr_harness.metrics.core.gains import NAMED_DISCOUNTS, GainMetric, discounts, table_text
-from ltr_harness.metrics.core.metric import Cutoffs, Facts, Metric, Prepared, Values
+from ltr_harness.metrics.core.metric import Cutoffs, ExplainColumns, Metric, Prepared, Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class DCG(GainMetric, CumulatedMetric):
         apart = self.factors(int(judgments.groups.sizes.max()) + 1) if named else None
         return replace(super().swap_change(judgments), apart=apart)
 
-    def rank_facts(self, n_ranks: int) -> Facts:
+    def rank_facts(self, n_ranks: int) -> ExplainColumns:
         return {"discount": self.factors(n_ranks)}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from ltr_harness.compiled import compiled
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Floats, Ints, Judgments, Lists, Ranking, SwapChange, gains
-from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, Facts, Metric, Prepared, Values
+from ltr_harness.metrics.core.metric import NO_CUTOFF, Cutoffs, ExplainColumns, Metric, Prepared, Values
 
 _LARGEST_TIE_WITHOUT_CUTOFF = 10_000
 
@@ -96,10 +96,10 @@ class ERR(Metric):
             continuation=float(self.continuation),
         )
 
-    def row_facts(self, judgments: Judgments) -> Facts:
+    def row_facts(self, judgments: Judgments) -> ExplainColumns:
         return {"satisfies": self.stop_probabilities(judgments)}
 
-    def rank_facts(self, n_ranks: int) -> Facts:
+    def rank_facts(self, n_ranks: int) -> ExplainColumns:
         heading = "1 / rank" if self.discount == "reciprocal" else "discount"
         return {heading: gains.discounts(self.discount, n_ranks, self.name)}
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Floats, Judgments, Ranking, gains
-from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
+from ltr_harness.metrics.core.metric import Cutoffs, Divisor, ExplainColumns, Metric, Prepared, Values
 from ltr_harness.metrics.err import ERR, expected_utility
 
 _RANKS = 10_000
@@ -82,7 +82,7 @@ class ERRIA(ERR):
 
         return values
 
-    def row_facts(self, judgments: Judgments) -> Facts:
+    def row_facts(self, judgments: Judgments) -> ExplainColumns:
         return {"subtopics": np.count_nonzero(self._stops(judgments), axis=0)}
 
     def divisor_at(self, judgments: Judgments, ranking: Ranking, cutoffs: Cutoffs) -> Divisor:

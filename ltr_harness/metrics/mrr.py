@@ -7,7 +7,7 @@ import numpy as np
 
 from ltr_harness.compiled import compiled
 from ltr_harness.metrics.core import Bools, Floats, Ints, Judgments, Lists, Ranking, SwapChange
-from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, Facts, Prepared, Values
+from ltr_harness.metrics.core.metric import BinaryMetric, Cutoffs, ExplainColumns, Prepared, Values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class MRR(FirstHitMetric):
     def worth(self, n_ranks: int) -> Floats:
         return np.asarray(1.0 / np.arange(1, n_ranks + 1))
 
-    def rank_facts(self, n_ranks: int) -> Facts:
+    def rank_facts(self, n_ranks: int) -> ExplainColumns:
         return {"1 / rank": self.worth(n_ranks)}
 
 

@@ -68,7 +68,7 @@ class NDCG(DCG):
         else:
             # what `cumulated` gives for the rows by gain, from how often each grade occurs in a query
             grades = judgments.grades
-            by_grade = gain[grades.example]
+            by_grade = gain[grades.representative_row]
             order = np.argsort(-by_grade, kind="stable")
             place = np.argsort(order).astype(np.uint8)  # of each grade among the gains, the largest first
             best = np.empty((cutoffs.size, judgments.groups.n_queries))

@@ -8,7 +8,7 @@ import numpy as np
 from ltr_harness.errors import MetricError
 from ltr_harness.metrics.core import Floats, Judgments
 from ltr_harness.metrics.core.gains import check_max_grade, freeze_max_grade
-from ltr_harness.metrics.core.metric import BinaryMetric, Facts
+from ltr_harness.metrics.core.metric import BinaryMetric, ExplainColumns
 from ltr_harness.metrics.dcg import CumulatedMetric
 
 
@@ -72,10 +72,10 @@ class RBP(CumulatedMetric, BinaryMetric):
     def resolved(self, judgments: Judgments) -> Self:
         return freeze_max_grade(self, judgments)
 
-    def row_facts(self, judgments: Judgments) -> Facts:
+    def row_facts(self, judgments: Judgments) -> ExplainColumns:
         return {"utility": self.gains(judgments)}
 
-    def rank_facts(self, n_ranks: int) -> Facts:
+    def rank_facts(self, n_ranks: int) -> ExplainColumns:
         return {"looks": self.factors(n_ranks)}
 
     def factors(self, n_ranks: int) -> Floats:

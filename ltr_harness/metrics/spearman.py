@@ -6,7 +6,7 @@ import numpy as np
 
 from ltr_harness.metrics.core import Floats, Judgments, Ranking, SwapChange
 from ltr_harness.metrics.core.concordance import LabelOrder
-from ltr_harness.metrics.core.metric import Cutoffs, Divisor, Facts, Metric, Prepared, Values
+from ltr_harness.metrics.core.metric import Cutoffs, Divisor, ExplainColumns, Metric, Prepared, Values
 from ltr_harness.metrics.dcg import cumulated
 
 
@@ -68,7 +68,7 @@ class Spearman(Metric):
             rank_worth=-np.arange(1.0, judgments.groups.sizes.max() + 1),
         )
 
-    def row_facts(self, judgments: Judgments) -> Facts:
+    def row_facts(self, judgments: Judgments) -> ExplainColumns:
         return {"rank by label - mean": self._label_ranks(judgments)[0]}
 
     def contributions(self, judgments: Judgments, ranking: Ranking) -> Floats:

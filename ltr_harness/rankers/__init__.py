@@ -1,10 +1,10 @@
 """The rankers: one file each, one line in `RANKERS` each."""
 
 from ltr_harness.catalog import Catalog
-from ltr_harness.rankers.ranker import Facts as Facts
 from ltr_harness.rankers.ranker import FittedModel as FittedModel
 from ltr_harness.rankers.ranker import Ranker as Ranker
 from ltr_harness.rankers.ranker import Training as Training
+from ltr_harness.rankers.ranker import TrainingFacts as TrainingFacts
 
 RANKERS = {
     "blend": "ltr_harness.rankers.blend:BlendRanker",
@@ -25,4 +25,4 @@ catalog = Catalog(
     "ranker", RANKERS, "ltr_harness.rankers", "ltr_harness.rankers.ranker:Ranker", synonyms=_SYNONYMS
 )
 
-__all__ = ["RANKERS", "Facts", "FittedModel", "Ranker", "Training", "catalog"]
+__all__ = ["RANKERS", "FittedModel", "Ranker", "Training", "TrainingFacts", "catalog"]

@@ -26,7 +26,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, TrainingError
 from ltr_harness.files import cache_folder, sources_digest, write_whole
-from ltr_harness.rankers.ranker import Facts, FittedModel, Training, as_matrix
+from ltr_harness.rankers.ranker import FittedModel, Training, TrainingFacts, as_matrix
 from ltr_harness.wording import count_of
 
 Importance = Literal["gain", "split"]
@@ -184,7 +184,7 @@ def name_problems(
         first.setdefault(meaning, name)
 
 
-def feature_problems(field: str, names: Sequence[str], facts: Facts) -> list[Problem]:
+def feature_problems(field: str, names: Sequence[str], facts: TrainingFacts) -> list[Problem]:
     """Features taken for quantities, in a field of the ranker, that the data lack or that are codes of categories."""
     known, order = facts.feature_names, "its codes have no order"
     return [
@@ -198,7 +198,7 @@ def feature_problems(field: str, names: Sequence[str], facts: Facts) -> list[Pro
     ]
 
 
-def xendcg_limits(name: str, leaf: float, default: str, facts: Facts) -> Iterator[Problem]:
+def xendcg_limits(name: str, leaf: float, default: str, facts: TrainingFacts) -> Iterator[Problem]:
     """A smallest hessian of a leaf that no query's hessian reaches."""
     if not facts.has_weights and 2 * leaf >= facts.n_queries:
         yield Problem(
@@ -209,7 +209,7 @@ def xendcg_limits(name: str, leaf: float, default: str, facts: Facts) -> Iterato
         )
 
 
-def dart_limits(name: str, other: str, facts: Facts) -> Iterator[Problem]:
+def dart_limits(name: str, other: str, facts: TrainingFacts) -> Iterator[Problem]:
     """Early stopping of dart."""
     if facts.stopping:
         yield Problem(

@@ -23,7 +23,7 @@ from ltr_harness.groups import QueryGroups, places_within
 from ltr_harness.metrics import bind
 from ltr_harness.own_files import admitted
 from ltr_harness.rankers import catalog
-from ltr_harness.rankers.ranker import Facts, FittedModel, Part, StoredRanker, Training, model_file
+from ltr_harness.rankers.ranker import FittedModel, Part, StoredRanker, Training, TrainingFacts, model_file
 from ltr_harness.stored import Stored, read_stored
 from ltr_harness.wording import count_of
 
@@ -141,7 +141,7 @@ class BlendRanker(StoredRanker):
     def needs_valid(self) -> bool:
         return self.weights is None
 
-    def check(self, facts: Facts | None = None) -> list[Problem]:
+    def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         weights, problems = self.weights, []
         if len(self.of) < 2 or len(set(self.of)) < len(self.of):
             named = ", ".join(self.of) or "no model"

@@ -21,7 +21,7 @@ from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.adapters import Trained, TreeModel, fixed_threads, training_notes
 from ltr_harness.rankers.cluster import Parts, cut, train_across
 from ltr_harness.rankers.presets import PRESETS, SPACES
-from ltr_harness.rankers.ranker import VALID, Facts, StoredRanker, Training, failures_of
+from ltr_harness.rankers.ranker import VALID, StoredRanker, Training, TrainingFacts, failures_of
 from ltr_harness.wording import count_of, plural
 
 Name = int | str
@@ -183,7 +183,7 @@ class BoostedRanker(StoredRanker):
     def selection_notes(self, train: RankingDataset) -> list[str]:
         """Notes on the rows and columns that were learned from."""
         notes = []
-        n_blank = Facts.of(train, stopping=False).n_blank
+        n_blank = TrainingFacts.of(train, stopping=False).n_blank
         if self.objective == "rank_xendcg" and n_blank:
             of_all = f"{n_blank:,} of {count_of(train.n_queries, 'training query')}"
             share = f"{of_all} {plural('has', n_blank)} no relevant document"
@@ -211,7 +211,7 @@ class BoostedRanker(StoredRanker):
         """Every categorical feature, once: the codes named here and those of texts in the data."""
         return list(dict.fromkeys([*map(str, self.categorical), *texts]))
 
-    def has_categories(self, facts: Facts | None) -> bool:
+    def has_categories(self, facts: TrainingFacts | None) -> bool:
         """Whether some feature is categorical; before the data are known, one may be."""
         return facts is None or bool(self.categorical_names(facts.categories))
 
@@ -243,14 +243,14 @@ class BoostedRanker(StoredRanker):
 
     # --- what can be wrong with them ---
 
-    def objective_problems(self, facts: Facts | None) -> list[Problem]:
+    def objective_problems(self, facts: TrainingFacts | None) -> list[Problem]:
         """An objective that the library does not have, or that the training labels do not fit."""
         if isinstance(self.objective, str):
             known = losses.objective_problems(self.objective, self.objectives)
             return known or [*losses.value_problems(self.objective, facts)]
         return self.objective.problems(facts)
 
-    def field_problems(self, facts: Facts | None) -> list[Problem]:
+    def field_problems(self, facts: TrainingFacts | None) -> list[Problem]:
         """Problems of the fields above; those of `params` are the library's."""
         problems = self.objective_problems(facts)
         wrong = [*losses.label_problems(self.loss, self.relevant, facts), *self._wrong(not problems, facts)]
@@ -260,7 +260,7 @@ class BoostedRanker(StoredRanker):
         asked["monotone"] |= "monotone_constraints" in map(self.canonical_name, self.params)
         return [*problems, *losses.class_problems(self.loss, asked, facts), *wrong]
 
-    def _wrong(self, is_known: bool, facts: Facts | None) -> Iterator[Problem]:
+    def _wrong(self, is_known: bool, facts: TrainingFacts | None) -> Iterator[Problem]:
         """What depends on an objective that is none is not judged."""
         presets = PRESETS.get((self.library, self.loss), {})
         if self.preset is not None and is_known and self.preset not in presets:
@@ -317,7 +317,7 @@ class DataParallelRanker(BoostedRanker):
     def seed_matters(self) -> bool:
         return bool(self.parameters.seed_matters(self.loss, self.library_params()))
 
-    def check(self, facts: Facts | None = None) -> list[Problem]:
+    def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         listed = self.field_problems(facts)
         if self.data_parallel:
             cure, limits = "leave out one of the two", self.across_limits(facts)
@@ -332,7 +332,7 @@ class DataParallelRanker(BoostedRanker):
         return listed + self.params_problems(params, facts)
 
     @abstractmethod
-    def params_problems(self, params: dict[str, Any], facts: Facts | None) -> list[Problem]:
+    def params_problems(self, params: dict[str, Any], facts: TrainingFacts | None) -> list[Problem]:
         """Whatever the library would reject, ignore or misread of its parameters."""
 
     def fit(self, training: Training) -> TreeModel:
@@ -396,7 +396,7 @@ class DataParallelRanker(BoostedRanker):
             return 1 if training.workers is None else max(1, len(training.workers.client.nthreads()))
         return int(self.data_parallel) or 1
 
-    def across_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
+    def across_limits(self, facts: TrainingFacts | None) -> list[tuple[str, bool, str]]:
         """What cannot be done across workers: its name, whether it is asked for, and why not."""
         return [
             ("position_bias", self.position_bias, "each worker would learn biases of its own"),

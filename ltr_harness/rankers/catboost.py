@@ -22,7 +22,7 @@ from ltr_harness.metrics import bind
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers import objectives as losses
 from ltr_harness.rankers.boosted import BoostedRanker
-from ltr_harness.rankers.ranker import Facts, Training, failures_of, model_file
+from ltr_harness.rankers.ranker import Training, TrainingFacts, failures_of, model_file
 
 _THREADS = re.compile(r'"thread_count":\d+')
 
@@ -210,7 +210,7 @@ class CatBoostRanker(BoostedRanker):
         # of a metric, the loss function has it
         return super().recorded(handed) if isinstance(self.objective, str) else handed
 
-    def objective_problems(self, facts: Facts | None) -> list[Problem]:
+    def objective_problems(self, facts: TrainingFacts | None) -> list[Problem]:
         if isinstance(self.objective, str):
             found = losses.loss_problems(self.objective, facts)
             return [*found, *losses.value_problems(self.objective, facts)]
@@ -220,7 +220,7 @@ class CatBoostRanker(BoostedRanker):
     def canonical_name(cls, parameter: str) -> str:
         return _ALIASES.get(parameter, parameter)
 
-    def check(self, facts: Facts | None = None) -> list[Problem]:
+    def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         catboost = library()
         problems = self.field_problems(facts)
         problems += adapters.name_problems(self.params, "CatBoost", _names(), OWNED)

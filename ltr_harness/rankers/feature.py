@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.adapters import feature_problems
-from ltr_harness.rankers.ranker import Facts, FieldsModel, StoredRanker, Training, as_matrix
+from ltr_harness.rankers.ranker import FieldsModel, StoredRanker, Training, TrainingFacts, as_matrix
 from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
 
@@ -44,7 +44,7 @@ class FeatureRanker(StoredRanker):
     feature: int | str = Field(description="The file's own feature id, or the column's name.")
     ascending: bool = Field(False, description="Rank low values first, as for a price or a distance.")
 
-    def check(self, facts: Facts | None = None) -> list[Problem]:
+    def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         return [] if facts is None else feature_problems("feature", [str(self.feature)], facts)
 
     def fit(self, training: Training) -> FeatureModel:

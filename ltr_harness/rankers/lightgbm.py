@@ -24,7 +24,7 @@ from ltr_harness.rankers.boosted import DataParallelRanker
 from ltr_harness.rankers.cluster import Parts, Session, SharedStopping
 from ltr_harness.rankers.lightgbm_parameters import plain_message, problems
 from ltr_harness.rankers.objectives import METRIC, MetricObjectiveConfig, Optimised
-from ltr_harness.rankers.ranker import Facts, Training, model_file
+from ltr_harness.rankers.ranker import Training, TrainingFacts, model_file
 
 _ROW = re.compile(r"^\[LightGBM\] \[Debug\]\s+(\d+)\s+(-?[\d.]+(?:e[+-]?\d+)?|-?nan|-?inf)\s*$")
 
@@ -131,7 +131,7 @@ class LightGBMRanker(DataParallelRanker):
         "expected grade); {metric: err@10, …}: any metric; primary: the one that decides.",
     )
 
-    def params_problems(self, params: dict[str, Any], facts: Facts | None) -> list[Problem]:
+    def params_problems(self, params: dict[str, Any], facts: TrainingFacts | None) -> list[Problem]:
         there = {"categorical_feature": self.has_categories(facts), "position": self.position_bias}
         return problems(self.loss, params, facts, {name: True for name in there if there[name]})
 

@@ -15,7 +15,7 @@ from ltr_harness.errors import Problem
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers.adapters import as_number, is_on
 from ltr_harness.rankers.objectives import METRIC, of_others, tried_labels
-from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.ranker import TrainingFacts
 from ltr_harness.wording import count_of, plain_number
 
 # Each objective with the parameters that shape its loss, at LightGBM's own defaults: written out in every record.
@@ -211,7 +211,7 @@ _MONOTONE_METHODS = ("basic", "intermediate", "advanced")  # LightGBM takes any 
 
 
 def problems(
-    objective: str, params: Mapping[str, Any], facts: Facts | None, besides: Mapping[str, Any]
+    objective: str, params: Mapping[str, Any], facts: TrainingFacts | None, besides: Mapping[str, Any]
 ) -> list[Problem]:
     """Everything LightGBM would reject, ignore or misread."""
     given = {**canonical(params), **besides}
@@ -236,7 +236,7 @@ def problems(
     return refused
 
 
-def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:
+def _limits(objective: str, given: Mapping[str, Any], facts: TrainingFacts) -> Iterator[Problem]:
     if objective in _RANKING and facts.n_fractional:
         yield Problem(
             "objective",

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ltr_harness.errors import Problem
 from ltr_harness.rankers.adapters import feature_problems
-from ltr_harness.rankers.ranker import Facts, FieldsModel, StoredRanker, Training, as_matrix
+from ltr_harness.rankers.ranker import FieldsModel, StoredRanker, Training, TrainingFacts, as_matrix
 from ltr_harness.stored import Count
 from ltr_harness.wording import count_of
 
@@ -53,7 +53,7 @@ class LinearRanker(StoredRanker):
         False, description="Weigh (value - mean) / standard deviation, both taken from the training rows."
     )
 
-    def check(self, facts: Facts | None = None) -> list[Problem]:
+    def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         if not self.weights:
             return [Problem("weights", "no feature has a weight", "at least one, such as {bm25: 1.0}")]
         return [] if facts is None else feature_problems("weights", list(self.weights), facts)

@@ -22,7 +22,7 @@ from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.binding import MAKE_GRADES
 from ltr_harness.metrics.core.gains import gains_of
 from ltr_harness.rankers.adapters import as_number
-from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.ranker import TrainingFacts
 from ltr_harness.wording import count_of, plain_number
 
 # Names, in small letters, for the same thing or for what stands in its place in another library.
@@ -107,7 +107,7 @@ class MetricObjectiveConfig(MetricObjective):
         """The same, with the scale's highest grade for a metric that takes it."""
         return replace(self, metric=self.metric.on_scale(max_grade))
 
-    def problems(self, facts: Facts | None) -> list[Problem]:
+    def problems(self, facts: TrainingFacts | None) -> list[Problem]:
         """Training labels that the metric is not defined for, or whose order it does not look at."""
         if facts is None or facts.judgments is None:
             return []
@@ -137,7 +137,7 @@ _OF_GRADES = (
 )  # fmt: skip
 
 
-def value_problems(objective: str, facts: Facts | None) -> Iterator[Problem]:
+def value_problems(objective: str, facts: TrainingFacts | None) -> Iterator[Problem]:
     """Training labels below 0, such as returns, where an objective learns from grades."""
     judgments = None if facts is None else facts.judgments
     # of YetiRank, which then goes by the order of labels alone
@@ -150,7 +150,7 @@ def value_problems(objective: str, facts: Facts | None) -> Iterator[Problem]:
     yield Problem("objective", found, "labels >= 0", cure)
 
 
-def class_problems(objective: str, asked: Mapping[str, bool], facts: Facts | None) -> list[Problem]:
+def class_problems(objective: str, asked: Mapping[str, bool], facts: TrainingFacts | None) -> list[Problem]:
     """Fields that mean nothing to a model of classes, and training labels that are none."""
     why = {
         "monotone": "it would bind the trees of each grade, and not the expected grade",
@@ -203,7 +203,7 @@ def tried_labels(objective: str) -> list[float]:
     return [1.0, 2.0] if above else [0.0, 1.0]
 
 
-def label_problems(objective: str, relevant: int | None, facts: Facts | None) -> Iterator[Problem]:
+def label_problems(objective: str, relevant: int | None, facts: TrainingFacts | None) -> Iterator[Problem]:
     """Training labels that the objective does not take, and a `relevant` that is missing or tells no rows apart."""
     labels = np.empty(0) if facts is None or facts.judgments is None else facts.judgments.labels
     for names, words, takes in _LABELS:
@@ -315,7 +315,7 @@ _LARGEST_RIDGE = 0.1
 _LINEAR_OR_EXP = {"linear": "Base", "exp": "Exp"}
 
 
-def loss_problems(objective: str, facts: Facts | None) -> Iterator[Problem]:
+def loss_problems(objective: str, facts: TrainingFacts | None) -> Iterator[Problem]:
     """Objectives that CatBoost refuses, ignores or does not survive; it is asked for other values itself."""
     loss, _, said = objective.partition(":")
     if loss not in CATBOOST:
@@ -383,7 +383,7 @@ def translated(config: MetricObjectiveConfig) -> str:
     return f"LambdaMart:metric={metric.name.upper()};{shared}"
 
 
-def translation_problems(config: MetricObjectiveConfig, facts: Facts | None) -> list[Problem]:
+def translation_problems(config: MetricObjectiveConfig, facts: TrainingFacts | None) -> list[Problem]:
     """Reasons why CatBoost has no such objective; empty where it has."""
     from ltr_harness.metrics.map import MAP
     from ltr_harness.metrics.mrr import MRR

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr_harness.errors import Problem
-from ltr_harness.rankers.ranker import Facts, FieldsModel, StoredRanker, Training
+from ltr_harness.rankers.ranker import FieldsModel, StoredRanker, Training, TrainingFacts
 from ltr_harness.stored import Count
 
 
@@ -33,7 +33,7 @@ class RandomRanker(StoredRanker):
     trained = RandomModel
     seed_matters: ClassVar[bool] = True
 
-    def check(self, facts: Facts | None = None) -> list[Problem]:
+    def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         return []
 
     def fit(self, training: Training) -> RandomModel:

@@ -113,8 +113,8 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Facts of the training data that a ranker checks before training.
+class TrainingFacts:
+    """TrainingFacts of the training data that a ranker checks before training.
 
     Attributes:
         feature_names: as in the data.
@@ -144,7 +144,7 @@ class Facts:
     judgments: Judgments | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, train: RankingDataset, stopping: bool) -> "Facts":
+    def of(cls, train: RankingDataset, stopping: bool) -> "TrainingFacts":
         labels = train.labels
         return cls(
             feature_names=train.feature_names,
@@ -227,7 +227,7 @@ class Ranker(BaseModel, ABC):
     """Trained in rounds, so that there is something to stop, or a number of `rounds:` to give."""
 
     @abstractmethod
-    def check(self, facts: Facts | None = None) -> list[Problem]:
+    def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         """Everything the library would reject, ignore or misread; empty when it can work.
 
         Args:
@@ -318,7 +318,7 @@ class Ranker(BaseModel, ABC):
 
     def require(self, training: Training) -> None:
         """Refuse to train what `check` finds fault with."""
-        RankerError.refuse(self.check(Facts.of(training.train, training.stopping is not None)))
+        RankerError.refuse(self.check(TrainingFacts.of(training.train, training.stopping is not None)))
 
 
 class StoredRanker(Ranker):

@@ -12,7 +12,7 @@ from pydantic import Field
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem, UsageError
 from ltr_harness.files import bare_name, suffix_of
-from ltr_harness.rankers.ranker import Facts, FittedModel, StoredRanker, Training, model_file
+from ltr_harness.rankers.ranker import FittedModel, StoredRanker, Training, TrainingFacts, model_file
 from ltr_harness.readers.scores import read_scores
 from ltr_harness.readers.trec import read_run
 from ltr_harness.wording import count_of
@@ -66,7 +66,7 @@ class ScoresRanker(StoredRanker):
     def inputs(self) -> tuple[Path, ...]:
         return (self.file,)
 
-    def check(self, facts: Facts | None = None) -> list[Problem]:
+    def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         if not self.file.is_file():
             return [Problem("file", f"{self.file}: no such file", f"one of {', '.join(_KNOWN)}")]
         return []

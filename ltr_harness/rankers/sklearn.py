@@ -21,7 +21,7 @@ from ltr_harness.catalog import attribute_of, did_you_mean, load_own_file
 from ltr_harness.errors import DataError, Problem, RankerError, all_of, optional_module
 from ltr_harness.own_files import distribution_of, imported_modules, is_own_file, require_trust
 from ltr_harness.rankers import ranker
-from ltr_harness.rankers.ranker import Facts, Training, failures_of
+from ltr_harness.rankers.ranker import Training, TrainingFacts, failures_of
 from ltr_harness.wording import count_of, named
 
 
@@ -146,7 +146,7 @@ class SklearnRanker(ranker.StoredRanker):
         RankerError.refuse(problems)
         return made
 
-    def check(self, facts: Facts | None = None) -> list[Problem]:
+    def check(self, facts: TrainingFacts | None = None) -> list[Problem]:
         try:
             made = self._made()
         except RankerError as error:

@@ -21,7 +21,7 @@ from ltr_harness.rankers import xgboost_parameters as parameters
 from ltr_harness.rankers.boosted import DataParallelRanker
 from ltr_harness.rankers.cluster import Parts, Session, SharedStopping
 from ltr_harness.rankers.objectives import MetricObjectiveConfig, Optimised
-from ltr_harness.rankers.ranker import Facts, Training, model_file
+from ltr_harness.rankers.ranker import Training, TrainingFacts, model_file
 from ltr_harness.rankers.xgboost_parameters import plain_message, problems
 
 
@@ -106,7 +106,7 @@ class XGBoostRanker(DataParallelRanker):
         params = super().library_params(names)
         return {**params, "lambdarank_unbiased": True} if self.position_bias else params
 
-    def params_problems(self, params: dict[str, Any], facts: Facts | None) -> list[Problem]:
+    def params_problems(self, params: dict[str, Any], facts: TrainingFacts | None) -> list[Problem]:
         listed = []
         if self.position_bias and self.loss not in parameters.LAMBDA:
             del params["lambdarank_unbiased"]
@@ -200,7 +200,7 @@ class XGBoostRanker(DataParallelRanker):
             return XENDCG(seed=training.seed)
         return self.gradients(XGBoostObjective, training)
 
-    def across_limits(self, facts: Facts | None) -> list[tuple[str, bool, str]]:
+    def across_limits(self, facts: TrainingFacts | None) -> list[tuple[str, bool, str]]:
         weighted = facts is not None and facts.has_weights
         coded = bool(self.categorical or (facts is not None and facts.categories))
         draws, alike = self.objective == parameters.XENDCG, "every worker would draw the same random numbers"

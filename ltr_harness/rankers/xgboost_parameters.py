@@ -11,7 +11,7 @@ from ltr_harness.errors import Problem
 from ltr_harness.rankers import adapters
 from ltr_harness.rankers.adapters import as_number, is_on
 from ltr_harness.rankers.objectives import METRIC, of_others, tried_labels
-from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.ranker import TrainingFacts
 from ltr_harness.wording import count_of
 
 _PAIRS: dict[str, Any] = {
@@ -160,7 +160,7 @@ _FRAME = {"booster", "device", "grow_policy", "tree_method"}
 
 
 def problems(
-    objective: str, params: Mapping[str, Any], facts: Facts | None, besides: Mapping[str, Any]
+    objective: str, params: Mapping[str, Any], facts: TrainingFacts | None, besides: Mapping[str, Any]
 ) -> list[Problem]:
     """Everything XGBoost would reject, ignore or misread."""
     given = {**canonical(params), **besides}
@@ -240,7 +240,7 @@ def _unused(name: str) -> Problem:
     return Problem(f"params.{name}", found, cure="leave it out")
 
 
-def _limits(objective: str, given: Mapping[str, Any], facts: Facts) -> Iterator[Problem]:
+def _limits(objective: str, given: Mapping[str, Any], facts: TrainingFacts) -> Iterator[Problem]:
     fractional = f"found {count_of(facts.n_fractional, 'such training label')}"
     if objective == "rank:ndcg" and is_on(given.get("ndcg_exp_gain", True)):
         cure = "set params.ndcg_exp_gain: false, map the labels with data.grades, or use objective: rank:pairwise"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, Problem
-from ltr_harness.groups import Judgments, Missed, OneLabel, QueryGroups, Several, Subtopics
+from ltr_harness.groups import Judgments, MissedDocuments, OneLabel, QueryGroups, RawJudgments, Subtopics
 from ltr_harness.readers.catboost import CatBoostPool
 from ltr_harness.readers.forms import columns_of, opened_table, qrels_of, table_in_memory
 from ltr_harness.readers.parquet import Parquet
@@ -154,7 +154,7 @@ def with_judgments(
             judgments.document_ids,
             None if judged is None or judged.all() else judged,
             subtopics,
-            Missed(
+            MissedDocuments(
                 match.number[match.missed],
                 truth.labels[match.missed],
                 query_ids(documents) if judgments.document_ids.dtype.kind in "iu" else documents,
@@ -163,7 +163,7 @@ def with_judgments(
         ),
         query_attributes={name: match.attribute(name) for name in dataset.query_attributes},
         notes=tuple(notes),
-        several=match.several,
+        raw_judgments=match.raw_judgments,
     )
 
 
@@ -228,13 +228,13 @@ class _Match:
         return used[np.argsort(self.number[of[used]], kind="stable")]
 
     @property
-    def several(self) -> Several | None:
+    def raw_judgments(self) -> RawJudgments | None:
         """The judgments that labels were made of, those of the dataset's queries, query by query."""
         if self.truth.several is None:
             return None
         row, grades = self.truth.several
         used = self._by_query(row)
-        return Several(self.number[row[used]], row[used], grades[used])
+        return RawJudgments(self.number[row[used]], row[used], grades[used])
 
     def notes(self, no_candidates: NoCandidates, elsewhere: NDArray[np.str_] | None) -> list[str]:
         """How much was missed, and which judged queries have no row."""

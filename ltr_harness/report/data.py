@@ -89,7 +89,7 @@ class ReportData:
     @property
     def n_empty(self) -> int | None:
         """Queries without relevant documents; None where the inputs do not tell."""
-        known = LABEL_FACTS[1] in self.comparison.entrant(self.baseline).query_attributes
+        known = LABEL_FACTS[1] in self.comparison.system(self.baseline).query_attributes
         return self.comparison.n_without_relevant if known else None
 
     @cached_property
@@ -144,7 +144,7 @@ class ReportData:
 
     def runs_of(self, model: str) -> tuple[Run, ...]:
         """The runs behind a model, which is called after its experiment too where two have its name."""
-        source = self.comparison.entrant(model).source  # a model from elsewhere may have a run's name
+        source = self.comparison.system(model).source  # a model from elsewhere may have a run's name
         ours = [run for run in self.ordered_runs if source in ("", run.record.experiment)]
         return tuple(
             run for run in ours if model in (run.record.model, f"{run.record.experiment}/{run.record.model}")
@@ -156,7 +156,7 @@ class ReportData:
     @cached_property
     def rows(self) -> TestRows | None:
         """The test rows with every model's scores; None where the runs did not store them."""
-        return read_test_rows([*map(self.comparison.entrant, self.models)], self.runs_of)
+        return read_test_rows([*map(self.comparison.system, self.models)], self.runs_of)
 
     @cached_property
     def slices(self) -> tuple[SliceResult, ...]:

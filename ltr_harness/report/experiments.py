@@ -10,11 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import numpy as np
-from pydantic import BaseModel
 
 from ltr_harness.comparison.comparison import Outcome
 from ltr_harness.comparison.ledger import LEDGER, Looks, digest_of_folds, looks_at
@@ -27,7 +26,7 @@ from ltr_harness.runs import Run, load_run
 from ltr_harness.runs.folder import RECORD, encoded
 from ltr_harness.runs.record import Record
 from ltr_harness.runs.run import PLAN, planned_runs
-from ltr_harness.stored import read_stored
+from ltr_harness.stored import Form, Versioned, read_stored
 from ltr_harness.wording import count_of, four_decimals, json_text
 
 _LAST_SECOND = 253402300799  # of the year 9999: a file's time may be anything
@@ -213,9 +212,10 @@ def _means(records: Sequence[Record], n_folds: int) -> dict[str, float]:
     return averages
 
 
-class _Report(BaseModel):
-    """What is read of ``report.json``."""
+class _Report(Versioned, extra="ignore"):
+    """The part of ``report.json`` that is read here."""
 
+    form: ClassVar[Form] = "report"
     summaries: list[dict[str, Any]]
     runs: list[dict[str, Any]]
     outcome: Outcome | None = None

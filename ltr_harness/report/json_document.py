@@ -1,7 +1,7 @@
 """The complete numbers at full precision, for programs: one model gives ``report.json`` and its schema."""
 
 import json
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,7 +9,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from ltr_harness.comparison.comparison import Outcome
-from ltr_harness.comparison.gained import Gained
+from ltr_harness.comparison.headroom import ModelHeadroom
 from ltr_harness.comparison.over_time import FoldSigns, InTime
 from ltr_harness.comparison.pairs import Paired, Summary
 from ltr_harness.comparison.slices import SliceResult
@@ -23,9 +23,9 @@ from ltr_harness.report.sections.published import PublishedFigure, published
 from ltr_harness.report.sections.queries import ChangedQuery, gains_and_losses, listed
 from ltr_harness.report.sections.ties import audits
 from ltr_harness.runs.record import Record
+from ltr_harness.stored import SCHEMA_VERSION, harness_version
 from ltr_harness.wording import printable
 
-SCHEMA_VERSION: Final = 1
 _OF_THE_REPORT = ("title", "metrics", "models", "n_undefined", "slices", "failures")
 _OF_THE_COMPARISON = (
     *("verdict", "primary", "baseline", "test", "correction", "confidence"),
@@ -67,7 +67,8 @@ class Document(BaseModel):
         extra="forbid", title="report.json of ltr-harness", json_schema_serialization_defaults_required=True
     )
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
+    written_by: str = Field(default_factory=harness_version, description="Version of ltr-harness.")
     title: str
     outcome: Outcome = Field(description="Verdict of the comparison with the baseline.")
     headline: str = Field(description="The outcome in at most twenty words.")
@@ -88,7 +89,7 @@ class Document(BaseModel):
     pairs: list[Paired] = Field(
         description="One model against the baseline at one metric, on paired queries."
     )
-    gained: list[Gained] = Field(
+    headroom: list[ModelHeadroom] = Field(
         description="Models beside a random and the best order of their candidates, at the primary metric."
     )
     letters: dict[str, list[str]] = Field(
@@ -138,7 +139,7 @@ def document(data: ReportData) -> dict[str, Any]:
         headline=comparison.headline.text,
         unit=comparison.method.unit,
         summaries=[comparison.summary(model, metric) for model in data.models for metric in data.metrics],
-        gained=list(comparison.gained.values()),
+        headroom=list(comparison.headroom.values()),
         letters={model: list(letters) for model, letters in data.letters.groups.items()},
         over_time=list(comparison.in_time),
         changed_queries=listed(gains_and_losses(data)),

@@ -6,7 +6,7 @@ import sys
 from contextlib import suppress
 from typing import TextIO
 
-from ltr_harness.comparison.gained import limits, shares
+from ltr_harness.comparison.headroom import headroom_lines, shares_sentence
 from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
@@ -99,10 +99,16 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
         console.print(Text(f"{legend}   (against {_safe(data.baseline)}; n = {data.n_defined:,})"))
         method = data.comparison.method.describe() + " over queries and seeds" * data.over_seeds
         console.print(Text(_safe(f"{method}; {data.comparison.families[0]}")))
-    gained = data.comparison.gained.values()
+    headroom = data.comparison.headroom.values()
     signs = signs_sentence(data.comparison.fold_signs)
     notes = (f"Note: {note}" for note in data.comparison.cautions)
-    for line in (queries_sentence(data), *limits(gained, data.primary), shares(gained), signs, *notes):
+    for line in (
+        queries_sentence(data),
+        *headroom_lines(headroom, data.primary),
+        shares_sentence(headroom),
+        signs,
+        *notes,
+    ):
         if line:
             console.print(Text(_safe(line)))
     if data.failures:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Floats, Ints, Judgments, QueryGroups
 from ltr_harness.metrics import Binding, Metric
@@ -126,26 +126,28 @@ def _reasons(metrics: Sequence[Metric], attempt: Callable[[Metric], object]) -> 
     return reasons
 
 
-def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequence[Run]]) -> TestRows | None:
+def read_test_rows(
+    systems: Sequence[SystemResult], runs_of: Callable[[str], Sequence[Run]]
+) -> TestRows | None:
     """The rows of every model's runs; None where a run lacks scores or sizes, or a query is in several folds."""
     runs: dict[str, list[list[Run]]] = {}  # of each replicate in the order of their folds
-    for entrant in entrants:
-        own = runs_of(entrant.name)
+    for system in systems:
+        own = runs_of(system.name)
         if any(TEST_SCORES not in run.record.files for run in own):
             return None
         seeds = [
-            {run.record.fold: run for run in own if str(run.record.seed) == one} for one in entrant.replicates
+            {run.record.fold: run for run in own if str(run.record.seed) == one} for one in system.replicates
         ]
         if len(set(map(frozenset, seeds))) != 1 or not seeds[0]:
             return None
-        runs[entrant.name] = [[folds[fold] for fold in sorted(folds)] for folds in seeds]
+        runs[system.name] = [[folds[fold] for fold in sorted(folds)] for folds in seeds]
     reference = next(iter(runs.values()))[0]
     if any("rows" not in run.per_query for run in reference):
         return None
-    if any(one.judgments_fingerprint != entrants[0].judgments_fingerprint for one in entrants):
+    if any(one.judgments_fingerprint != systems[0].judgments_fingerprint for one in systems):
         return None  # two retrievers' candidates
     names = []
-    ids: list[Any] = entrants[0].query_ids.tolist()
+    ids: list[Any] = systems[0].query_ids.tolist()
     known = set(ids)
     for run in reference:
         for query in run.per_query["query_id"].tolist():
@@ -161,7 +163,7 @@ def read_test_rows(entrants: Sequence[Entrant], runs_of: Callable[[str], Sequenc
 def _joined(parts: Sequence[Judgments]) -> Judgments:
     """The judgments of several folds as those of one set of queries."""
     documents = [ids for part in parts if (ids := part.pool.document_ids) is not None]
-    candidates = [np.isin(np.arange(part.pool.groups.n_rows), part.in_pool) for part in parts]
+    candidates = [np.isin(np.arange(part.pool.groups.n_rows), part.pool_rows) for part in parts]
     return Judgments.checked(
         np.concatenate([part.pool.labels for part in parts]),
         QueryGroups.from_sizes(np.concatenate([part.pool.groups.sizes for part in parts])),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
@@ -11,10 +11,8 @@ from ltr_harness.inspection import Finding
 from ltr_harness.inspection.agreement import Agreement
 from ltr_harness.inspection.candidates import CandidateRecall
 from ltr_harness.own_files import is_own_file
-from ltr_harness.stored import Amount, Count, Stored, SweepPoint, read_stored
+from ltr_harness.stored import Amount, Count, Form, Stored, SweepPoint, Versioned, read_stored
 from ltr_harness.wording import count_of, none_if_undefined
-
-SCHEMA_VERSION: Final = 1
 
 
 def _no_file(name: str) -> str:
@@ -167,10 +165,10 @@ class PartRecord(Stored):
     stopping: StoppingFacts | None
 
 
-class Record(Stored):
+class Record(Versioned):
     """`record.json`: one model, one fold, one seed."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    form: ClassVar[Form] = "record"
     status: Literal["complete", "failed"]
     error: str | None = None
 
@@ -234,10 +232,10 @@ class Trial(Stored):
     error: str | None = None
 
 
-class StudyRecord(Stored):
+class StudyRecord(Versioned):
     """`study.json`: one model on one fold."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    form: ClassVar[Form] = "study"
     model: str
     fold: str
     identity: str  # everything that decides what is tried and what comes of it, but the budget

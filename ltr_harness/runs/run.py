@@ -1,7 +1,6 @@
 """A finished run, read back from its folder."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +20,7 @@ from ltr_harness.metrics.core.headroom import Headroom
 from ltr_harness.own_files import admitted, trusting
 from ltr_harness.readers.rows import check_alignment, recoded, with_categories, with_columns
 from ltr_harness.runs.folder import RECORD
-from ltr_harness.runs.record import SCHEMA_VERSION, Record
+from ltr_harness.runs.record import Record
 from ltr_harness.stored import Stored, read_stored
 from ltr_harness.wording import count_of, html_table
 
@@ -326,10 +325,8 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
         why = f"{RECORD} {problem.strerror}; expected a run folder written by `ltr-harness run`"
     except ValueError as problem:
         why = f"{RECORD} does not hold what a record must ({problem}); run the experiment again"
-        with suppress(OSError, ValueError):
-            version = read_stored(dict[str, Any], folder, RECORD).get("schema_version")
-            if version != SCHEMA_VERSION:
-                why = f"{RECORD} has schema version {version!r:.60}; this version reads {SCHEMA_VERSION}"
+        if str(problem).startswith("has schema version"):
+            why = f"{RECORD} {problem}"
         if str(problem).startswith("Invalid JSON"):
             why = f"{RECORD} is not JSON (cut short?); run the experiment again"
     raise DataError(f"{folder}: {why}")

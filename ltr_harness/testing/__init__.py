@@ -58,14 +58,14 @@ def assert_not_worse(
     if qrels is not None:
         evaluated = evaluate_runs(qrels, sides, [metric])
         sides = {name: evaluated[name] for name in sides}
-    entrants = []
+    systems = []
     for name, value in sides.items():
-        found = gather([value]).entrants
+        found = gather([value]).systems
         if len(found) != 1:
-            models = ", ".join(entrant.name for entrant in found)
+            models = ", ".join(system.name for system in found)
             raise UsageError(f"{name} holds {count_of(len(found), 'model')} ({models}); expected one")
-        entrants.append(dataclasses.replace(found[0], name=name))
-    result = compare(*entrants, metrics=[metric], baseline="baseline", **options)
+        systems.append(dataclasses.replace(found[0], name=name))
+    result = compare(*systems, metrics=[metric], baseline="baseline", **options)
     worse, sign = ("<", "-") if result.higher_is_better[result.primary] else (">", "+")
     condition = "baseline and significant" if by is None else f"baseline {sign} {by!r}"
     gate = parse_gate(f"{result.primary} of candidate {worse} {condition}")

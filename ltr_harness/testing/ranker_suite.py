@@ -16,7 +16,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import RankerError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG, bind
-from ltr_harness.rankers import Facts, FittedModel, Ranker, Training, catalog
+from ltr_harness.rankers import FittedModel, Ranker, Training, TrainingFacts, catalog
 
 NAMES = ("one", "two", "three", "four")
 RULE = StoppingRule(NDCG(k=5), patience=5, max_rounds=25)
@@ -75,7 +75,7 @@ class RankerSuite:
 
     def test_it_finds_nothing_wrong_with_good_data(self) -> None:
         assert self.made().check() == []
-        assert self.made().check(Facts.of(ranking_data(1), stopping=True)) == []
+        assert self.made().check(TrainingFacts.of(ranking_data(1), stopping=True)) == []
         assert self.made().check_scoring(ranking_data(3)) == []
 
     def test_its_facts_are_plain_values(self) -> None:

@@ -21,7 +21,7 @@ from ltr_harness.cache import DataCache
 from ltr_harness.dataset import RankingDataset, fingerprint_dataset
 from ltr_harness.errors import DataError
 from ltr_harness.files import cache_folder
-from ltr_harness.groups import Several
+from ltr_harness.groups import RawJudgments
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.letor import Letor
 from ltr_harness.readers.lightgbm import LightGbm
@@ -185,14 +185,14 @@ class JudgedAgain(Counting):
     """A reader of data in which a document has several judgments."""
 
     def read(self, files, root):  # type: ignore[no-untyped-def]
-        several = Several(np.array([0, 0, 1]), np.array([4, 4, 9]), np.array([1.0, 2.0, 2.0]))
-        return replace(super().read(files, root), several=several)
+        several = RawJudgments(np.array([0, 0, 1]), np.array([4, 4, 9]), np.array([1.0, 2.0, 2.0]))
+        return replace(super().read(files, root), raw_judgments=several)
 
 
 def test_several_judgments_survive_and_are_verified(data: Path, tmp_path: Path) -> None:
     def grades(verify: bool = False) -> list[float]:
         cached = DataCache(tmp_path / "cache", verify=verify).read(JudgedAgain(), ["a.txt"], data)
-        several = cached.dataset.several
+        several = cached.dataset.raw_judgments
         assert several is not None
         assert (several.queries.tolist(), several.documents.tolist()) == ([0, 0, 1], [4, 4, 9])
         return several.grades.tolist()
@@ -202,7 +202,7 @@ def test_several_judgments_survive_and_are_verified(data: Path, tmp_path: Path) 
     np.save(entry(tmp_path / "cache") / "several_grades.npy", np.array([1.0, 2.0, 3.0]))
     assert grades(verify=True) == [1, 2, 2]
     assert reads(data) == 2
-    assert read(data, tmp_path / "other").several is None
+    assert read(data, tmp_path / "other").raw_judgments is None
 
 
 # --- what cannot be trusted ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.comparison import Entrant, compare
+from ltr_harness.comparison import SystemResult, compare
 from ltr_harness.comparison.power import planned
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -124,13 +124,13 @@ def test_a_loss_is_another_question_than_a_gain_where_differences_are_lopsided(l
     )
 
 
-def seeded(name: str, seeds: int, sd: float) -> Entrant:
+def seeded(name: str, seeds: int, sd: float) -> SystemResult:
     rng = np.random.default_rng(ord(name))
     hard = np.random.default_rng(0).uniform(0.3, 0.7, 500)
     values = (
         hard + rng.normal(0, 0.07, 500) + rng.normal(0, sd, (seeds, 1)) + rng.normal(0, 0.02, (seeds, 500))
     )
-    return Entrant(
+    return SystemResult(
         name,
         np.arange(500).astype(str),
         {"mrr": values},

@@ -76,7 +76,7 @@ def test_from_files_to_the_table(folder: Path, capsys: pytest.CaptureFixture[str
     assert f"ceiling {ceiling:.4f}, retrieval leaves {1 - ceiling:.4f} out of reach" in text
     assert "ceiling 1.0000, retrieval leaves 0.0000 out of reach" in text
     body = json.loads((folder / "both/report.json").read_text())
-    share = {one["model"]: one["share"] for one in body["gained"]}
+    share = {one["model"]: one["share"] for one in body["headroom"]}
     mean = {one["model"]: one["mean"] for one in body["summaries"] if one["metric"] == "ndcg@10"}
     assert mean["narrow-x"] < mean["wide-x"] - 0.05
     assert abs(share["narrow-x"] - share["wide-x"]) < 0.15  # it ranks what it gets about as well

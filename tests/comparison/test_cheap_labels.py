@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison import Comparison, SystemResult, compare
 from ltr_harness.comparison.cheap_labels import Agreement, CheapLabels, GradeAgreement, with_cheap_labels
 from ltr_harness.errors import NotComparableError, UsageError
 
@@ -17,15 +17,15 @@ SIDES = np.where(np.arange(ALL) % 2, 1.0, -1.0)  # of no mean and no skewness
 CLOSE, CLEAR = 0.1 + 0.1 * np.sqrt(19) / 2.27 * SIDES, 0.2 + 0.001 * np.sqrt(19) * SIDES
 
 
-def entrant(name: str, values: NDArray[np.float64]) -> Entrant:
+def system(name: str, values: NDArray[np.float64]) -> SystemResult:
     ids = np.array([f"q{at}" for at in range(values.size)])
-    return Entrant(name, ids, {"mrr": values[np.newaxis, :]}, ("1",), {"mrr": True})
+    return SystemResult(name, ids, {"mrr": values[np.newaxis, :]}, ("1",), {"mrr": True})
 
 
-def models(n: int, **differences: NDArray[np.float64]) -> list[Entrant]:
+def models(n: int, **differences: NDArray[np.float64]) -> list[SystemResult]:
     return [
-        entrant("base", np.full(n, 0.5)),
-        *(entrant(name, 0.5 + d[:n]) for name, d in differences.items()),
+        system("base", np.full(n, 0.5)),
+        *(system(name, 0.5 + d[:n]) for name, d in differences.items()),
     ]
 
 

@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison.comparable import aligned, common_queries, differences
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.errors import NotComparableError
 from ltr_harness.metrics.core.grammar import MetricName
 
 
-def entrant(
+def system(
     name: str,
     ids: str = "abc",
     metrics: tuple[str, ...] = ("ndcg@10",),
     fingerprint: Mapping[str, str] | None = None,
     higher: bool = True,
     **attributes: Any,
-) -> Entrant:
+) -> SystemResult:
     values = {metric: np.arange(len(ids), dtype=float)[None, :] / 10 for metric in metrics}
-    return Entrant(
+    return SystemResult(
         name,
         np.array(list(ids)),
         values,
@@ -34,46 +34,46 @@ def entrant(
     )
 
 
-def said(*entrants: Entrant, metrics: list[str] | None = None) -> list[str]:
-    return [str(problem) for problem in differences(entrants, metrics)]
+def said(*systems: SystemResult, metrics: list[str] | None = None) -> list[str]:
+    return [str(problem) for problem in differences(systems, metrics)]
 
 
 def test_alike() -> None:
-    assert said(entrant("x"), entrant("y", "cab"), entrant("z")) == []
+    assert said(system("x"), system("y", "cab"), system("z")) == []
 
 
 def test_other_folds_are_not_other_labels() -> None:
-    three = entrant("x", fingerprint={"1": "a", "2": "b", "3": "c"})
-    five = entrant("y", fingerprint={"1": "d", "2": "e", "3": "f", "4": "g", "5": "h"})
+    three = system("x", fingerprint={"1": "a", "2": "b", "3": "c"})
+    five = system("y", fingerprint={"1": "d", "2": "e", "3": "f", "4": "g", "5": "h"})
     assert said(three, five) == [
         "y: its test queries are divided into 5 folds, those of x into 3; expected the same folds; "
         "train both on the same division of the queries"
     ]
-    assert "other labels" in said(three, entrant("y", fingerprint={"1": "a", "2": "b", "3": "z"}))[0]
+    assert "other labels" in said(three, system("y", fingerprint={"1": "a", "2": "b", "3": "z"}))[0]
 
 
 def test_another_k_is_another_question() -> None:
-    assert said(entrant("x"), entrant("y", metrics=("ndcg@5",))) == [
+    assert said(system("x"), system("y", metrics=("ndcg@5",))) == [
         "y: ndcg@5 against ndcg@10 of x: never comparable: a different K is a different question; "
         "evaluate both at one K"
     ]
 
 
 def test_another_definition_is_another_number() -> None:
-    (message,) = said(entrant("x"), entrant("y", metrics=("ndcg(gain=linear)@10",)))
+    (message,) = said(system("x"), system("y", metrics=("ndcg(gain=linear)@10",)))
     assert message.startswith(
         "y: ndcg(gain=linear)@10 against ndcg@10 of x: never comparable: another definition"
     )
 
 
 def test_the_same_definition_at_another_k_is_matched_first() -> None:
-    x = entrant("x", metrics=("ndcg(gain=linear)@10",))
-    y = entrant("y", metrics=("ndcg@10", "ndcg(gain=linear)@5"))
+    x = system("x", metrics=("ndcg(gain=linear)@10",))
+    y = system("y", metrics=("ndcg@10", "ndcg(gain=linear)@5"))
     assert said(x, y)[0].startswith("y: ndcg(gain=linear)@5 against ndcg(gain=linear)@10 of x")
 
 
 def test_missing_and_extra_metrics_name_what_both_have() -> None:
-    messages = said(entrant("x", metrics=("ndcg@10", "mrr@10")), entrant("y", metrics=("ndcg@10", "err@10")))
+    messages = said(system("x", metrics=("ndcg@10", "mrr@10")), system("y", metrics=("ndcg@10", "err@10")))
     assert messages == [
         "y: has no mrr@10, which x has; compare what both have: metrics=['ndcg@10']",
         "y: has err@10, which x does not have; compare what both have: metrics=['ndcg@10']",
@@ -81,7 +81,7 @@ def test_missing_and_extra_metrics_name_what_both_have() -> None:
 
 
 def test_named_metrics_are_enough() -> None:
-    x, y = entrant("x", metrics=("ndcg@10", "mrr@10")), entrant("y", metrics=("ndcg@10", "err@10"))
+    x, y = system("x", metrics=("ndcg@10", "mrr@10")), system("y", metrics=("ndcg@10", "err@10"))
     assert said(x, y, metrics=["ndcg@10"]) == []
     assert said(x, y, metrics=["mrr@10", "ndcg@5"]) == [
         "x: has no ndcg@5, and its ndcg@10 is never comparable with that: a different K is a different question; "
@@ -93,16 +93,16 @@ def test_named_metrics_are_enough() -> None:
 
 
 def test_other_queries() -> None:
-    assert said(entrant("x", "abc"), entrant("y", "bcde")) == [
+    assert said(system("x", "abc"), system("y", "bcde")) == [
         "y: 4 queries against 3 of x: 1 missing here, 2 only here (such as 'd', 'e'); "
         "expected the same queries; common_queries=True, or --common-queries, compares the 2 that both have"
     ]
-    assert "they share no query" in said(entrant("x", "abc"), entrant("y", "de"))[0]
+    assert "they share no query" in said(system("x", "abc"), system("y", "de"))[0]
 
 
 def test_same_ids_other_labels() -> None:
-    x = entrant("x", fingerprint={"fold1": "1", "fold2": "2"})
-    y = entrant("y", fingerprint={"fold1": "1", "fold2": "!"})
+    x = system("x", fingerprint={"fold1": "1", "fold2": "2"})
+    y = system("y", fingerprint={"fold1": "1", "fold2": "!"})
     assert said(x, y) == [
         "y: the test data of fold2 differ from those of x: same queries, other labels or rows; "
         "expected one set of judgments; measure both on the same files, labelled alike: `label`, `grades`, `relevance` "
@@ -110,25 +110,25 @@ def test_same_ids_other_labels() -> None:
         "for both what is relevant"
     ]
     # Unknown where the two were not split alike: then the queries' facts decide.
-    assert said(x, entrant("z", fingerprint={"all": "3"})) == []
+    assert said(x, system("z", fingerprint={"all": "3"})) == []
 
 
 def test_facts_of_the_labels_decide_without_a_fingerprint() -> None:
-    x = entrant("x", "abc", n_relevant=[1, 2, 0], rows=[5, 5, 5])
-    y = entrant("y", "cba", n_relevant=[0, 3, 1], rows=[5, 5, 5])
+    x = system("x", "abc", n_relevant=[1, 2, 0], rows=[5, 5, 5])
+    y = system("y", "cba", n_relevant=[0, 3, 1], rows=[5, 5, 5])
     assert said(x, y) == [
         "y: n_relevant differs from x in 1 query, such as 'b': 3 against 2; expected one set of judgments"
     ]
 
 
 def test_direction() -> None:
-    assert "ndcg@10: lower is better here, higher in x" in said(entrant("x"), entrant("y", higher=False))[0]
+    assert "ndcg@10: lower is better here, higher in x" in said(system("x"), system("y", higher=False))[0]
 
 
 def test_all_reasons_at_once() -> None:
-    x = entrant("x", "abc", ("ndcg@10", "mrr@10"))
-    y = entrant("y", "abd", ("ndcg@5", "mrr@10"))
-    z = entrant("z", "xyz", ("ndcg@10",))
+    x = system("x", "abc", ("ndcg@10", "mrr@10"))
+    y = system("y", "abd", ("ndcg@5", "mrr@10"))
+    z = system("z", "xyz", ("ndcg@10",))
     assert len(said(x, y, z)) == 4
 
 
@@ -142,8 +142,8 @@ def test_definition_taken_apart() -> None:
 
 
 def test_common_queries_says_what_each_lost() -> None:
-    x = entrant("x", "abcd", fingerprint={"all": "1"}, rows=[1, 2, 3, 4])
-    y = entrant("y", "dcb", fingerprint={"all": "2"}, rows=[4, 3, 2])
+    x = system("x", "abcd", fingerprint={"all": "1"}, rows=[1, 2, 3, 4])
+    y = system("y", "dcb", fingerprint={"all": "2"}, rows=[4, 3, 2])
     (x, y), notes = common_queries([x, y])
     assert notes == ["x: 1 of 4 queries left out, not common to all"]
     assert x.query_ids.tolist() == ["b", "c", "d"]
@@ -154,10 +154,10 @@ def test_common_queries_says_what_each_lost() -> None:
 
 def test_no_common_query() -> None:
     with pytest.raises(NotComparableError, match="no query is common to all"):
-        common_queries([entrant("x", "ab"), entrant("y", "cd")])
+        common_queries([system("x", "ab"), system("y", "cd")])
 
 
 def test_aligned_by_id() -> None:
-    x, y = aligned([entrant("x", "cab"), entrant("y", "abc")])
+    x, y = aligned([system("x", "cab"), system("y", "abc")])
     assert x.query_ids.tolist() == y.query_ids.tolist() == ["a", "b", "c"]
     assert x.values["ndcg@10"].tolist() == [[0.1, 0.2, 0.0]]

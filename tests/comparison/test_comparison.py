@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.comparison import Comparison, Entrant, compare, compare_entrants
+from ltr_harness.comparison import Comparison, SystemResult, compare, compare_systems
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.pairs import contrast, differences_of
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
@@ -140,8 +140,8 @@ class TestVerdict:
 
     def test_lower_is_better(self) -> None:
         frames = models(shifts=(0.0, -0.05, 0.05))
-        entrants = [
-            Entrant(
+        systems = [
+            SystemResult(
                 name,
                 frame["query_id"].to_numpy().astype(str),
                 {"distance@10": frame["ndcg@10"].to_numpy()[None, :]},
@@ -150,7 +150,7 @@ class TestVerdict:
             )
             for name, frame in frames.items()
         ]
-        result = compare_entrants(entrants, ["distance@10"])
+        result = compare_systems(systems, ["distance@10"])
         down, up = result.paired("m1"), result.paired("m2")
         assert down.difference < 0 < up.difference
         assert (down.verdict, up.verdict) == ("better", "worse")
@@ -158,7 +158,7 @@ class TestVerdict:
         assert up.wins < up.losses
         assert result.ranking == ("m1", "m0", "m2")
         assert result.verdict.startswith("m1 is better than m0 at distance@10")
-        swapped = compare_entrants(entrants, ["distance@10"], baseline="m1")
+        swapped = compare_systems(systems, ["distance@10"], baseline="m1")
         assert "has the lowest mean distance@10" in swapped.verdict
 
     @pytest.mark.long
@@ -223,8 +223,8 @@ class TestByHand:
 
     def test_how_the_seeds_spread(self) -> None:
         values = np.array([[0.2, 0.6, np.nan], [0.4, 0.8, np.nan]])
-        one = Entrant("one", np.array(list("abc")), {"ndcg@10": values}, ("1", "2"), {"ndcg@10": True})
-        found = compare_entrants([one], ["ndcg@10"]).summary("one")
+        one = SystemResult("one", np.array(list("abc")), {"ndcg@10": values}, ("1", "2"), {"ndcg@10": True})
+        found = compare_systems([one], ["ndcg@10"]).summary("one")
         assert (found.seed_min, found.seed_max) == pytest.approx((0.4, 0.6))
         assert found.seed_sd == pytest.approx(0.2 / np.sqrt(2))
         assert found.mean == pytest.approx(0.5)
@@ -298,7 +298,7 @@ class TestMethodIsFollowed:
     @pytest.mark.parametrize("test", ["skew-adjusted", "permutation", "bootstrap", "t", "bounded"])
     def test_means(self, frames: dict[str, pd.DataFrame], test: str) -> None:
         result = compare(frames, metrics=["ndcg@10"], test=test, **self.CHOICES)
-        values = result.entrant("m1").per_query("ndcg@10")[:, None]
+        values = result.system("m1").per_query("ndcg@10")[:, None]
         low, high = mean_intervals(Contributions.of(values), result.method, [(0.0, 1.0)])
         summary = result.summary("m1")
         assert (summary.ci_low, summary.ci_high) == (low[0], high[0])
@@ -513,17 +513,19 @@ UP = {"ndcg@10": True}
 
 class TestSeeds:
     @staticmethod
-    def entrant(name: str, shifts: list[float], seed: int = 0) -> Entrant:
+    def system(name: str, shifts: list[float], seed: int = 0) -> SystemResult:
         rng = np.random.default_rng(seed)
         base = np.random.default_rng(99).random(200)
         values = np.stack([base + shift + rng.normal(0, 0.05, 200) for shift in shifts])
         replicates = tuple(str(number) for number in range(len(shifts)))
-        return Entrant(name, np.arange(200).astype(str), {"ndcg@10": values}, replicates, {"ndcg@10": True})
+        return SystemResult(
+            name, np.arange(200).astype(str), {"ndcg@10": values}, replicates, {"ndcg@10": True}
+        )
 
     def test_spread_and_agreement(self) -> None:
-        base = self.entrant("base", [0.0, 0.0, 0.0])
-        moody = self.entrant("moody", [-0.05, 0.05, 0.1], seed=1)
-        result = compare_entrants([base, moody], ["ndcg@10"])
+        base = self.system("base", [0.0, 0.0, 0.0])
+        moody = self.system("moody", [-0.05, 0.05, 0.1], seed=1)
+        result = compare_systems([base, moody], ["ndcg@10"])
         summary, pair = result.summary("moody"), result.paired("moody")
         assert summary.n_replicates == 3
         assert summary.seed_min < summary.mean < summary.seed_max
@@ -538,9 +540,9 @@ class TestSeeds:
         assert parse_gate("ndcg@10 > baseline and significant").failures(result) == []
 
     def test_a_difference_of_methods_is_that_of_the_module(self) -> None:
-        base, other = self.entrant("base", [0.0, 0.01]), self.entrant("other", [0.05, 0.06, 0.07], seed=1)
+        base, other = self.system("base", [0.0, 0.01]), self.system("other", [0.05, 0.06, 0.07], seed=1)
         method = Method(test="t", margin=0.2)
-        pair = compare_entrants([base, other], ["ndcg@10"], method=method).paired("other")
+        pair = compare_systems([base, other], ["ndcg@10"], method=method).paired("other")
         known = method_difference(other.values["ndcg@10"], base.values["ndcg@10"])
         assert known is not None
         low, high = known.interval()
@@ -551,8 +553,8 @@ class TestSeeds:
 
     @pytest.mark.parametrize("correction", ["joint", "none"])
     def test_no_correction_makes_methods_surer_than_their_models(self, correction: str) -> None:
-        entrants = [self.entrant(f"m{at}", [0.0, 0.02 * at, 0.01 * at], seed=at) for at in range(4)]
-        result = compare_entrants(entrants, ["ndcg@10"], method=Method(correction=correction, draws=500))
+        systems = [self.system(f"m{at}", [0.0, 0.02 * at, 0.01 * at], seed=at) for at in range(4)]
+        result = compare_systems(systems, ["ndcg@10"], method=Method(correction=correction, draws=500))
         for pair in result.pairs:
             assert pair.trained_p <= pair.p <= pair.p_corrected
             assert pair.trained_p_corrected <= pair.p_corrected
@@ -562,20 +564,20 @@ class TestSeeds:
 
     def test_one_seed_is_about_trained_models(self) -> None:
         base, other = (
-            dataclasses.replace(self.entrant(name, [shift], seed), seeded=True)
+            dataclasses.replace(self.system(name, [shift], seed), seeded=True)
             for name, shift, seed in (("base", 0.0, 0), ("other", 0.1, 1))
         )
-        result = compare_entrants([base, other], ["ndcg@10"])
+        result = compare_systems([base, other], ["ndcg@10"])
         said = " Trained with one seed: this is about these trained models, not about the methods."
         assert said in result.verdict
-        assert said in compare_entrants([other, base], ["ndcg@10"]).verdict
+        assert said in compare_systems([other, base], ["ndcg@10"]).verdict
         fixed = [dataclasses.replace(one, seeded=False, deterministic=True) for one in (base, other)]
-        assert "seed" not in compare_entrants(fixed, ["ndcg@10"]).verdict
+        assert "seed" not in compare_systems(fixed, ["ndcg@10"]).verdict
         assert np.isnan(result.paired("other").trained_p)
 
     def test_one_seed_beside_several_is_said(self) -> None:
-        one = dataclasses.replace(self.entrant("one", [0.0]), seeded=True)
-        result = compare_entrants([one, self.entrant("many", [0.0, 0.01, 0.02], 1)], ["ndcg@10"])
+        one = dataclasses.replace(self.system("one", [0.0]), seeded=True)
+        result = compare_systems([one, self.system("many", [0.0, 0.01, 0.02], 1)], ["ndcg@10"])
         assert (
             "one: trained with one seed; its spread over seeds is assumed to be that of the models with several"
         ) in result.notes
@@ -593,8 +595,8 @@ class TestSeeds:
             for name, own in zip("ab", query, strict=True):
                 values[name][world] = own + rng.normal(0, 0.005, (seeds, 1))
         replicates, up = tuple("123"[:seeds]), dict.fromkeys(worlds, True)
-        entrants = [Entrant(name, ids, of_worlds, replicates, up) for name, of_worlds in values.items()]
-        result = compare_entrants(entrants, worlds, method=Method(test="t", correction="none"))
+        systems = [SystemResult(name, ids, of_worlds, replicates, up) for name, of_worlds in values.items()]
+        result = compare_systems(systems, worlds, method=Method(test="t", correction="none"))
         pairs = [result.paired("b", world) for world in worlds]
         alarms = sum(pair.verdict in ("better", "worse") for pair in pairs)
         of_models = sum(pair.trained_p < 0.05 for pair in pairs)
@@ -602,9 +604,9 @@ class TestSeeds:
         assert of_models / 300 >= models_alarm
 
     def test_seed_values_are_averaged_within_the_query_first(self) -> None:
-        one = self.entrant("one", [0.0])
-        many = self.entrant("many", [0.0, 0.01, 0.02], seed=1)
-        result = compare_entrants([one, many], ["ndcg@10"], method=Method(test="permutation"))
+        one = self.system("one", [0.0])
+        many = self.system("many", [0.0, 0.01, 0.02], seed=1)
+        result = compare_systems([one, many], ["ndcg@10"], method=Method(test="permutation"))
         d = many.values["ndcg@10"].mean(axis=0) - one.values["ndcg@10"][0]
         order = np.argsort(one.query_ids)
         assert result.paired("many").trained_p == float(
@@ -613,9 +615,9 @@ class TestSeeds:
         assert np.isnan(result.summary("one").seed_sd)
 
     def test_undefined_for_one_side_only(self) -> None:
-        base, other = self.entrant("base", [0.0] * 3), self.entrant("other", [0.0] * 3, seed=1)
+        base, other = self.system("base", [0.0] * 3), self.system("other", [0.0] * 3, seed=1)
         other.values["ndcg@10"][:, :20] = np.nan
-        result = compare_entrants([base, other], ["ndcg@10"], method=Method(test="t"))
+        result = compare_systems([base, other], ["ndcg@10"], method=Method(test="t"))
         pair = result.paired("other")
         assert pair.n == 180
         known = method_difference(*(one.values["ndcg@10"][:, 20:] for one in (other, base)))
@@ -631,7 +633,7 @@ class TestAllPairs:
         pairs = result.all_pairs()
         assert [(pair.model, pair.other) for pair in pairs] == [("m2", "m1"), ("m2", "m0"), ("m1", "m0")]
         assert all(pair.difference > 0 for pair in pairs)
-        values = {name: result.entrant(name).per_query("ndcg@10") for name in result.models}
+        values = {name: result.system(name).per_query("ndcg@10") for name in result.models}
         d = np.column_stack([values[pair.model] - values[pair.other] for pair in pairs])
         assert [pair.p_corrected for pair in pairs] == outcomes(
             Contributions.of(d), result.method

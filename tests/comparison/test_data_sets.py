@@ -13,7 +13,7 @@ from click import NoSuchOption
 
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison import Comparison, SystemResult, compare
 from ltr_harness.comparison.data_sets import across_data_sets
 from ltr_harness.comparison.tables import FILE, to_parquet
 from ltr_harness.errors import NotComparableError, UsageError
@@ -103,8 +103,8 @@ def test_weights(both: dict[str, Comparison]) -> None:
 @pytest.mark.long
 def test_lower_may_be_better() -> None:
     def turned(one: Comparison) -> Comparison:
-        return compare(*(Entrant(e.name, e.query_ids, {"cost": -e.values["mrr"]}, ("1",), {"cost": False})
-                         for e in one.entrants), draws=500)  # fmt: skip
+        return compare(*(SystemResult(e.name, e.query_ids, {"cost": -e.values["mrr"]}, ("1",), {"cost": False})
+                         for e in one.systems), draws=500)  # fmt: skip
 
     plain = across_data_sets({name: measured(name) for name in SIZES})
     other = across_data_sets({name: turned(measured(name)) for name in SIZES})
@@ -124,7 +124,7 @@ def test_users_and_seeds_count_within_each_data_set(both: dict[str, Comparison])
     def seeded(n: int, sd: float) -> Comparison:
         hard, noise = rng.normal(0.5, 0.1, n), rng.normal(0, 0.02, n)
         return compare(*(
-            Entrant(name, np.array([f"{n}-{q}" for q in range(n)]),
+            SystemResult(name, np.array([f"{n}-{q}" for q in range(n)]),
                     {"mrr": hard + gain + noise * (gain > 0) + rng.normal(0, sd, (3, 1)) + rng.normal(0, 1e-3, (3, n))},
                     ("1", "2", "3"), {"mrr": True}, seeded=True)
             for name, gain in (("old", 0.0), ("new", 0.01))), draws=500)  # fmt: skip

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.comparison import Entrant, compare
+from ltr_harness.comparison import SystemResult, compare
 from ltr_harness.comparison.comparable import budget_notes
-from ltr_harness.comparison.entrants import configuration, entrants_from_runs, merged
+from ltr_harness.comparison.entrants import configuration, merged, systems_from_runs
 from ltr_harness.errors import NotComparableError
 from ltr_harness.runs.record import Record, SplitFacts, TuningFacts
 
@@ -26,7 +26,7 @@ def test_seeds_are_replicates_and_folds_are_pooled(write_run: WriteRun) -> None:
         )
         for seed, values in by_seed.items()
     ]
-    (lgbm,), primaries, notes = entrants_from_runs(runs)
+    (lgbm,), primaries, notes = systems_from_runs(runs)
     assert lgbm.query_ids.tolist() == ["1", "2", "3"]
     assert lgbm.replicates == ("1", "2")
     assert lgbm.values["ndcg@10"].tolist() == [[0.1, 0.2, 0.5], [0.3, 0.4, 0.7]]
@@ -40,13 +40,13 @@ def test_replicates_are_matched_by_query_id(write_run: WriteRun) -> None:
         write_run("lgbm", table([1, 2, 3], ndcg_10=[0.1, 0.2, 0.3]), seed=1),
         write_run("lgbm", table([3, 1, 2], ndcg_10=[0.6, 0.4, 0.5]), seed=2),
     ]
-    (lgbm,), _, _ = entrants_from_runs(runs)
+    (lgbm,), _, _ = systems_from_runs(runs)
     assert lgbm.values["ndcg@10"][1].tolist() == [0.4, 0.5, 0.6]
 
 
 def test_ids_that_repeat_over_folds_carry_their_fold(write_run: WriteRun) -> None:
     runs = [write_run("m", table([1, 2], ndcg_10=[0.1, 0.2]), fold=fold) for fold in ("a", "b")]
-    (model,), _, _ = entrants_from_runs(runs)
+    (model,), _, _ = systems_from_runs(runs)
     assert model.query_ids.tolist() == ["a/1", "a/2", "b/1", "b/2"]
 
 
@@ -55,7 +55,7 @@ def test_identical_replicates_count_once(write_run: WriteRun) -> None:
         write_run("m", table([1, 2], ndcg_10=[0.1, value]), seed=s)
         for s, value in ((1, 0.2), (2, 0.3), (3, 0.2))
     ]
-    (model,), _, notes = entrants_from_runs(runs)
+    (model,), _, notes = systems_from_runs(runs)
     assert model.replicates == ("1", "2")
     assert notes == ["m: seeds 1, 3 gave identical values and count once"]
     assert not model.deterministic
@@ -63,7 +63,7 @@ def test_identical_replicates_count_once(write_run: WriteRun) -> None:
 
 def test_replicates_that_are_all_identical_are_as_good_as_deterministic(write_run: WriteRun) -> None:
     runs = [write_run("m", table([1, 2], ndcg_10=[0.1, 0.2]), seed=seed) for seed in (1, 2, 3)]
-    (model,), _, notes = entrants_from_runs(runs)
+    (model,), _, notes = systems_from_runs(runs)
     assert (model.replicates, model.deterministic) == (("1",), True)
     assert notes == ["m: seeds 1, 2, 3 gave identical values and count once"]
 
@@ -72,7 +72,7 @@ def test_deterministic_runs_count_once(write_run: WriteRun) -> None:
     runs = [
         write_run("bm25", table([1], ndcg_10=[0.1]), seed=seed, deterministic=True) for seed in (1, 2)
     ] + [write_run("m", table([1], ndcg_10=[seed / 10]), seed=seed) for seed in (1, 2)]
-    (bm25, model), _, notes = entrants_from_runs(runs)
+    (bm25, model), _, notes = systems_from_runs(runs)
     assert bm25.deterministic
     assert bm25.replicates == ("1",)
     assert not model.deterministic
@@ -96,8 +96,8 @@ def test_failed_runs_missing_seeds_and_folds_are_said(write_run: WriteRun) -> No
         write_run("lost", table([0], ndcg_10=[0.3]), fold="fold1", seed=1),
         write_run("lost", None, fold="fold2"),
     ]
-    entrants, _, notes = entrants_from_runs([*whole, *torn, *lost])
-    assert [(entrant.name, entrant.replicates) for entrant in entrants] == [
+    systems, _, notes = systems_from_runs([*whole, *torn, *lost])
+    assert [(system.name, system.replicates) for system in systems] == [
         ("good", ("1", "2")),
         ("torn", ("1",)),
     ]
@@ -115,15 +115,15 @@ def test_nothing_complete_is_an_error_that_says_why(write_run: WriteRun) -> None
     with pytest.raises(
         NotComparableError, match=r"no model has a complete run; m: seed 1 failed: ran out of memory"
     ):
-        entrants_from_runs([write_run("m", None)])
+        systems_from_runs([write_run("m", None)])
 
 
 def test_an_experiment_without_a_finished_run_is_left_out_beside_folds_that_repeat_ids(
     write_run: WriteRun,
 ) -> None:
     repeating = [write_run("m", table([1, 2], ndcg_10=[0.1, 0.2]), fold=fold) for fold in ("a", "b")]
-    entrants, _, notes = entrants_from_runs([*repeating, write_run("failed", None, experiment="other")])
-    assert [entrant.query_ids.tolist() for entrant in entrants] == [["a/1", "a/2", "b/1", "b/2"]]
+    systems, _, notes = systems_from_runs([*repeating, write_run("failed", None, experiment="other")])
+    assert [system.query_ids.tolist() for system in systems] == [["a/1", "a/2", "b/1", "b/2"]]
     assert notes == [
         "failed: seed 1 failed: ran out of memory",
         "failed is left out: it has no run for every fold",
@@ -136,17 +136,17 @@ def test_models_of_two_experiments_keep_apart(write_run: WriteRun) -> None:
         write_run("m", table([1], ndcg_10=[0.2]), experiment="new"),
         write_run("other", table([1], ndcg_10=[0.2]), experiment="new"),
     ]
-    entrants, _, _ = entrants_from_runs(runs)
-    assert [entrant.name for entrant in entrants] == ["old/m", "new/m", "other"]
+    systems, _, _ = systems_from_runs(runs)
+    assert [system.name for system in systems] == ["old/m", "new/m", "other"]
 
 
 def test_the_same_run_twice_counts_once(write_run: WriteRun) -> None:
     run = write_run("m", table([1], ndcg_10=[0.1]))
-    (model,), _, notes = entrants_from_runs([run, run])
+    (model,), _, notes = systems_from_runs([run, run])
     assert model.replicates == ("1",)
     assert notes == []
     again = write_run("m", table([1], ndcg_10=[0.1]))
-    _, _, notes = entrants_from_runs([run, again])
+    _, _, notes = systems_from_runs([run, again])
     assert notes == ["m: seed 1 was given twice and counts once"]
 
 
@@ -161,7 +161,7 @@ def test_seeds_are_tested_on_the_same_queries_and_labels(
     with pytest.raises(
         NotComparableError, match="m: seed 2 was tested on other queries or labels than seed 1"
     ):
-        entrants_from_runs(runs)
+        systems_from_runs(runs)
 
 
 @pytest.mark.long
@@ -177,7 +177,7 @@ def test_contradictions_within_a_model_are_refused_together(write_run: WriteRun)
         write_run("d", table([1], ndcg_10=[0.2]), seed=2, labels="others"),
     ]
     with pytest.raises(NotComparableError) as caught:
-        entrants_from_runs(runs)
+        systems_from_runs(runs)
     text = str(caught.value).splitlines()
     assert len(text) == 4
     assert "a: two different runs of seed 1 (identities aaaa and bbbb)" in text[0]
@@ -188,7 +188,7 @@ def test_contradictions_within_a_model_are_refused_together(write_run: WriteRun)
 
 def test_query_facts_come_along(write_run: WriteRun) -> None:
     run = write_run("m", table([1, 2], ndcg_10=[np.nan, 0.1], rows=[8, 9], n_relevant=[0, 3]))
-    (model,), _, _ = entrants_from_runs([run])
+    (model,), _, _ = systems_from_runs([run])
     assert model.query_attributes["n_relevant"].tolist() == [0, 3]
     assert model.query_attributes["rows"].tolist() == [8, 9]
 
@@ -269,7 +269,7 @@ class TestOneQueryInSeveralFolds:
             write_run("m", self.facts([1, 2], [0.0, 0.0], [5, 9]), fold="a", seed=2),
             write_run("m", self.facts([3, 1, 2], [0.8, 0.6, 1.0], [7, 5, 9]), fold="b", seed=2),
         ]
-        (model,), _, notes = entrants_from_runs(runs)
+        (model,), _, notes = systems_from_runs(runs)
         assert model.query_ids.tolist() == ["1", "2", "3"]
         assert model.values["ndcg@10"] == pytest.approx(np.array([[0.3, 0.3, 0.9], [0.3, 0.5, 0.8]]))
         assert model.query_attributes["rows"].tolist() == [5, 9, 7]
@@ -282,7 +282,7 @@ class TestOneQueryInSeveralFolds:
             write_run("m", self.facts([1, 2], [0.1, 0.2], rows), fold=fold)
             for fold, rows in (("a", [5, 9]), ("b", [5, 8]))
         ]
-        (model,), _, notes = entrants_from_runs(runs)
+        (model,), _, notes = systems_from_runs(runs)
         assert model.query_ids.tolist() == ["a/1", "a/2", "b/1", "b/2"]
         assert notes == []
 
@@ -297,7 +297,7 @@ class TestOneQueryInSeveralFolds:
             write_run("m", table([1, 2], ndcg_10=values), fold=fold, data=data)
             for fold, values in (("a", [0.1, np.nan]), ("b", [0.3, np.nan]))
         ]
-        (model,), _, _ = entrants_from_runs(runs)
+        (model,), _, _ = systems_from_runs(runs)
         assert model.query_ids.tolist() == ["1", "2"]
         assert model.values["ndcg@10"][0] == pytest.approx([0.2, np.nan], nan_ok=True)
 
@@ -306,13 +306,15 @@ class TestOneQueryInSeveralFolds:
             write_run("m", self.facts([1, 2], values, [5, 9]), fold=fold)
             for fold, values in (("a", [0.1, 0.2]), ("b", [np.nan, 0.4]))
         ]
-        (model,), _, _ = entrants_from_runs(runs)
+        (model,), _, _ = systems_from_runs(runs)
         assert model.values["ndcg@10"][0] == pytest.approx([0.1, 0.3])
 
     def test_names_of_folds_before_ids_tell_queries_that_were_saved_several_times(self) -> None:
-        def saved(ids: list[str], **folds: str) -> Entrant:
+        def saved(ids: list[str], **folds: str) -> SystemResult:
             values = {"mrr": np.array([[0.125, 0.25, 0.5]])}
-            return Entrant("m", np.array(ids), values, ("1",), {"mrr": True}, judgments_fingerprint=folds)
+            return SystemResult(
+                "m", np.array(ids), values, ("1",), {"mrr": True}, judgments_fingerprint=folds
+            )
 
         model, repeated = merged(saved(["a/2", "a/1", "b/2"], a="labels", b="labels"))
         assert (model.query_ids.tolist(), repeated) == (["a/2", "a/1"], 1)

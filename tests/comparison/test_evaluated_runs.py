@@ -207,7 +207,7 @@ def test_runs_are_compared_whatever_they_bring_along(
     pair = compare(runs["first"], runs["second"], qrels=qrels, metrics="ndcg@10", baseline="run 2", draws=100)
     assert pair.paired("run 1").difference == -result.paired("second").difference
     assert "first: dict {query: {document: score}}: 29 queries, 725 rows" in result.notes
-    assert "rows" not in result.entrants[0].query_attributes
+    assert "rows" not in result.systems[0].query_attributes
     with pytest.raises(UsageError, match="compare with qrels and without metrics"):
         compare(runs, qrels=qrels)
 

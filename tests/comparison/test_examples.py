@@ -10,7 +10,7 @@ from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.comparison.interleaving import interleaved
 from ltr_harness.comparison.ledger import expected_gain
 from ltr_harness.comparison.over_time import FoldSigns, blocks, how_many, signs_sentence
-from ltr_harness.comparison.pairs import Entrant, _shared
+from ltr_harness.comparison.pairs import SystemResult, _shared
 from ltr_harness.comparison.power import Spread
 
 
@@ -24,7 +24,7 @@ def test_powered() -> None:
 
 def test_differences() -> None:
     a, b = (
-        Entrant(name, np.array(["q1"]), {metric: np.ones((1, 1))}, ("1",), {metric: True})
+        SystemResult(name, np.array(["q1"]), {metric: np.ones((1, 1))}, ("1",), {metric: True})
         for name, metric in (("a", "ndcg@10"), ("b", "ndcg@5"))
     )
     never = "never comparable: a different K is a different question; evaluate both at one K"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.comparison import Comparison, Entrant, compare, compare_entrants
+from ltr_harness.comparison import Comparison, SystemResult, compare, compare_systems
 from ltr_harness.comparison.gates import parse_gate
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.stats.method import Method
@@ -16,13 +16,13 @@ NAN = float("nan")
 
 def comparison(baseline: str = "old", **models: list[float]) -> Comparison:
     """Models with these values of mrr, and of err(max_grade=4)@10, which is the half of it."""
-    entrants = []
+    systems = []
     for name, values in models.items():
         column = np.array(values, dtype=np.float64)
         ids = np.array([f"q{number}" for number in range(column.size)])
         both = {"mrr": column[None], "err(max_grade=4)@10": column[None] / 2}
-        entrants.append(Entrant(name, ids, both, ("1",), dict.fromkeys(both, True)))
-    return compare_entrants(entrants, ["mrr", "err(max_grade=4)@10"], baseline=baseline)
+        systems.append(SystemResult(name, ids, both, ("1",), dict.fromkeys(both, True)))
+    return compare_systems(systems, ["mrr", "err(max_grade=4)@10"], baseline=baseline)
 
 
 LOW, HIGH = [0.2, 0.3, 0.2, 0.3] * 5, [0.4, 0.5, 0.4, 0.5] * 5
@@ -222,11 +222,11 @@ def passed_at_the_margin(world: str, n: int, samples: int) -> float:
     }[world]()
     base = rng.uniform(0.3, 0.7, n)
     ids = np.arange(n).astype(str)
-    entrants = [
-        Entrant(name, ids, {"mrr": values[None]}, ("1",), {"mrr": True})
+    systems = [
+        SystemResult(name, ids, {"mrr": values[None]}, ("1",), {"mrr": True})
         for name, values in [("old", base), *((str(one), base + d[one]) for one in range(samples))]
     ]
-    found = compare_entrants(entrants, ["mrr"], method=Method(correction="none", draws=1000))
+    found = compare_systems(systems, ["mrr"], method=Method(correction="none", draws=1000))
     return 1 - len(parse_gate(f"mrr < baseline - {margin}").failures(found)) / samples
 
 
@@ -250,10 +250,10 @@ def test_as_many_queries_as_the_docs_say_let_four_of_five_equal_models_pass() ->
     failed = 0
     for _ in range(5):
         models = {"old": base} | {str(one): base + rng.normal(0, 0.1, 3140) for one in range(200)}
-        entrants = [
-            Entrant(name, ids, {"mrr": values[None]}, ("1",), {"mrr": True})
+        systems = [
+            SystemResult(name, ids, {"mrr": values[None]}, ("1",), {"mrr": True})
             for name, values in models.items()
         ]
-        found = compare_entrants(entrants, ["mrr"], method=Method(correction="none", draws=1000))
+        found = compare_systems(systems, ["mrr"], method=Method(correction="none", draws=1000))
         failed += len(parse_gate("mrr < baseline - 0.005").failures(found))
     assert abs(1 - failed / 1000 - 0.8) <= 0.035

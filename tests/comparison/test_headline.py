@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison import Comparison, compare
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 
 
 def compared(values: dict[str, Sequence[float]], metric: str = "ndcg@10", **options: object) -> Comparison:
     ids = np.arange(len(next(iter(values.values())))).astype(str)
-    entrants = [
-        Entrant(
+    systems = [
+        SystemResult(
             name=name,
             query_ids=ids,
             values={metric: np.array([own])},
@@ -22,7 +22,7 @@ def compared(values: dict[str, Sequence[float]], metric: str = "ndcg@10", **opti
         )
         for name, own in values.items()
     ]
-    return compare(*entrants, metrics=[metric], **options)  # type: ignore[arg-type]
+    return compare(*systems, metrics=[metric], **options)  # type: ignore[arg-type]
 
 
 BASE = [0.5, 0.25, 1.0, 0.75] * 10

@@ -52,7 +52,7 @@ class TestEvaluations:
     def test_a_list_is_one_model_with_seeds(self) -> None:
         seeds = [evaluation(1, seed) for seed in range(3)]
         result = compare({"base": evaluation(4), "many": seeds})
-        assert result.entrant("many").replicates == ("1", "2", "3")
+        assert result.system("many").replicates == ("1", "2", "3")
         assert result.paired("many").over_seeds
         assert not compare({"base": evaluation(4), "many": seeds[:1]}).paired("many").over_seeds
 
@@ -70,10 +70,10 @@ class TestEvaluations:
 
     def test_identical_evaluations_are_not_several_seeds(self) -> None:
         result = compare({"base": evaluation(4), "many": [evaluation(1, 1)] * 3 + [evaluation(1, 2)]})
-        assert result.entrant("many").replicates == ("1", "4")
+        assert result.system("many").replicates == ("1", "4")
         assert "many: seeds 1, 2, 3 gave identical values and count once" in result.notes
         one = compare({"base": evaluation(4), "many": [evaluation(1)] * 5})
-        assert one.entrant("many").replicates == ("1",)
+        assert one.system("many").replicates == ("1",)
         alone = compare({"base": evaluation(4), "many": evaluation(1)})
         assert (one.paired("many").p, one.paired("many").ci_low) == (
             alone.paired("many").p,
@@ -122,7 +122,7 @@ class TestTables:
         frame = table("abc", ndcg_10=[1, 0, 0.5]).assign(market=["de", "fr", "de"])
         result = compare({"x": frame})
         assert "x: ignored, not a metric: market" in result.notes
-        assert result.entrant("x").query_attributes["market"].tolist() == ["de", "fr", "de"]
+        assert result.system("x").query_attributes["market"].tolist() == ["de", "fr", "de"]
 
     def test_facts_of_labels_before_the_metrics_are_facts_and_no_metrics(self) -> None:
         frame = pd.DataFrame(
@@ -130,7 +130,7 @@ class TestTables:
         )
         result = compare({"x": frame})
         assert (result.metrics, result.notes) == (("mrr",), ())
-        assert result.entrant("x").query_attributes["rows"].tolist() == [5, 7, 9]
+        assert result.system("x").query_attributes["rows"].tolist() == [5, 7, 9]
 
     @pytest.mark.parametrize(
         ("frame", "message"),
@@ -155,7 +155,7 @@ class TestTables:
             frame.to_csv(path, sep="," if suffix == ".csv" else "\t", index=False)
         result = compare(path)
         assert result.models == ("mine",)
-        assert result.entrants[0].query_ids.tolist() == ["007", "8"]
+        assert result.systems[0].query_ids.tolist() == ["007", "8"]
 
     @pytest.mark.parametrize("name", ["qid", "search_id", "Query-ID"])
     def test_the_query_by_any_of_its_usual_names(self, tmp_path: Path, name: str) -> None:
@@ -163,7 +163,7 @@ class TestTables:
         frame.rename(columns={"query_id": name}).to_csv(tmp_path / "theirs.csv", index=False)
         indexed = frame.rename(columns={"query_id": name}).set_index(name)
         result = compare(tmp_path / "theirs.csv", {"ours": frame, "indexed": indexed})
-        assert [one.query_ids.tolist() for one in result.entrants] == [["007", "8"]] * 3
+        assert [one.query_ids.tolist() for one in result.systems] == [["007", "8"]] * 3
         assert not any("no metric" in note for note in result.notes)
 
     @pytest.mark.long

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison import Comparison, SystemResult, compare
 from ltr_harness.comparison.pairs import _letter, _shared, letters, value_bounds
 from ltr_harness.stats.contributions import Contributions
 from ltr_harness.stats.families import outcomes
@@ -21,8 +21,8 @@ from ltr_harness.stats.method import Method
 def models(shifts: Sequence[float], n: int = 60, higher: bool = True) -> Comparison:
     rng = np.random.default_rng(1)
     query = rng.normal(0, 1, n)  # queries differ far more than models do
-    entrants = [
-        Entrant(
+    systems = [
+        SystemResult(
             f"m{at:02d}",
             np.array([f"q{q}" for q in range(n)]),
             {"ndcg@10": (query + shift + rng.normal(0, 0.1, n))[None]},
@@ -31,7 +31,7 @@ def models(shifts: Sequence[float], n: int = 60, higher: bool = True) -> Compari
         )
         for at, shift in enumerate(shifts)
     ]
-    return compare(*entrants, draws=1000)
+    return compare(*systems, draws=1000)
 
 
 def test_the_one_in_the_middle_has_both() -> None:
@@ -51,7 +51,7 @@ def test_what_the_queries_may_lack_goes_with_the_letters() -> None:
     assert found.note.endswith(
         "The metric has no known bounds, so whether they share a letter if there is one cannot be told."
     )
-    values = {one.name: one.per_query("ndcg@10") for one in models([0.0, 0.1], n=60).entrants}
+    values = {one.name: one.per_query("ndcg@10") for one in models([0.0, 0.1], n=60).systems}
     bounded = letters(values, Method(), higher_is_better=True, bounds=(-3.0, 4.0))
     least = float(bounded.note.partition("differs by ")[2].partition(" ")[0])
     assert least == pytest.approx((values["m01"] - values["m00"]).mean() / (1 - 0.05 ** (1 / 60)), rel=0.03)
@@ -65,7 +65,7 @@ def test_what_the_queries_may_lack_goes_with_the_letters() -> None:
 def test_a_common_letter_if_and_only_if_not_different(shifts: list[float]) -> None:
     comparison = models(shifts)
     found = comparison.letters()
-    values = {one.name: one.per_query("ndcg@10") for one in comparison.entrants}
+    values = {one.name: one.per_query("ndcg@10") for one in comparison.systems}
     pairs = list(combinations(found.groups, 2))
     d = np.stack([values[one] - values[other] for one, other in pairs], axis=1)
     family = outcomes(Contributions.of(d), comparison.method)
@@ -132,7 +132,7 @@ def test_only_whole_queries_are_counted() -> None:
     ids = np.array([f"q{q}" for q in range(30)])
     found = compare(
         *(
-            Entrant(name, ids, {"mrr": row[None]}, ("1",), {"mrr": True})
+            SystemResult(name, ids, {"mrr": row[None]}, ("1",), {"mrr": True})
             for name, row in zip("abc", values, strict=True)
         )
     ).letters()
@@ -151,7 +151,7 @@ def test_nothing_to_test(n: int) -> None:
     values[:n] = 0.5
     ids = np.array(["a", "b", "c", "d"])
     found = compare(
-        *(Entrant(name, ids, {"mrr": values[None]}, ("1",), {"mrr": True}) for name in "xyz")
+        *(SystemResult(name, ids, {"mrr": values[None]}, ("1",), {"mrr": True}) for name in "xyz")
     ).letters()
     assert set(found.groups.values()) == {()}
 
@@ -162,8 +162,8 @@ def test_letters_beyond_z() -> None:
 
 
 def test_values_beyond_the_bounds_of_their_name_have_none() -> None:
-    def one(values: list[float]) -> Entrant:
-        return Entrant("a", np.array(["q", "r"]), {"mrr": np.array([values])}, ("1",), {"mrr": True})
+    def one(values: list[float]) -> SystemResult:
+        return SystemResult("a", np.array(["q", "r"]), {"mrr": np.array([values])}, ("1",), {"mrr": True})
 
     assert value_bounds([one([0.0, 1.0])], "mrr") == (0.0, 1.0)
     for beyond in ([0.0, 1.5], [-0.1, 1.0]):

@@ -63,12 +63,12 @@ def test_models_are_compared_over_tasks(write: Write) -> None:
     same = compare(
         {f"org/{name}": pa.table(one) for name, one in zip(scores, by_table, strict=True)}, ledger=False
     )
-    assert [entrant.name for entrant in found.entrants] == ["org/base", "org/near", "org/far"]
+    assert [system.name for system in found.systems] == ["org/base", "org/near", "org/far"]
     for ours, theirs in zip(found.pairs, same.pairs, strict=True):
         assert (ours.difference, ours.p_corrected) == (theirs.difference, theirs.p_corrected)
     assert "org/far: main_score of 30 tasks of MTEB; each stands for a query below" in found.notes
     named = compare({"old": folders["base"], "new": folders["near"]}, ledger=False)
-    assert [entrant.name for entrant in named.entrants] == ["old", "new"]
+    assert [system.name for system in named.systems] == ["old", "new"]
 
 
 def test_the_command(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
@@ -80,9 +80,9 @@ def test_the_command(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_score_is_the_mean_over_splits_and_subsets(write: Write) -> None:
     many = {"test": [("en", 0.1), ("de", 0.3)], "dev": [("en", 0.8)]}
     one = write("one", {"A": result("A", many), "B": 0.5})
-    [entrant, _] = compare(one, {"same": one}, ledger=False).entrants
-    assert entrant.query_ids.tolist() == ["A@abcdef0 dev/en, test/de, test/en", "B@abcdef0 test/default"]
-    assert entrant.values[SCORE][0].tolist() == pytest.approx([(0.1 + 0.3 + 0.8) / 3, 0.5])
+    [system, _] = compare(one, {"same": one}, ledger=False).systems
+    assert system.query_ids.tolist() == ["A@abcdef0 dev/en, test/de, test/en", "B@abcdef0 test/default"]
+    assert system.values[SCORE][0].tolist() == pytest.approx([(0.1 + 0.3 + 0.8) / 3, 0.5])
 
 
 def test_other_tasks_or_data_are_not_compared(write: Write) -> None:
@@ -93,7 +93,7 @@ def test_other_tasks_or_data_are_not_compared(write: Write) -> None:
     with pytest.raises(NotComparableError, match="'Task00@fedcba test/default'"):
         compare(base, newer, ledger=False)
     both = compare(base, newer, common_queries=True, ledger=False)
-    assert both.entrants[0].query_ids.size == 29
+    assert both.systems[0].query_ids.size == 29
 
 
 @pytest.mark.parametrize(
@@ -161,6 +161,6 @@ def test_what_mteb_writes(tmp_path: Path) -> None:
             [theirs["ndcg_at_10"], theirs["map_at_1"]], abs=1e-5
         )
     [folder] = (tmp_path / "cache" / "results").iterdir()
-    entrant = compare(folder, {"same": folder}, ledger=False).entrants[0]
-    assert entrant.name == "mteb/baseline-random-encoder"
-    assert entrant.values[SCORE][0].tolist() == pytest.approx([done.get_score()], abs=1e-6)
+    system = compare(folder, {"same": folder}, ledger=False).systems[0]
+    assert system.name == "mteb/baseline-random-encoder"
+    assert system.values[SCORE][0].tolist() == pytest.approx([done.get_score()], abs=1e-6)

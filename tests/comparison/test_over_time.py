@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from jsonschema import Draft7Validator, Draft202012Validator
 
-from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison import Comparison, SystemResult, compare
 from ltr_harness.comparison.over_time import days_of_queries, signs_sentence
 from ltr_harness.report import ReportData, build_report, write_report
 from ltr_harness.report.blocks import Paragraph, Table, plain
@@ -24,8 +24,8 @@ from ltr_harness.report.terminal import render
 FOLDS = ("2024-01-01", "2024-02-01", "2024-03-01")
 
 
-def entrant(name: str, values: Sequence[float], days: Any, folds: Sequence[str] = FOLDS) -> Entrant:
-    return Entrant(
+def system(name: str, values: Sequence[float], days: Any, folds: Sequence[str] = FOLDS) -> SystemResult:
+    return SystemResult(
         name=name,
         query_ids=np.arange(len(values)).astype(str),
         values={"mrr": np.array([values])},
@@ -43,9 +43,9 @@ def world(gains: Mapping[str, Sequence[float]], per_fold: int = 20, **options: A
     """
     days = np.concatenate([np.datetime64(fold) + np.arange(per_fold) // 2 for fold in FOLDS]).astype(str)
     noise = np.tile([0.02, -0.02], days.size // 2)
-    models = [entrant("base", np.full(days.size, 0.5).tolist(), days)]
+    models = [system("base", np.full(days.size, 0.5).tolist(), days)]
     models += [
-        entrant(name, (0.5 + np.repeat(own, per_fold) + noise).tolist(), days) for name, own in gains.items()
+        system(name, (0.5 + np.repeat(own, per_fold) + noise).tolist(), days) for name, own in gains.items()
     ]
     return compare(*models, draws=300, **options)
 
@@ -76,7 +76,7 @@ def test_a_fold_without_a_difference_agrees_with_no_sign_and_an_undefined_one_is
     base, new = np.full(12, 0.5), np.full(12, 0.5)
     new[4:8] += [0.1, 0.2, 0.1, 0.2]
     new[8:] = np.nan
-    one = compare(entrant("base", base.tolist(), days), entrant("new", new.tolist(), days))
+    one = compare(system("base", base.tolist(), days), system("new", new.tolist(), days))
     assert signs_sentence(one.fold_signs) == "The sign of the difference agrees in 1 of 2 folds."
 
 
@@ -109,14 +109,14 @@ def test_without_folds_in_time_nothing_is_said() -> None:
         (("2024-01-01",), days),
     ):
         models = [
-            entrant("a", values.tolist(), when, folds),
-            entrant("b", (values + 0.1).tolist(), when, folds),
+            system("a", values.tolist(), when, folds),
+            system("b", (values + 0.1).tolist(), when, folds),
         ]
         one = compare(*models)
         assert one.fold_signs == ()
         assert "folds" not in one.verdict
         assert not any(row.unit == "fold" for row in one.in_time)
-    assert days_of_queries([entrant("a", values.tolist(), np.arange(12))]) is None
+    assert days_of_queries([system("a", values.tolist(), np.arange(12))]) is None
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_without_folds_in_time_nothing_is_said() -> None:
 def test_about_forty_periods_at_most(n_days: int, unit: str, first: str, at_most: int) -> None:
     days = (np.datetime64("2023-12-31") + np.arange(n_days)).astype(str)
     values = np.tile([0.2, 0.4], n_days // 2 + 1)[:n_days].tolist()
-    rows = compare(entrant("a", values, days), entrant("b", values[::-1], days)).in_time
+    rows = compare(system("a", values, days), system("b", values[::-1], days)).in_time
     names = dict.fromkeys(row.period for row in rows if row.unit == unit)
     assert (next(iter(names)), len(names)) == (first, at_most)
     assert {row.unit for row in rows} == {unit}  # the first day is before the first fold
@@ -144,7 +144,7 @@ def test_about_forty_periods_at_most(n_days: int, unit: str, first: str, at_most
 def test_a_band_needs_five_queries_and_a_course_three_periods() -> None:
     days = ["2024-01-01"] * 4 + ["2024-01-02"] * 5 + ["2024-01-03"] * 6
     values = [0.1, 0.3] * 7 + [0.1]
-    models = [entrant("a", values, days, ["all"]), entrant("b", values[::-1], days, ["all"])]
+    models = [system("a", values, days, ["all"]), system("b", values[::-1], days, ["all"])]
     rows = [row for row in compare(*models, unit="period").in_time if row.model == "a"]
     assert [(row.n, np.isnan(row.ci_low)) for row in rows] == [(4, True), (5, False), (6, False)]
     assert [row.mean for row in rows] == pytest.approx([0.2, 0.9 / 5, 0.2])
@@ -161,7 +161,7 @@ def test_units_that_are_no_periods_make_the_bands() -> None:
 
     def rows(unit: str | None) -> list[float]:
         models = [
-            entrant(name, (values + extra).tolist(), days, ["all"]) for name, extra in (("a", 0), ("b", 0.01))
+            system(name, (values + extra).tolist(), days, ["all"]) for name, extra in (("a", 0), ("b", 0.01))
         ]
         for one in models:
             one.query_attributes["user"] = users  # type: ignore[index]
@@ -209,7 +209,7 @@ def test_bands_of_several_seeds_are_said_to_be_of_these_models(seeds: int) -> No
     days, rng = np.repeat(FOLDS, 10), np.random.default_rng(1)
     models = [
         dataclasses.replace(
-            entrant(name, [0.5] * 30, days),
+            system(name, [0.5] * 30, days),
             values={"mrr": rng.uniform(0, 1, (seeds, 30))},
             replicates=tuple("123"[:seeds]),
             seeded=True,
@@ -279,6 +279,6 @@ def test_days_are_no_slices(changing: ReportData) -> None:
     assert not any(part.attribute == "day" for part in changing.slices)
     weekdays = np.tile(["Mon", "Tue"], 10)
     models = [
-        entrant(name, np.linspace(low, 0.9, 20).tolist(), weekdays) for name, low in (("a", 0.1), ("b", 0.2))
+        system(name, np.linspace(low, 0.9, 20).tolist(), weekdays) for name, low in (("a", 0.1), ("b", 0.2))
     ]
     assert {part.label for part in report_of(compare(*models)).slices} == {"Mon", "Tue"}

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison import Comparison, SystemResult, compare
 from ltr_harness.comparison.inputs import label_of
 from ltr_harness.comparison.tables import _KEY, FILE, _joined, read_saved, saved_at, to_parquet
 from ltr_harness.errors import DataError, NotComparableError
 
 
-def entrant(name: str, shift: float = 0.0, seeds: int = 2, **changes: Any) -> Entrant:
+def system(name: str, shift: float = 0.0, seeds: int = 2, **changes: Any) -> SystemResult:
     rng = np.random.default_rng(len(name))
     values = rng.normal(0.5 + shift, 0.1, size=(seeds, 40))
     values[:, :3] = np.nan
@@ -38,12 +38,12 @@ def entrant(name: str, shift: float = 0.0, seeds: int = 2, **changes: Any) -> En
         },
         "source": "exp",
     }
-    return Entrant(**(facts | changes))
+    return SystemResult(**(facts | changes))
 
 
 @pytest.fixture
 def comparison() -> Comparison:
-    return compare(entrant("old"), entrant("older", 0.05, seeds=1, deterministic=True), baseline="older")
+    return compare(system("old"), system("older", 0.05, seeds=1, deterministic=True), baseline="older")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_every_number_comes_back(comparison: Comparison, file: Path) -> None:
     pd.testing.assert_frame_equal(compare(file).frame(), comparison.frame())
     assert compare(file).baseline == "older"
     assert not any("as kept in" in note for note in compare(file).notes)
-    for before, after in zip(comparison.entrants, read_saved(file).entrants, strict=True):
+    for before, after in zip(comparison.systems, read_saved(file).systems, strict=True):
         for name in ("name", "replicates", "deterministic", "judgments_fingerprint", "source"):
             assert getattr(before, name) == getattr(after, name)
         assert list(before.values) == list(after.values)
@@ -84,7 +84,7 @@ def test_a_tidy_table_for_any_other_tool(file: Path) -> None:
 
 
 def test_new_models_join(file: Path) -> None:
-    both = compare(file, entrant("new", 0.2), metrics=["ndcg@10"])
+    both = compare(file, system("new", 0.2), metrics=["ndcg@10"])
     assert (both.models, both.baseline, both.primary) == (("old", "older", "new"), "older", "ndcg@10")
     assert both.paired("new").verdict == "better"
     assert "old, older: as kept in the comparison week1" in both.notes
@@ -92,10 +92,10 @@ def test_new_models_join(file: Path) -> None:
 
 
 def test_the_same_names_are_told_apart(comparison: Comparison, file: Path) -> None:
-    both = compare(entrant("old", 0.1), file, metrics=["ndcg@10"])
+    both = compare(system("old", 0.1), file, metrics=["ndcg@10"])
     assert both.models == ("old", "week1/old", "older")
     assert both.baseline == "older"
-    later = compare(comparison, {"later": compare(entrant("older", 0.1))}, metrics=["ndcg@10"])
+    later = compare(comparison, {"later": compare(system("older", 0.1))}, metrics=["ndcg@10"])
     assert (later.models, later.baseline) == (("old", "scores 1/older", "later/older"), "scores 1/older")
 
 
@@ -114,13 +114,13 @@ def test_an_experiments_report_is_called_after_the_experiment() -> None:
 )
 def test_what_must_not_be_compared_is_refused(file: Path, changes: dict[str, Any], said: str) -> None:
     with pytest.raises(NotComparableError, match=said):
-        compare(file, entrant("new", **changes), metrics=["ndcg@10"])
+        compare(file, system("new", **changes), metrics=["ndcg@10"])
 
 
 def test_another_definition_is_refused(file: Path) -> None:
-    other = entrant("new")
+    other = system("new")
     values = {"ndcg(gain=linear)@10": other.values["ndcg@10"]}
-    linear = entrant("new", values=values, higher_is_better=dict.fromkeys(values, True))
+    linear = system("new", values=values, higher_is_better=dict.fromkeys(values, True))
     with pytest.raises(NotComparableError, match="another definition"):
         compare(file, linear)
 
@@ -144,25 +144,25 @@ def test_damage_is_one_message(file: Path) -> None:
     with pytest.raises(DataError, match="cannot be read as a saved comparison"):
         compare(file.parent)
     file.write_bytes(b"")
-    with pytest.raises(DataError, match="is not a comparison that this version can read"):
+    with pytest.raises(DataError, match="is not a saved comparison"):
         compare(file.parent)
 
 
 def test_facts_of_two_kinds(tmp_path: Path) -> None:
     numbers, words = (
-        entrant(name, query_attributes={"grade": np.array(values * 20, dtype=object)})
+        system(name, query_attributes={"grade": np.array(values * 20, dtype=object)})
         for name, values in (("numbers", [1, 2]), ("words", ["a", 3]))
     )
     (tmp_path / FILE).write_bytes(to_parquet(compare(numbers, words)))
     read = read_saved(tmp_path / FILE)
-    assert read.entrants[0].query_attributes["grade"][:2].tolist() == ["1", "2"]
-    assert read.entrants[1].query_attributes["grade"][:2].tolist() == ["a", "3"]
+    assert read.systems[0].query_attributes["grade"][:2].tolist() == ["1", "2"]
+    assert read.systems[1].query_attributes["grade"][:2].tolist() == ["a", "3"]
 
 
 @pytest.mark.long
 def test_an_older_comparison_with_one_query_in_several_folds_counts_it_once(tmp_path: Path) -> None:
-    def three_folds(name: str) -> Entrant:
-        one = entrant(name, query_attributes={})
+    def three_folds(name: str) -> SystemResult:
+        one = system(name, query_attributes={})
         return replace(
             one,
             query_ids=np.array([f"{fold}/{query}" for fold in "abc" for query in one.query_ids.tolist()]),
@@ -170,7 +170,7 @@ def test_an_older_comparison_with_one_query_in_several_folds_counts_it_once(tmp_
             judgments_fingerprint=dict.fromkeys("abc", "same"),
         )
 
-    once = compare(entrant("old", query_attributes={}), entrant("older", query_attributes={}))
+    once = compare(system("old", query_attributes={}), system("older", query_attributes={}))
     path = tmp_path / FILE
     path.write_bytes(to_parquet(compare(three_folds("old"), three_folds("older"))))
     again = compare(path)
@@ -182,7 +182,7 @@ def test_an_older_comparison_with_one_query_in_several_folds_counts_it_once(tmp_
 
 
 def test_folds_with_labels_of_their_own_stay_apart(tmp_path: Path) -> None:
-    one = entrant("old", query_attributes={})
+    one = system("old", query_attributes={})
     two = replace(
         one,
         query_ids=np.array([f"{fold}/{query}" for fold in "ab" for query in one.query_ids.tolist()]),
@@ -195,7 +195,7 @@ def test_folds_with_labels_of_their_own_stay_apart(tmp_path: Path) -> None:
 
 def test_an_older_comparisons_folds_share_queries_where_all_is_known_of_them_is_alike(tmp_path: Path) -> None:
     """Folds a and c test the same queries, b tests others of the same ids: 40 + 40 queries."""
-    one = entrant("old")
+    one = system("old")
     rows = one.query_attributes["rows"]
     three = replace(
         one,
@@ -228,17 +228,17 @@ def changed(about: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        ("entrants.0.n_queries", -1, "greater than or equal to 1"),
-        ("entrants.0.n_queries", None, "valid integer"),
-        ("entrants.0.n_queries", 1.5, "valid integer"),
-        ("entrants.0.n_queries", 10**30, r"its 120 rows are not those of its models' queries"),
-        ("entrants.0.replicates", None, "valid array"),
-        ("entrants.0.replicates", 3, "valid array"),
-        ("entrants.0.name", "x", "its models are x, older, the baseline is old"),
-        ("entrants.0.judgments_fingerprint", None, "should be an object"),
-        ("entrants.0.judgments_fingerprint", "x", "should be an object"),
-        ("entrants.0.attributes", [["rows", "gone"]], "it has no column gone"),
-        ("entrants", [], "at least 1 item"),
+        ("systems.0.n_queries", -1, "greater than or equal to 1"),
+        ("systems.0.n_queries", None, "valid integer"),
+        ("systems.0.n_queries", 1.5, "valid integer"),
+        ("systems.0.n_queries", 10**30, r"its 120 rows are not those of its models' queries"),
+        ("systems.0.replicates", None, "valid array"),
+        ("systems.0.replicates", 3, "valid array"),
+        ("systems.0.name", "x", "its models are x, older, the baseline is old"),
+        ("systems.0.judgments_fingerprint", None, "should be an object"),
+        ("systems.0.judgments_fingerprint", "x", "should be an object"),
+        ("systems.0.attributes", [["rows", "gone"]], "it has no column gone"),
+        ("systems", [], "at least 1 item"),
         ("baseline", "x", "its models are old, older, the baseline is x"),
         ("metrics", None, "valid array"),
         ("metrics", [["x", True]], "its metrics are x, and ndcg@10 decides"),
@@ -247,7 +247,7 @@ def changed(about: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
     ],
 )
 def test_metadata_of_another_form_are_told(tmp_path: Path, place: str, value: Any, said: str) -> None:
-    table = pq.read_table(pa.BufferReader(to_parquet(compare(entrant("old"), entrant("older", seeds=1)))))
+    table = pq.read_table(pa.BufferReader(to_parquet(compare(system("old"), system("older", seeds=1)))))
     about = changed(json.loads(table.schema.metadata[_KEY]), place, value)
     pq.write_table(table.replace_schema_metadata({_KEY: json.dumps(about)}), tmp_path / FILE)
     with pytest.raises(DataError, match=f"cannot be read as a saved comparison: .*{said}"):
@@ -264,7 +264,7 @@ def test_metadata_that_are_none_are_told(tmp_path: Path, metadata: str) -> None:
 
 @pytest.mark.parametrize("values", [["x"] * 120, [[1.0]] * 120, [None] * 120])
 def test_a_metric_without_numbers_is_told(tmp_path: Path, values: list[Any]) -> None:
-    table = pq.read_table(pa.BufferReader(to_parquet(compare(entrant("old"), entrant("older", seeds=1)))))
+    table = pq.read_table(pa.BufferReader(to_parquet(compare(system("old"), system("older", seeds=1)))))
     at = table.schema.get_field_index("ndcg@10")
     pq.write_table(table.set_column(at, "ndcg@10", pa.array(values)), tmp_path / FILE)
     with pytest.raises(DataError, match=r"the column ndcg@10 holds .*, not numbers"):
@@ -274,13 +274,13 @@ def test_a_metric_without_numbers_is_told(tmp_path: Path, values: list[Any]) -> 
 def test_a_ceiling_of_words_is_no_ceiling(tmp_path: Path) -> None:
     ends = {"random order": 0.2, "ceiling": 0.9, "all retrieved": 0.9}
     facts = {f"ndcg@10: {end}": np.full(40, value) for end, value in ends.items()}
-    table = pq.read_table(pa.BufferReader(to_parquet(compare(entrant("old", query_attributes=facts)))))
+    table = pq.read_table(pa.BufferReader(to_parquet(compare(system("old", query_attributes=facts)))))
     pq.write_table(table, tmp_path / FILE)
-    assert compare(tmp_path / FILE).gained
+    assert compare(tmp_path / FILE).headroom
     at = table.schema.get_field_index("ndcg@10: ceiling")
     words = pa.array(["x"] * table.num_rows)
     pq.write_table(table.set_column(at, "ndcg@10: ceiling", words), tmp_path / FILE)
-    assert not compare(tmp_path / FILE).gained
+    assert not compare(tmp_path / FILE).headroom
 
 
 def test_a_table_with_notes_for_pandas_of_another_form_is_told(tmp_path: Path) -> None:

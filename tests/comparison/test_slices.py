@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.comparison.slices import SMALLEST, slice_results
 from ltr_harness.inspection.slices import query_slices
 from ltr_harness.stats.contributions import Contributions
@@ -85,7 +85,7 @@ def test_the_text_of_a_query_is_no_slice() -> None:
 
 
 @pytest.fixture
-def entrants() -> list[Entrant]:
+def systems() -> list[SystemResult]:
     """B gains 0.2 on long queries and nothing on short ones; five queries are undefined."""
     rng = np.random.default_rng(1)
     n = 200
@@ -95,7 +95,7 @@ def entrants() -> list[Entrant]:
     better = base + np.where(rows == 100, 0.2, 0.0) + rng.normal(0, 0.05, n)
     ids = np.array([f"q{at:03d}" for at in range(n)])
     return [
-        Entrant(
+        SystemResult(
             name,
             ids,
             {"ndcg@10": values[None, :]},
@@ -107,8 +107,8 @@ def entrants() -> list[Entrant]:
     ]
 
 
-def test_the_part_that_differs_is_found_and_the_other_is_not(entrants: list[Entrant]) -> None:
-    found = {(one.attribute, one.label): one for one in slice_results(compare(*entrants))}
+def test_the_part_that_differs_is_found_and_the_other_is_not(systems: list[SystemResult]) -> None:
+    found = {(one.attribute, one.label): one for one in slice_results(compare(*systems))}
     long, short = found["rows", "100"], found["rows", "10"]
     assert (long.verdict, short.verdict) == ("better", "not distinguishable")
     assert (long.n, short.n) == (100, 95)
@@ -116,11 +116,11 @@ def test_the_part_that_differs_is_found_and_the_other_is_not(entrants: list[Entr
     assert long.model_mean - long.baseline_mean == pytest.approx(long.difference)
 
 
-def test_intervals_are_those_of_the_whole_family(entrants: list[Entrant]) -> None:
-    comparison = compare(*entrants, test="permutation", confidence=0.8, draws=500, seed=3)
+def test_intervals_are_those_of_the_whole_family(systems: list[SystemResult]) -> None:
+    comparison = compare(*systems, test="permutation", confidence=0.8, draws=500, seed=3)
     d = comparison.query_differences("B")
-    rows = comparison.entrant("A").query_attributes["rows"]
-    tiny = comparison.entrant("A").query_attributes["tiny"]
+    rows = comparison.system("A").query_attributes["rows"]
+    tiny = comparison.system("A").query_attributes["tiny"]
     family = np.stack([np.where(part, d, np.nan) for part in (rows == 10, rows == 100, tiny == 0)], axis=1)
     expected = outcomes(Contributions.of(family), comparison.method)
     results = [one for one in slice_results(comparison) if not np.isnan(one.ci_low)]
@@ -128,36 +128,34 @@ def test_intervals_are_those_of_the_whole_family(entrants: list[Entrant]) -> Non
     assert [one.p for one in results] == expected.p_corrected.tolist()
 
 
-def test_too_few_queries_are_counted_and_not_compared(entrants: list[Entrant]) -> None:
-    (tiny,) = (
-        one for one in slice_results(compare(*entrants)) if (one.attribute, one.label) == ("tiny", "1")
-    )
+def test_too_few_queries_are_counted_and_not_compared(systems: list[SystemResult]) -> None:
+    (tiny,) = (one for one in slice_results(compare(*systems)) if (one.attribute, one.label) == ("tiny", "1"))
     assert tiny.n == 0  # four queries, all of them undefined
     assert np.isnan(tiny.ci_low)
     assert tiny.verdict == "not distinguishable"
 
 
-def test_five_queries_are_enough(entrants: list[Entrant]) -> None:
+def test_five_queries_are_enough(systems: list[SystemResult]) -> None:
     five = np.r_[np.zeros(5), np.ones(SMALLEST), np.zeros(190)]  # the first five are undefined
-    cut = [dataclasses.replace(one, query_attributes={"few": five}) for one in entrants]
+    cut = [dataclasses.replace(one, query_attributes={"few": five}) for one in systems]
     found = {one.label: one for one in slice_results(compare(*cut))}
     assert (found["1"].n, found["0"].n) == (5, 190)
     assert not np.isnan(found["1"].ci_low)
 
 
-def test_one_model_alone_has_no_parts_to_be_compared_on(entrants: list[Entrant]) -> None:
-    assert slice_results(compare(entrants[0])) == ()
+def test_one_model_alone_has_no_parts_to_be_compared_on(systems: list[SystemResult]) -> None:
+    assert slice_results(compare(systems[0])) == ()
 
 
-def test_p_interval_and_word_of_a_part_are_one_fact(entrants: list[Entrant]) -> None:
-    for part in slice_results(compare(*entrants, correction="none", draws=500)):
+def test_p_interval_and_word_of_a_part_are_one_fact(systems: list[SystemResult]) -> None:
+    for part in slice_results(compare(*systems, correction="none", draws=500)):
         outside = part.ci_low > 0 or part.ci_high < 0
         assert outside == (part.p < 0.05) == (part.verdict in ("better", "worse"))
 
 
-def test_lower_is_better(entrants: list[Entrant]) -> None:
+def test_lower_is_better(systems: list[SystemResult]) -> None:
     turned = [
-        Entrant(
+        SystemResult(
             e.name,
             e.query_ids,
             e.values,
@@ -165,7 +163,7 @@ def test_lower_is_better(entrants: list[Entrant]) -> None:
             {"ndcg@10": False},
             query_attributes=e.query_attributes,
         )
-        for e in entrants
+        for e in systems
     ]
     found = {(one.attribute, one.label): one.verdict for one in slice_results(compare(*turned))}
     assert found["rows", "100"] == "worse"
@@ -184,7 +182,7 @@ def test_rare_gains_are_no_finding_in_any_part(runs: int) -> None:
         facts = {"country": rng.choice(list("abcd"), n)}
         found = compare(
             *(
-                Entrant(
+                SystemResult(
                     name,
                     np.arange(n).astype(str),
                     {"mrr": values[None]},

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr_harness.comparison import Comparison, Entrant, compare
+from ltr_harness.comparison import Comparison, SystemResult, compare
 from ltr_harness.comparison.comparable import FEW
 from ltr_harness.comparison.slices import slice_results
 from ltr_harness.errors import ConfigError, NotComparableError, UsageError
@@ -158,11 +158,13 @@ def test_a_few_large_units_are_warned_about() -> None:
     old = rng.uniform(0.3, 0.7, user.size)
     ids = np.arange(user.size).astype(str)
     shift = 0.05 * rng.normal(size=100)[user]
-    entrants = [
-        Entrant(name, ids, {"mrr": values[None]}, ("1",), {"mrr": True}, query_attributes={"user_id": user})
+    systems = [
+        SystemResult(
+            name, ids, {"mrr": values[None]}, ("1",), {"mrr": True}, query_attributes={"user_id": user}
+        )
         for name, values in (("old", old), ("new", old + shift))
     ]
-    notes = compare(entrants, unit="user_id").notes
+    notes = compare(systems, unit="user_id").notes
     (said,) = [note for note in notes if "count as" in note]
     assert said.startswith(
         "user_id: a few units have so many of the queries (the largest 67%) that 100 count as "

@@ -12,7 +12,7 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.config import Experiment, load_experiment
-from ltr_harness.rankers import Facts
+from ltr_harness.rankers import TrainingFacts
 from ltr_harness.report.sections.published import published
 
 pytestmark = pytest.mark.long
@@ -67,14 +67,14 @@ def test_the_models_can_work_on_the_real_data(name: str, shared_data: Path) -> N
     assert data.max_grade == max(train.labels)
     assert data.reader.read(split.test, data.root).n_queries > 0
     for model in experiment.models.values():
-        assert model.ranker.check(Facts.of(train, stopping=True)) == []
+        assert model.ranker.check(TrainingFacts.of(train, stopping=True)) == []
 
 
 def test_the_quickstart_sorts_by_a_feature_that_exists() -> None:
     experiment = load("quickstart")
     train = experiment.data.reader.read(experiment.data.splits["all"].train, experiment.data.root)
     for model in experiment.models.values():
-        assert model.ranker.check(Facts.of(train, stopping=True)) == []
+        assert model.ranker.check(TrainingFacts.of(train, stopping=True)) == []
     assert train.labels.max() == experiment.data.max_grade
 
 

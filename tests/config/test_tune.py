@@ -17,7 +17,7 @@ from ltr_harness.config.search import Range
 from ltr_harness.errors import ConfigError
 from ltr_harness.experiment.folds import FoldReader
 from ltr_harness.groups import Judgments
-from ltr_harness.rankers import Facts
+from ltr_harness.rankers import TrainingFacts
 from ltr_harness.rankers.objectives import BINARY, METRIC
 from ltr_harness.rankers.presets import SPACES
 
@@ -162,7 +162,7 @@ def test_built_in_spaces_are_sound_in_every_corner(
         train = replace(train, judgments=Judgments(train.labels / train.labels.max(), train.groups))
     for probe in probes(space):
         ranker = model_at(experiment.models["m"], probe).ranker
-        assert ranker.check(Facts.of(train, stopping=True)) == []
+        assert ranker.check(TrainingFacts.of(train, stopping=True)) == []
         assert ranker.seed_matters
 
 

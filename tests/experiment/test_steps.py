@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ltr_harness import run_experiment
-from ltr_harness.comparison import compare_entrants
+from ltr_harness.comparison import compare_systems
 from ltr_harness.experiment import check, execute, experiment, search
 from ltr_harness.experiment import job as plan
 from ltr_harness.report import write_report
@@ -23,7 +23,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "list": plan.list_tasks,
     "tune": search.tune,
     "execute": execute.execute,
-    "compare": compare_entrants,
+    "compare": compare_systems,
     "report": write_report,
 }
 

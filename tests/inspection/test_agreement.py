@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.groups import Several
+from ltr_harness.groups import RawJudgments
 from ltr_harness.inspection import data_card, lint
 from ltr_harness.inspection.agreement import agreement, agreement_lines, alphas
 from ltr_harness.readers.memory import from_arrays
@@ -90,14 +90,14 @@ def judged_again(table: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray
     return document[again], table[judge, document][again]
 
 
-def data(several: Several | None) -> RankingDataset:
+def data(several: RawJudgments | None) -> RankingDataset:
     """Queries a and b of two documents each, in markets us and de."""
     made = from_arrays(np.arange(8.0).reshape(4, 2), [0, 2, 0, 1], query_ids=["a", "a", "b", "b"])
-    return replace(made, several=several, query_attributes={"market": np.array(["us", "de"])})
+    return replace(made, raw_judgments=several, query_attributes={"market": np.array(["us", "de"])})
 
 
 # document 7 of query a as 0 of `DOCUMENTS`, and so on; 3 of query b has one judgment alone
-SEVERAL = Several(
+SEVERAL = RawJudgments(
     np.array([0, 0, 0, 0, 0, 1, 1, 1]), np.array([7, 7, 5, 5, 5, 9, 9, 3]), np.array([*GRADES, 2.0])
 )
 
@@ -122,12 +122,12 @@ def test_agreement_lines() -> None:
         f"{ordinal:.4f} (nominal {nominal:.4f})",
         f"alpha by market: de –, us {alphas(DOCUMENTS[:5], GRADES[:5])[1]:.4f}",
     ]
-    equal = Several(np.array([0, 0]), np.array([1, 1]), np.array([2.0, 2.0]))
+    equal = RawJudgments(np.array([0, 0]), np.array([1, 1]), np.array([2.0, 2.0]))
     assert agreement_lines(agreement(data(equal))[:1]) == [
         "agreement on 1 document with 2 judgments: 100.0% of the pairs have equal grades; Krippendorff's alpha is "
         "undefined, because all grades are equal"
     ]
-    alone = Several(np.array([0, 1]), np.array([1, 2]), np.array([2.0, 1.0]))
+    alone = RawJudgments(np.array([0, 1]), np.array([1, 2]), np.array([2.0, 1.0]))
     assert agreement_lines(agreement(data(alone))) == ["agreement: no document has several judgments"]
     assert agreement_lines(agreement(data(None))) == []
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment.execute import per_query_columns
@@ -176,4 +176,4 @@ def test_relevant_documents_of_a_query_include_missed_ones() -> None:
     table: dict[str, NDArray[Any]] = per_query_columns(data, evaluation)
     assert table["n_relevant"].tolist() == expected
     assert table["rows"].tolist() == [2, 0, 2, 1]
-    assert Entrant.of("a", [evaluation]).query_attributes["n_relevant"].tolist() == expected
+    assert SystemResult.of("a", [evaluation]).query_attributes["n_relevant"].tolist() == expected

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ltr_harness.groups import Missed
+from ltr_harness.groups import MissedDocuments
 from ltr_harness.inspection.agreement import alphas
 from ltr_harness.inspection.candidates import candidate_recall
 from ltr_harness.inspection.card import Content, are_ids, auc, data_card, n_only_relevant, tells_relevant
@@ -20,7 +20,7 @@ def test_alphas() -> None:
 def test_candidate_recall() -> None:
     """(1/3 + 1) / 2, and 2 of 4."""
     data = from_arrays([[1.0], [2.0], [3.0]], [1, 0, 1], group_sizes=[2, 1])
-    missed = Missed(np.array([0, 0]), np.array([2.0, 1.0]))
+    missed = MissedDocuments(np.array([0, 0]), np.array([2.0, 1.0]))
     (whole,) = candidate_recall(replace(data, judgments=replace(data.judgments, missed=missed)))
     assert whole.mean == 0.6666666666666666
     assert whole.total == 0.5

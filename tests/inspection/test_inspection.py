@@ -1,4 +1,4 @@
-"""Facts counted by hand, and every lint on data that has what it looks for, and on data that has not."""
+"""TrainingFacts counted by hand, and every lint on data that has what it looks for, and on data that has not."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from ltr_harness.metrics import METRICS, Binding, bind, catalog, function_metric
 from ltr_harness.metrics.core.cautions import cautions
 from ltr_harness.rankers.catboost import CatBoostRanker
 from ltr_harness.rankers.lightgbm import LightGBMRanker
-from ltr_harness.rankers.ranker import Facts
+from ltr_harness.rankers.ranker import TrainingFacts
 from ltr_harness.rankers.xgboost import XGBoostRanker
 
 
@@ -164,11 +164,11 @@ def test_nothing_is_said_of_grades_that_are_none() -> None:
     assert Judgments.checked([-1.0, 255], QueryGroups.from_sizes([2])).grades is None
 
 
-def training_facts(labels: NDArray[np.float64], sizes: NDArray[np.int64]) -> Facts:
+def training_facts(labels: NDArray[np.float64], sizes: NDArray[np.int64]) -> TrainingFacts:
     rng = np.random.default_rng(0)
     judgments = Judgments.checked(labels, QueryGroups.from_sizes(sizes))
     features = rng.normal(size=(labels.size, 2)).astype(np.float32)
-    return Facts.of(RankingDataset(features, judgments, ("a", "b")), stopping=False)
+    return TrainingFacts.of(RankingDataset(features, judgments, ("a", "b")), stopping=False)
 
 
 REFUSING: list[tuple[Any, str]] = [

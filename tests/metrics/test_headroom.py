@@ -56,9 +56,9 @@ def test_mean_and_highest_value_of_all_orders(text: str, seed: int) -> None:
         assert found.random[query] == pytest.approx(np.mean(values), abs=1e-9, nan_ok=True)
         assert found.ceiling[query] == pytest.approx(np.max(values), abs=1e-9, nan_ok=True)
         changes = np.ptp(values) > 1e-9
-        assert (found.room[query] > 0) == changes
+        assert (found.headroom[query] > 0) == changes
     if judgments.missed is None:
-        assert np.isnan(found.complete).all()
+        assert np.isnan(found.with_all_retrieved).all()
 
 
 def test_every_metric_is_shown_or_has_no_best_order() -> None:
@@ -75,9 +75,9 @@ def test_with_all_retrieved_the_best_value_is_one(text: str) -> None:
     judgments = lists(2)
     found = headroom(parse_metric(text), judgments)
     assert found is not None
-    defined = ~np.isnan(found.complete)
+    defined = ~np.isnan(found.with_all_retrieved)
     assert defined.any()
-    np.testing.assert_allclose(found.complete[defined], 1.0)
+    np.testing.assert_allclose(found.with_all_retrieved[defined], 1.0)
     assert (found.ceiling[defined] <= 1 + 1e-12).all()
     assert found.ceiling[defined].min() == 0  # a query without candidates
 
@@ -88,10 +88,10 @@ def test_what_a_cutoff_costs_is_not_charged_to_retrieval() -> None:
     )
     found = headroom(parse_metric("recall@2"), pool)
     assert found is not None
-    assert (found.ceiling.tolist(), found.complete.tolist()) == ([0.5], [0.5])
+    assert (found.ceiling.tolist(), found.with_all_retrieved.tolist()) == ([0.5], [0.5])
     missed = headroom(parse_metric("recall"), pool)
     assert missed is not None
-    assert (missed.ceiling.tolist(), missed.complete.tolist()) == ([0.75], [1.0])
+    assert (missed.ceiling.tolist(), missed.with_all_retrieved.tolist()) == ([0.75], [1.0])
 
 
 def test_a_refused_expectation_shows_nothing() -> None:

@@ -139,7 +139,7 @@ def test_large_sets_are_bound_in_parts_with_what_was_missed() -> None:
 
 def retrieved_in_pool(judgments: Judgments) -> NDArray[np.bool_]:
     flags = np.zeros(judgments.pool.groups.n_rows, dtype=bool)
-    flags[judgments.in_pool] = True
+    flags[judgments.pool_rows] = True
     return flags
 
 

@@ -76,7 +76,7 @@ def test_a_column_of_scores(mlflow: Any, rows: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(table.set_index("query_id")[METRICS], values)
     better = values.assign(**{"ndcg@5": np.minimum(values["ndcg@5"] + 0.1, 1)})[["ndcg@5"]]
     said = compare({"logged": table[["query_id", "ndcg@5"]], "better": better}, ledger=False)
-    assert sorted(said.entrants[0].query_ids.tolist()) == sorted(table["query_id"])
+    assert sorted(said.systems[0].query_ids.tolist()) == sorted(table["query_id"])
 
 
 def test_a_data_set_of_mlflow_and_columns_of_other_roles(mlflow: Any, rows: pd.DataFrame) -> None:

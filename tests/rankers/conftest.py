@@ -11,7 +11,7 @@ import pytest
 
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.groups import Judgments, QueryGroups
-from ltr_harness.rankers import Facts
+from ltr_harness.rankers import TrainingFacts
 
 NAMES = ("bm25", "clicks[30d]", "title match", "a:b", "age", "6")
 
@@ -52,9 +52,9 @@ def test() -> RankingDataset:
 
 
 @pytest.fixture(scope="session")
-def facts(train: RankingDataset) -> Callable[..., Facts]:
-    """Facts of the training data, with some of them changed."""
-    return lambda **changes: replace(Facts.of(train, stopping=True), **changes)
+def facts(train: RankingDataset) -> Callable[..., TrainingFacts]:
+    """TrainingFacts of the training data, with some of them changed."""
+    return lambda **changes: replace(TrainingFacts.of(train, stopping=True), **changes)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import RankerError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG
-from ltr_harness.rankers import Facts, Training
+from ltr_harness.rankers import Training, TrainingFacts
 from ltr_harness.rankers.adapters import TreeModel, by_position
 from ltr_harness.rankers.catboost import CatBoostRanker
 from ltr_harness.rankers.lightgbm import LightGBMRanker
@@ -37,8 +37,8 @@ def scores(ranker: Any, train: Any, rounds: int = 8, **training: Any) -> Any:
     return ranker.fit(Training(train=train, rounds=rounds, **training)).score(train.features)
 
 
-def facts_of(data: RankingDataset) -> Facts:
-    return Facts.of(data, stopping=False)
+def facts_of(data: RankingDataset) -> TrainingFacts:
+    return TrainingFacts.of(data, stopping=False)
 
 
 class TestPresets:

@@ -16,7 +16,7 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, MissingExtraError, RankerError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import MRR, NDCG, bind
-from ltr_harness.rankers import Facts, Training
+from ltr_harness.rankers import Training, TrainingFacts
 from ltr_harness.rankers.catboost import OWNED, CatBoostModel, CatBoostRanker, _names
 
 catboost = pytest.importorskip("catboost", reason="the extra `catboost` is not installed")
@@ -53,15 +53,15 @@ def test_the_library_alone_stopped_by_hand_gives_the_same_model(train: Any, vali
 @pytest.mark.parametrize("grown", ["Depthwise", "Lossguide"])
 def test_trees_that_cannot_be_cut_are_refused_before_training(train: Any, valid: Any, grown: str) -> None:
     ranker = CatBoostRanker(objective="QueryRMSE", params={**SMALL, "grow_policy": grown})
-    [problem] = ranker.check(Facts.of(train, stopping=True))
+    [problem] = ranker.check(TrainingFacts.of(train, stopping=True))
     assert problem.place == "params.grow_policy"
     assert "cannot go back to the best round" in str(problem)
     with pytest.raises(RankerError, match=f"found {grown}: CatBoost cuts models of symmetric trees alone"):
         ranker.fit(Training(train=train, valid=valid, stopping=RULE))
-    assert ranker.check(Facts.of(train, stopping=False)) == []
+    assert ranker.check(TrainingFacts.of(train, stopping=False)) == []
     assert ranker.fit(Training(train=train, rounds=3)).best_round == 3
     symmetric = CatBoostRanker(params={"grow_policy": "SymmetricTree"})
-    assert symmetric.check(Facts.of(train, stopping=True)) == []
+    assert symmetric.check(TrainingFacts.of(train, stopping=True)) == []
 
 
 def test_query_weights_count(train: Any) -> None:
@@ -115,7 +115,7 @@ class TestCategories:
     @pytest.mark.long
     def test_they_are_no_numbers(self, coded: Any) -> None:
         ranker = CatBoostRanker(**self.FIELDS)
-        assert ranker.check(Facts.of(coded, stopping=True)) == []
+        assert ranker.check(TrainingFacts.of(coded, stopping=True)) == []
         rule = replace(RULE, max_rounds=10)
         model = ranker.fit(Training(train=coded, valid=coded, stopping=rule))
         assert max(point.value for point in model.history) == 1.0
@@ -171,7 +171,7 @@ def test_training_goes_on_from_a_model(train: Any, valid: Any, tmp_path: Path) -
     first = CatBoostRanker(**plain).fit(Training(train=train, rounds=6))
     first.save(tmp_path)
     ranker = CatBoostRanker(**plain, init_model=tmp_path)
-    assert ranker.check(Facts.of(train, stopping=True)) == []
+    assert ranker.check(TrainingFacts.of(train, stopping=True)) == []
     more = ranker.fit(Training(train=train, rounds=4))
     assert more.best_round == 10
     assert isinstance(more, CatBoostModel)

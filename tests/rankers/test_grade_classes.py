@@ -21,7 +21,7 @@ from ltr_harness.boosting.xgboost import custom_metric
 from ltr_harness.errors import DataError, MetricError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.metrics import NDCG, bind
-from ltr_harness.rankers import Facts, Training, catalog
+from ltr_harness.rankers import Training, TrainingFacts, catalog
 from ltr_harness.rankers.adapters import TreeModel
 
 RULE = StoppingRule(NDCG(k=10), patience=5, max_rounds=20)
@@ -183,7 +183,7 @@ def test_labels_that_are_no_classes_are_refused(
     ranker: str, objective: str, params: Any, odd: float | None, words: str, train: Any, said: Any
 ) -> None:
     labels = np.full(train.n_rows, 2.0) if odd is None else np.r_[odd, train.labels[1:]]
-    facts = Facts.of(relabelled(train, labels), stopping=False)
+    facts = TrainingFacts.of(relabelled(train, labels), stopping=False)
     found = said(made(ranker, objective, params).check(facts))
     assert words in found["objective"]
 

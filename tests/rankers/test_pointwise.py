@@ -16,7 +16,7 @@ import xgboost
 from ltr_harness.boosting.stopping import StoppingRule
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import NDCG, bind
-from ltr_harness.rankers import Facts, Training, catalog
+from ltr_harness.rankers import Training, TrainingFacts, catalog
 from ltr_harness.rankers.objectives import _REFUSED, BINARY, CATBOOST
 from ltr_harness.rankers.presets import PRESETS, SPACES
 
@@ -115,7 +115,7 @@ def test_trees_are_the_librarys_own_and_the_score_is_its_margin(
 ) -> None:
     train, valid = labelled(make_dataset(1, weights=True), objective), make_dataset(2, weights=True)
     ranker = made(library, objective)
-    assert ranker.check(Facts.of(train, stopping=True)) == []
+    assert ranker.check(TrainingFacts.of(train, stopping=True)) == []
     model = ranker.fit(Training(train=train, valid=valid, stopping=RULE, metrics=(NDCG(k=10),)))
     _, scores = alone(library, objective, train, 12)
     # it stops where our metric of the grades is best, evaluated on the margin of each stage
@@ -142,7 +142,7 @@ def test_presets_and_search_spaces_are_there(library: str, objective: str, train
     data = labelled(train, objective)
     for preset in ("small", "web"):
         ranker = made(library, objective, preset=preset, params={})
-        assert ranker.check(Facts.of(data, stopping=True)) == []
+        assert ranker.check(TrainingFacts.of(data, stopping=True)) == []
         assert ranker.seed_matters
         assert ranker.search_space() == SPACES[library, ranker.loss]
     assert {"small", "web"} == PRESETS[library, ranker.loss].keys()
@@ -177,7 +177,7 @@ def test_a_monotone_feature_never_lowers_the_score_or_is_refused(
 ) -> None:
     data = labelled(train, objective)
     ranker = made(library, objective, monotone={"bm25": 1})
-    problems = ranker.check(Facts.of(data, stopping=False))
+    problems = ranker.check(TrainingFacts.of(data, stopping=False))
     if objective in NOT_MONOTONE:
         assert NOT_MONOTONE[objective] in str(problems[0])
         return
@@ -234,7 +234,7 @@ class TestRelevant:
         assert "found 0: every document would be relevant; expected at least 1" in problem(0)
         assert "no training label reaches 5; expected at most 4" in problem(5)
         assert problem(4) == "None"
-        all_good = Facts.of(
+        all_good = TrainingFacts.of(
             replace(train, judgments=Judgments(train.labels + 2, train.groups)), stopping=False
         )
         text = said(made(library, objective).check(all_good))["relevant"]
@@ -271,7 +271,9 @@ def test_labels_outside_its_domain_are_refused_before_training(
     for objectives, ends, words in LABELS:
         labels = np.resize(np.asarray(ends, dtype=float), train.n_rows)
         facts = replace(
-            Facts.of(train, stopping=False), judgments=Judgments(labels, train.groups), max_label=max(ends)
+            TrainingFacts.of(train, stopping=False),
+            judgments=Judgments(labels, train.groups),
+            max_label=max(ends),
         )
         text = said(made(library, objective).check(facts)).get("objective", "")
         assert (words in text) == (objective in objectives)
@@ -325,7 +327,7 @@ def test_parameters_of_its_own_loss_are_taken_and_move_trees(
 ) -> None:
     data = make_dataset(1, weights=True)
     ranker = made(library, objective, params={**SMALL[library], **params})
-    assert ranker.check(Facts.of(data, stopping=True)) == []
+    assert ranker.check(TrainingFacts.of(data, stopping=True)) == []
     model = ranker.fit(Training(train=data, rounds=3)).booster
     theirs, _ = alone(library, objective, data, 3, params)
     plain, _ = alone(library, objective, data, 3)

@@ -26,7 +26,7 @@ from ltr_harness.config import load_experiment
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import ConfigError, DataError, MissingExtraError, RankerError, TrainingError
 from ltr_harness.groups import Judgments
-from ltr_harness.rankers import Facts, Training
+from ltr_harness.rankers import Training, TrainingFacts
 from ltr_harness.rankers.sklearn import SklearnRanker
 from ltr_harness.testing.ranker_suite import RankerSuite, ranking_data
 
@@ -362,7 +362,7 @@ def test_labels_that_do_not_fit(fields: dict[str, Any], labels: float | None, to
     data = ranking_data(1)
     data = data if labels is None else with_labels(data, labels)
     ranker = SklearnRanker(**fields)
-    problems = "\n".join(map(str, ranker.check(Facts.of(data, stopping=True))))
+    problems = "\n".join(map(str, ranker.check(TrainingFacts.of(data, stopping=True))))
     assert told.replace("586", f"{data.n_rows}") in problems
     with pytest.raises(RankerError):
         ranker.fit(Training(train=data))

@@ -18,7 +18,7 @@ from ltr_harness.boosting.xgboost import XENDCG
 from ltr_harness.errors import DataError, RankerError, TrainingError
 from ltr_harness.groups import Judgments
 from ltr_harness.metrics import ERR, MRR, NDCG, bind
-from ltr_harness.rankers import Facts, Training
+from ltr_harness.rankers import Training, TrainingFacts
 from ltr_harness.rankers.xgboost import XGBoostModel, XGBoostRanker
 from ltr_harness.rankers.xgboost_parameters import OWNED, canonical_names
 
@@ -417,7 +417,7 @@ def test_on_real_data_xendcg_is_as_good_as_lightgbms_own(shared_data: Path) -> N
 def test_squared_error_weighs_the_rows_of_weighted_queries(make_dataset: Any) -> None:
     train = make_dataset(1, weights=True)
     ranker = XGBoostRanker(objective="reg:squarederror", params={"max_depth": 3})
-    assert ranker.check(Facts.of(train, stopping=False)) == []
+    assert ranker.check(TrainingFacts.of(train, stopping=False)) == []
     scores = ranker.fit(Training(train=train, rounds=5)).score(train.features)
     weights = np.repeat(train.judgments.query_weights, train.groups.sizes)
     data = xgboost.QuantileDMatrix(train.features, label=train.labels, weight=weights, max_bin=256)

@@ -399,17 +399,21 @@ def test_several_judgments_become_the_label_that_pandas_gives(
     )
     np.testing.assert_allclose([label for *_, label in missed_of(data)], outside.label, rtol=1e-15)
     if not truth.duplicated(["query_id", "document_id"]).any():
-        assert data.several is None
+        assert data.raw_judgments is None
         return
-    assert data.several is not None
+    assert data.raw_judgments is not None
     kept = pd.DataFrame(
-        {"query": data.several.queries, "document": data.several.documents, "grade": data.several.grades}
+        {
+            "query": data.raw_judgments.queries,
+            "document": data.raw_judgments.documents,
+            "grade": data.raw_judgments.grades,
+        }
     )
-    assert (np.diff(data.several.queries) >= 0).all()
+    assert (np.diff(data.raw_judgments.queries) >= 0).all()
     assert sorted(tuple(sorted(own)) for _, own in kept.groupby("document").grade) == sorted(
         tuple(sorted(own)) for _, own in grouped
     )
-    names = data.groups.ids[data.several.queries]
+    names = data.groups.ids[data.raw_judgments.queries]
     np.testing.assert_array_equal(
         np.bincount(names.astype(int), minlength=4), np.bincount(judged.query_id, minlength=4)
     )
@@ -441,8 +445,8 @@ def test_annotators_may_judge_in_one_file_or_in_several(tmp_path: Path, form: st
     for files, n in (([one.name], 5), ([one.name, "two.csv"], 6)):
         truth = read_judgments(files, tmp_path, several="majority")
         data = with_judgments(rows, truth)
-        assert data.several is not None
-        assert data.several.grades.size == n
+        assert data.raw_judgments is not None
+        assert data.raw_judgments.grades.size == n
         said = "1 document of 3 has several judgments: their label is the most frequent grade, of equals the lowest"
         assert f"{said} (several: majority)" in data.notes
         assert missed_of(data) == [("a", "z", 1.0)]

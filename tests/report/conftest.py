@@ -13,7 +13,7 @@ import pytest
 
 from ltr_harness import run_experiment
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.report import ReportData, build_report, write_report
 from ltr_harness.report.data import stored_data
 from ltr_harness.runs.record import MetricSummary, Record, SplitFacts, StoppingFacts
@@ -47,7 +47,7 @@ class MadeRun:
     history: pd.DataFrame
 
 
-def entrant(
+def system(
     name: str,
     quality: float,
     *,
@@ -56,7 +56,7 @@ def entrant(
     empty: int = 40,
     metrics: Sequence[str] = METRICS,
     deterministic: bool = False,
-) -> Entrant:
+) -> SystemResult:
     """A model whose per-query values rise with `quality`; the first `empty` queries are undefined."""
     hard = np.random.default_rng(7).beta(1.2, 1.0, size=n)
     values = {}
@@ -66,7 +66,7 @@ def entrant(
         found = np.clip(hard + quality + 0.01 * at + noise, 0, 1)
         found[:, :empty] = np.nan
         values[metric] = found
-    return Entrant(
+    return SystemResult(
         name=name,
         query_ids=np.array([str(10_000 + q) for q in range(n)]),
         values=values,
@@ -170,19 +170,19 @@ def made(
     failures: Sequence[Record] = (),
     with_runs: bool = True,
     title: str = "made: five models on made-up queries",
-    entrants: Sequence[Entrant] | None = None,
+    systems: Sequence[SystemResult] | None = None,
     **options: Any,
 ) -> ReportData:
-    entrants = entrants or [
-        entrant(name, quality, seeds=1 if quality == -0.05 else 2, deterministic=quality == -0.05)
+    systems = systems or [
+        system(name, quality, seeds=1 if quality == -0.05 else 2, deterministic=quality == -0.05)
         for name, quality in models.items()
     ]
-    options.setdefault("baseline", entrants[0].name)
-    names = list(entrants[0].values)
-    comparison = compare(*entrants, metrics=[names[3] if len(names) > 3 else names[0], *names], **options)
+    options.setdefault("baseline", systems[0].name)
+    names = list(systems[0].values)
+    comparison = compare(*systems, metrics=[names[3] if len(names) > 3 else names[0], *names], **options)
     runs = [
         run(one.name, models.get(one.name, 0.0), seed=int(seed))
-        for one in entrants
+        for one in systems
         for seed in one.replicates
         if with_runs and one.name not in ("random", "best-feature")
     ]
@@ -201,8 +201,8 @@ def make_data() -> Callable[..., ReportData]:
 
 
 @pytest.fixture(scope="session")
-def make_entrant() -> Callable[..., Entrant]:
-    return entrant
+def make_system() -> Callable[..., SystemResult]:
+    return system
 
 
 @pytest.fixture(scope="session")
@@ -231,7 +231,7 @@ def written(data: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def hostile() -> ReportData:
     """Names, titles, errors and configuration as unfriendly as data can be."""
     return made(
-        entrants=[entrant(name, 0.01 * at) for at, name in enumerate(HOSTILE)],
+        systems=[system(name, 0.01 * at) for at, name in enumerate(HOSTILE)],
         title=HOSTILE[1],
         failures=[record(HOSTILE[0], error=HOSTILE[1] + "\n" + HOSTILE[6])],
         draws=200,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.report import ReportData, experiments, html, write_report
 from ltr_harness.report.experiments import read_experiments
@@ -464,22 +464,22 @@ class MadeRows(TestRows):
 
 def test_hostile_queries_documents_and_attributes_run_nothing(
     make_data: Callable[..., ReportData],
-    make_entrant: Callable[..., Entrant],
+    make_system: Callable[..., SystemResult],
     hostile_names: list[str],
     open_page: Callable[..., Any],
     tmp_path: Path,
 ) -> None:
     n = 6 * len(hostile_names)
     strange = np.array([f"{name}{at}" for at in range(6) for name in hostile_names])
-    entrants = [
+    systems = [
         dataclasses.replace(
-            make_entrant(name, 0.1 * at, n=n, empty=0, metrics=["ndcg@10"]),
+            make_system(name, 0.1 * at, n=n, empty=0, metrics=["ndcg@10"]),
             query_ids=strange,
             query_attributes={name: np.repeat(np.array(hostile_names), 6) for name in hostile_names},
         )
         for at, name in enumerate("AB")
     ]
-    data = make_data(entrants=entrants, draws=200)
+    data = make_data(systems=systems, draws=200)
     groups = QueryGroups.from_sizes([3] * n)
     judgments = Judgments.checked(np.tile([0, 1, 2], n), groups, document_ids=np.repeat(strange, 3))
     places = {query: at for at, query in enumerate(strange.tolist())}
@@ -497,13 +497,13 @@ def test_hostile_queries_documents_and_attributes_run_nothing(
 
 def test_every_chart_is_drawn_once(
     make_data: Callable[..., ReportData],
-    make_entrant: Callable[..., Entrant],
+    make_system: Callable[..., SystemResult],
     open_page: Callable[..., Any],
     tmp_path: Path,
 ) -> None:
     metrics = ["ndcg@5", "ndcg@10"]
-    entrants = [make_entrant(f"m{at}", 0.01 * at, n=100, metrics=metrics) for at in range(10)]
-    page = open_page(write_report(make_data(entrants=entrants, **QUICK), tmp_path, ["html"]))
+    systems = [make_system(f"m{at}", 0.01 * at, n=100, metrics=metrics) for at in range(10)]
+    page = open_page(write_report(make_data(systems=systems, **QUICK), tmp_path, ["html"]))
     count = """embed => { const draw = window.vegaEmbed; window.drawn = [];
         window.vegaEmbed = (plot, ...how) => { window.drawn.push(plot.dataset.chart); return draw(plot, ...how); }; }"""
     unfold(page)
@@ -520,15 +520,15 @@ def test_every_chart_is_drawn_once(
 
 def test_tables_of_many_columns_are_printed_whole(
     make_data: Callable[..., ReportData],
-    make_entrant: Callable[..., Entrant],
+    make_system: Callable[..., SystemResult],
     open_page: Callable[..., Any],
     tmp_path: Path,
 ) -> None:
     metrics = [
         f"{base}@{k}" for base in ("ndcg", "mrr", "map", "err(max_grade=4)", "recall") for k in (1, 3, 5, 10)
     ]
-    entrants = [make_entrant(f"lgbm-model-{at}", 0.01 * at, metrics=metrics) for at in range(3)]
-    page = open_page(write_report(make_data(entrants=entrants, draws=200), tmp_path, ["html"]))
+    systems = [make_system(f"lgbm-model-{at}", 0.01 * at, metrics=metrics) for at in range(3)]
+    page = open_page(write_report(make_data(systems=systems, draws=200), tmp_path, ["html"]))
     page.emulate_media(media="print")
     page.set_viewport_size({"width": 703, "height": 1000})
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
@@ -546,13 +546,13 @@ def test_tables_of_many_columns_are_printed_whole(
 
 def test_many_models_can_be_filtered(
     make_data: Callable[..., ReportData],
-    make_entrant: Callable[..., Entrant],
+    make_system: Callable[..., SystemResult],
     open_page: Callable[..., Any],
     tmp_path: Path,
 ) -> None:
     names = [f"model-{at:02d}" for at in range(16)]
-    entrants = [make_entrant(name, 0.0, n=60, metrics=["ndcg@10"]) for name in names]
-    data = dataclasses.replace(make_data(entrants=entrants, **QUICK), sections=("verdict",))
+    systems = [make_system(name, 0.0, n=60, metrics=["ndcg@10"]) for name in names]
+    data = dataclasses.replace(make_data(systems=systems, **QUICK), sections=("verdict",))
     page = open_page(write_report(data, tmp_path, ["html"]))
     assert page.locator("#table-fixed_k tbody tr:visible").count() == 16
     page.locator("#verdict .filter").fill("MODEL-07")

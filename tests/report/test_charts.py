@@ -10,13 +10,13 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.report import ReportData, build_report
 from ltr_harness.report.blocks import Chart
 from ltr_harness.report.chart_engine import VEGALITE_VERSION
 from ltr_harness.report.charts import file_spec, svg
 
-from .conftest import entrant
+from .conftest import system
 
 pytestmark = pytest.mark.long
 
@@ -82,7 +82,7 @@ def test_words_name_every_model(charts: dict[str, Chart], data: ReportData) -> N
 
 
 def test_names_never_become_program_text(
-    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], hostile_names: list[str]
+    make_data: Callable[..., ReportData], make_system: Callable[..., SystemResult], hostile_names: list[str]
 ) -> None:
     """Compiled to Vega, names stand in data and in lists of values, never in an expression."""
     import vl_convert
@@ -97,11 +97,10 @@ def test_names_never_become_program_text(
         return [value] if isinstance(value, str) and key in ("expr", "signal", "test", "update") else []
 
     metrics = [f"{name}@{k}" for name in hostile_names for k in (1, 2)]
-    entrants = [
-        make_entrant(name, 0.01 * at, n=60, empty=10, metrics=metrics)
-        for at, name in enumerate(hostile_names)
+    systems = [
+        make_system(name, 0.01 * at, n=60, empty=10, metrics=metrics) for at, name in enumerate(hostile_names)
     ]
-    data = make_data(entrants=entrants, draws=200)
+    data = make_data(systems=systems, draws=200)
     names = [name for name in hostile_names if name.strip()]
     for chart in build_report(data).charts:
         found = expressions(vl_convert.vegalite_to_vega(dict(chart.spec), vl_version=VEGALITE_VERSION))
@@ -120,8 +119,8 @@ def test_pictures_need_no_network_and_are_repeatable(charts: dict[str, Chart]) -
 
 def test_a_far_off_model_does_not_squeeze_the_others(make_data: Callable[..., ReportData]) -> None:
     models = {"lambdarank": 0.1, "xendcg": 0.107, "ndcg": 0.13, "random": -0.6, "best-feature": -0.3}
-    entrants = [entrant(name, quality, seeds=4) for name, quality in models.items()]
-    data = make_data(models, entrants=entrants)  # two seeds know too little for any model to be far off
+    systems = [system(name, quality, seeds=4) for name, quality in models.items()]
+    data = make_data(models, systems=systems)  # two seeds know too little for any model to be far off
     chart = {one.name: one for one in build_report(data).charts}["paired_differences"]
     rows = {row["model"]: row for row in chart.spec["data"]["values"]}
     assert rows["random"]["beyond"].startswith("◂ -0.")

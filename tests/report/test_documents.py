@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from ltr_harness import __version__
 from ltr_harness.report import ReportData, build_report, json_document, latex, markdown
 from ltr_harness.report.blocks import Column, Estimate, Heading, Report, Section, Table
 
@@ -135,7 +136,7 @@ def test_latex_escapes_every_special_character(hostile: ReportData) -> None:
 
 def test_json_is_complete_at_full_precision(data: ReportData) -> None:
     document = json.loads(json_document.render(data))
-    assert document["schema_version"] == 1
+    assert (document["schema_version"], document["written_by"]) == (2, __version__)
     assert document["verdict"] == data.comparison.verdict
     assert len(document["summaries"]) == 5 * 16
     assert len(document["pairs"]) == 4 * 16

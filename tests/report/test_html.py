@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.report import ReportData, build_report, html
 from ltr_harness.wording import printable
 
@@ -128,8 +128,8 @@ def test_chart_data_survive_the_way_into_the_page(hostile_text: str, hostile_nam
 def test_hostile_query_ids_and_metric_names(
     make_data: Callable[..., ReportData], hostile_names: list[str]
 ) -> None:
-    entrants = [
-        Entrant(
+    systems = [
+        SystemResult(
             name=model,
             query_ids=np.array(hostile_names),
             values={name: np.linspace(0, 1, len(hostile_names))[None, :] * at for name in hostile_names},
@@ -138,7 +138,7 @@ def test_hostile_query_ids_and_metric_names(
         )
         for at, model in ((0.5, "A"), (1.0, "B"))
     ]
-    page = Page(html.render(build_report(make_data(entrants=entrants, with_runs=False))))
+    page = Page(html.render(build_report(make_data(systems=systems, with_runs=False))))
     assert len(page.all("script")) == 3
     assert page.all("img") == []
 
@@ -178,10 +178,10 @@ def test_cells_sort_by_their_full_value(page: Page, data: ReportData) -> None:
 
 
 def test_a_report_without_charts_carries_no_chart_library(
-    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant]
+    make_data: Callable[..., ReportData], make_system: Callable[..., SystemResult]
 ) -> None:
-    one = make_entrant("only", 0.1, n=40, empty=40)
-    text = html.render(build_report(make_data(entrants=[one], with_runs=False)))
+    one = make_system("only", 0.1, n=40, empty=40)
+    text = html.render(build_report(make_data(systems=[one], with_runs=False)))
     assert len(text) < 100_000
     assert len(scripts(text)) == 1
 
@@ -192,8 +192,8 @@ def test_differences_far_below_six_decimals_have_an_axis(
 ) -> None:
     rng = np.random.default_rng(3)
     base = rng.uniform(size=200)
-    entrants = [
-        Entrant(
+    systems = [
+        SystemResult(
             name=model,
             query_ids=np.arange(200).astype(str),
             values={"ndcg@10": (base + at * scale * rng.normal(1, 1, 200))[None, :]},
@@ -202,7 +202,7 @@ def test_differences_far_below_six_decimals_have_an_axis(
         )
         for at, model in enumerate("ABC")
     ]
-    page = Page(html.render(build_report(make_data(entrants=entrants, with_runs=False))))
+    page = Page(html.render(build_report(make_data(systems=systems, with_runs=False))))
     places = [attrs["style"] or "" for attrs in page.all("i") if "%" in (attrs.get("style") or "")]
     assert len(places) > 6
     assert all(-1 <= float(place) <= 101 for style in places for place in re.findall(r"(\S+)%", style))

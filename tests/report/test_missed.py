@@ -109,7 +109,7 @@ def test_reports_count_what_was_missed(data: ReportData) -> None:
         found = rows.per_query(model, [parse_metric(name) for name in NAMES])
         for name, values in zip(NAMES, found, strict=True):
             np.testing.assert_allclose(
-                values, data.comparison.entrant(model).per_query(name), rtol=0, atol=1e-15
+                values, data.comparison.system(model).per_query(name), rtol=0, atol=1e-15
             )
     tables = {table.name for table in build_report(data).tables}
     assert {"ties", "precision_recall", "tools"} <= tables

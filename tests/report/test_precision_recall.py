@@ -32,7 +32,7 @@ def curve(
     whole = RowRanker(judgments, "expected", None).rank(
         scores_of_rows if listed is None else scores_of_rows[listed]
     )
-    ranking = whole if listed is None else whole.in_pool(judgments)
+    ranking = whole if listed is None else whole.pool_rows(judgments)
     found = interpolated(ranking, judgments.pool.labels > 0)
     return [float(value) for value in found]
 
@@ -124,7 +124,7 @@ def with_metrics(data: ReportData, *more: str) -> ReportData:
     rows = data.rows
     assert rows is not None
     metrics = [parse_metric(name) for name in more]
-    entrants = [
+    systems = [
         replace(
             one,
             values=one.values
@@ -134,9 +134,9 @@ def with_metrics(data: ReportData, *more: str) -> ReportData:
             },
             higher_is_better={**one.higher_is_better, **dict.fromkeys(more, True)},
         )
-        for one in data.comparison.entrants
+        for one in data.comparison.systems
     ]
-    return replace(data, comparison=compare(*entrants, metrics=[data.primary, *more], baseline=data.baseline))
+    return replace(data, comparison=compare(*systems, metrics=[data.primary, *more], baseline=data.baseline))
 
 
 @pytest.mark.long
@@ -178,9 +178,9 @@ def test_the_chart_follows_the_schema(stored: ReportData) -> None:
 @pytest.mark.long
 def test_the_title_has_the_baseline_s_name_as_it_is_written(stored: ReportData) -> None:
     asked = with_metrics(stored, "map@10")
-    entrants = [replace(one, name=one.name.upper()) for one in asked.comparison.entrants]
+    systems = [replace(one, name=one.name.upper()) for one in asked.comparison.systems]
     base = asked.baseline.upper()
-    comparison = compare(*entrants, metrics=[*asked.comparison.metrics], baseline=base)
+    comparison = compare(*systems, metrics=[*asked.comparison.metrics], baseline=base)
     records = [run.record.model_copy(update={"model": run.record.model.upper()}) for run in asked.runs]
     runs = [replace(run, record=record) for run, record in zip(asked.runs, records, strict=True)]
     blocks = section(replace(asked, comparison=comparison, runs=runs))

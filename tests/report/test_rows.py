@@ -36,7 +36,7 @@ def test_stored_scores_give_the_numbers_of_the_comparison(stored: ReportData, ro
     for model in stored.models:
         values = rows.per_query(model, [parse_metric(name) for name in stored.metrics])
         for name, found in zip(stored.metrics, values, strict=True):
-            expected = stored.comparison.entrant(model).per_query(name)
+            expected = stored.comparison.system(model).per_query(name)
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
 
 
@@ -44,7 +44,7 @@ def test_values_are_in_the_comparisons_order_of_queries(stored: ReportData, rows
     primary = [parse_metric(stored.primary)]
     turned = dataclasses.replace(rows, order=rows.order[::-1])
     np.testing.assert_array_equal(turned.per_query("lgbm", primary), rows.per_query("lgbm", primary)[:, ::-1])
-    expected = stored.comparison.entrant("lgbm").query_ids.tolist()
+    expected = stored.comparison.system("lgbm").query_ids.tolist()
     assert [list(rows.positions)[at] for at in rows.order] == expected
 
 
@@ -74,11 +74,11 @@ def test_folds_with_ids_that_repeat_are_told_apart(tmp_path: Path) -> None:
     data = stored_data([tmp_path / "folded"])
     found = data.rows
     assert found is not None
-    assert len({query.partition("/")[0] for query in data.comparison.entrant("lgbm").query_ids.tolist()}) == 2
+    assert len({query.partition("/")[0] for query in data.comparison.system("lgbm").query_ids.tolist()}) == 2
     primary = parse_metric(data.primary)
     np.testing.assert_allclose(
         found.per_query("lgbm", [primary])[0],
-        data.comparison.entrant("lgbm").per_query(data.primary),
+        data.comparison.system("lgbm").per_query(data.primary),
         atol=1e-15,
     )
 

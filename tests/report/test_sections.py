@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ltr_harness.comparison import compare
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.report import SECTIONS, ReportData, build_report, catalog, markdown
 from ltr_harness.report.blocks import (
     Badge,
@@ -48,8 +48,8 @@ def words(blocks: list[Block]) -> str:
 
 def small(values: dict[str, list[float]], metric: str = "mrr", **options: object) -> ReportData:
     """A report over a handful of queries given by hand."""
-    entrants = [
-        Entrant(
+    systems = [
+        SystemResult(
             name=name,
             query_ids=np.array([str(q) for q in range(len(column))]),
             values={metric: np.array([column])},
@@ -58,7 +58,7 @@ def small(values: dict[str, list[float]], metric: str = "mrr", **options: object
         )
         for name, column in values.items()
     ]
-    comparison = compare(*entrants, metrics=[metric], **options)  # type: ignore[arg-type]
+    comparison = compare(*systems, metrics=[metric], **options)  # type: ignore[arg-type]
     return ReportData(comparison, (), (), None, "small")
 
 
@@ -157,7 +157,7 @@ def test_conventions_are_the_closed_forms(data: ReportData) -> None:
 @pytest.mark.parametrize(("rule", "filled"), [("zero", 0.0), ("one", 1.0)])
 def test_conventions_of_a_metric_that_counts_empty_queries(rule: str, filled: float) -> None:
     metric = f"ndcg(empty={rule})@10"
-    entrant = Entrant(
+    system = SystemResult(
         name="A",
         query_ids=np.array(["1", "2", "3", "4"]),
         values={metric: np.array([[0.2, 0.6, 0.4, filled]])},
@@ -165,7 +165,7 @@ def test_conventions_of_a_metric_that_counts_empty_queries(rule: str, filled: fl
         higher_is_better={metric: True},
         query_attributes={"rows": np.full(4, 9), "n_relevant": np.array([1, 2, 1, 0])},
     )
-    data = ReportData(compare(entrant), (), (), None, "t")
+    data = ReportData(compare(system), (), (), None, "t")
     ((_, skip, one, zero, share),) = table(data, "conventions", "conventions").rows
     assert (skip, one, zero, share) == pytest.approx((0.4, (1.2 + 1) / 4, 1.2 / 4, 1 / 4))
     assert "Queries without relevant documents: 1 of 4. " in words(section(data, "verdict"))
@@ -182,17 +182,17 @@ def test_seeds_say_deterministic_instead_of_a_spread_of_zero(data: ReportData) -
     assert rows["best-feature"][3:6] == (None, None, None)
     assert rows["best-feature"][-1] == Badge("deterministic", "muted")
     name = "xgb-ndcg"
-    by_seed = np.nanmean(data.comparison.entrant(name).values[data.primary], axis=1)
+    by_seed = np.nanmean(data.comparison.system(name).values[data.primary], axis=1)
     assert rows[name][3:6] == pytest.approx((by_seed.std(ddof=1), by_seed.min(), by_seed.max()))
 
 
 @pytest.mark.long
 def test_what_the_trained_models_did_appears_from_two_seeds_on(
-    make_entrant: Callable[..., Entrant], make_data: Callable[..., ReportData]
+    make_system: Callable[..., SystemResult], make_data: Callable[..., ReportData]
 ) -> None:
-    fixed = make_entrant("F", 0.3, seeds=1, deterministic=True)
-    few = table(make_data(entrants=[make_entrant("A", 0.1, seeds=1), fixed]), "seeds", "seeds")
-    data = make_data(entrants=[make_entrant("A", 0.1, seeds=2), make_entrant("B", 0.2, seeds=2)])
+    fixed = make_system("F", 0.3, seeds=1, deterministic=True)
+    few = table(make_data(systems=[make_system("A", 0.1, seeds=1), fixed]), "seeds", "seeds")
+    data = make_data(systems=[make_system("A", 0.1, seeds=2), make_system("B", 0.2, seeds=2)])
     more = table(data, "seeds", "seeds")
     trained = "Difference [these trained models]"
     assert trained not in [column.label for column in few.columns]
@@ -231,7 +231,7 @@ def test_distributions_are_of_every_metric_at_the_fixed_k(data: ReportData) -> N
             data.comparison.summary(model, metric).mean for model in data.models
         ]
         for row in chart.spec["data"]["values"]:
-            values = data.comparison.entrant(row["model"]).per_query(metric)
+            values = data.comparison.system(row["model"]).per_query(metric)
             zero_bin = int((values < row["from"][0] + 0.05).sum())  # the first that holds any
             assert row["count"][0] == zero_bin
             assert sum(row["count"]) == row["n"] == data.comparison.summary(row["model"], metric).n
@@ -246,10 +246,10 @@ def test_distributions_are_of_every_metric_at_the_fixed_k(data: ReportData) -> N
 
 
 def test_a_single_metric_is_no_choice(
-    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant]
+    make_data: Callable[..., ReportData], make_system: Callable[..., SystemResult]
 ) -> None:
-    entrants = [make_entrant(name, 0.1 * at, metrics=["ndcg@10", "mrr@5"]) for at, name in enumerate("ab")]
-    blocks = section(make_data(entrants=entrants), "distribution")
+    systems = [make_system(name, 0.1 * at, metrics=["ndcg@10", "mrr@5"]) for at, name in enumerate("ab")]
+    blocks = section(make_data(systems=systems), "distribution")
     assert [type(block).__name__ for block in blocks] == ["Heading", "Paragraph", "Table", "Chart"]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from rich.cells import cell_len
 
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.report import ReportData
 from ltr_harness.report.terminal import render, show
 
@@ -36,10 +36,10 @@ def test_the_table_fits_80_columns(data: ReportData) -> None:
 
 @pytest.mark.long
 def test_hostile_names_stay_inside_the_table(
-    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant], hostile_names: list[str]
+    make_data: Callable[..., ReportData], make_system: Callable[..., SystemResult], hostile_names: list[str]
 ) -> None:
     names = [*hostile_names, "\x1b[31mred\x1b[0m", "[bold]b[/bold]", ":smile:"]
-    data = make_data(entrants=[make_entrant(name, 0.01 * at) for at, name in enumerate(names)], draws=200)
+    data = make_data(systems=[make_system(name, 0.01 * at) for at, name in enumerate(names)], draws=200)
     text = render(data)
     assert max(map(cell_len, text.splitlines())) <= 80
     assert "\x1b" not in text
@@ -82,8 +82,8 @@ def test_failures_are_named(make_data: Callable[..., ReportData], make_record: C
 
 
 def test_one_model_has_nothing_to_compare_with(
-    make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant]
+    make_data: Callable[..., ReportData], make_system: Callable[..., SystemResult]
 ) -> None:
-    text = render(make_data(entrants=[make_entrant("only", 0.1)]))
+    text = render(make_data(systems=[make_system("only", 0.1)]))
     assert "change" not in text
     assert text.startswith("only: ndcg@10 0.")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ltr_harness.comparison.pairs import Entrant
+from ltr_harness.comparison.pairs import SystemResult
 from ltr_harness.errors import UsageError
 from ltr_harness.report import ReportData, build_report, write_report
 
@@ -80,12 +80,12 @@ def test_a_second_report_leaves_nothing_of_the_first(
     data: ReportData,
     tmp_path: Path,
     make_data: Callable[..., ReportData],
-    make_entrant: Callable[..., Entrant],
+    make_system: Callable[..., SystemResult],
 ) -> None:
     write_report(data, tmp_path, ["tex", "svg"])
     assert (tmp_path / "tables" / "seeds.tex").exists()
     (tmp_path / "tables" / "mine.tex").write_text("by hand")
-    smaller = make_data(entrants=[make_entrant("only", 0.1, seeds=1)], with_runs=False)
+    smaller = make_data(systems=[make_system("only", 0.1, seeds=1)], with_runs=False)
     write_report(smaller, tmp_path, ["tex", "svg"])
     assert not (tmp_path / "tables" / "seeds.tex").exists()
     assert not (tmp_path / "charts" / "learning_curves.svg").exists()
@@ -135,21 +135,21 @@ def test_a_write_that_fails_leaves_the_old_file(
 
 
 def test_thirty_models(
-    tmp_path: Path, make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant]
+    tmp_path: Path, make_data: Callable[..., ReportData], make_system: Callable[..., SystemResult]
 ) -> None:
-    entrants = [make_entrant(f"model-{at:02d}", 0.01 * at) for at in range(30)]
-    path = write_report(make_data(entrants=entrants, draws=200), tmp_path, ["html", "md", "tex"])
+    systems = [make_system(f"model-{at:02d}", 0.01 * at) for at in range(30)]
+    path = write_report(make_data(systems=systems, draws=200), tmp_path, ["html", "md", "tex"])
     assert path.stat().st_size < 3_000_000
 
 
 def test_ten_models_on_six_thousand_queries_stay_small(
-    tmp_path: Path, make_data: Callable[..., ReportData], make_entrant: Callable[..., Entrant]
+    tmp_path: Path, make_data: Callable[..., ReportData], make_system: Callable[..., SystemResult]
 ) -> None:
     metrics = [
         f"{name}@10" for name in ("ndcg", "mrr", "err(max_grade=4)", "map", "precision", "recall", "success")
     ]
-    entrants = [make_entrant(f"model-{at}", 0.01 * at, n=6000, metrics=metrics) for at in range(10)]
-    path = write_report(make_data(entrants=entrants, draws=200), tmp_path, ["html"])
+    systems = [make_system(f"model-{at}", 0.01 * at, n=6000, metrics=metrics) for at in range(10)]
+    path = write_report(make_data(systems=systems, draws=200), tmp_path, ["html"])
     assert path.stat().st_size < 3_000_000
 
 

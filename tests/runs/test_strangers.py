@@ -134,10 +134,10 @@ def change(folder: Path, **changes: Any) -> Path:
         ({"point": {"model": "x", "options": {}}}, "point.of: Field required"),
         ({"learned": {"position_bias": [1e308, None]}}, "position_bias is not one or two numbers for each"),
         ({"learned": {"position_bias": {"bias_factor": {"x": [1.0]}}}}, "position_bias is not one or two"),
-        ({"reading": {"grades": "bad"}}, "reading: Value error, grades: Input should be a valid dictionary"),
+        ({"reading": {"grades": "bad"}}, "reading: grades: Input should be a valid dictionary"),
         (
             {"reading": {"relevance": {"mode": "most"}}},
-            "reading: Value error, relevance: Input should be 'label'",
+            "reading: relevance: Input should be 'label'",
         ),
         ({"features": ["f"] * 1_000_001}, "features: List should have at most 1000000 items"),
         ({"seed": 10**30}, "seed: Input should be less than"),

@@ -166,7 +166,7 @@ def test_equal_models_are_called_different_in_one_case_of_twenty(sizes: str, n_u
 
 def test_seeds_add_to_the_variance_of_units() -> None:
     """Ten units of ten queries, two seeds a side: the error is that of the units and what seeds add, as by query."""
-    from ltr_harness.comparison.pairs import Contrast, Entrant, over_seeds
+    from ltr_harness.comparison.pairs import Contrast, SystemResult, over_seeds
 
     rng = np.random.default_rng(7)
     units = np.repeat(np.arange(10), 10)
@@ -176,7 +176,7 @@ def test_seeds_add_to_the_variance_of_units() -> None:
     ids = np.arange(100).astype(str)
     cell = Contrast(
         *(
-            Entrant(name, ids, {"mrr": values}, ("1", "2"), {"mrr": True}, seeded=True)
+            SystemResult(name, ids, {"mrr": values}, ("1", "2"), {"mrr": True}, seeded=True)
             for name, values in (("one", one), ("other", other))
         ),
         "mrr",

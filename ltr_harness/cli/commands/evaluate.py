@@ -21,7 +21,7 @@ from ltr_harness.wording import count_of, csv_text, four_decimals, plural, print
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.stream import StreamEvaluation
-    from ltr_harness.metrics.core.headroom import Limits
+    from ltr_harness.metrics.core.headroom import MeanHeadroom
     from ltr_harness.report.data import ReportData
 
 
@@ -113,7 +113,7 @@ def command(
         from ltr_harness.report.data import ReportData
 
         comparison = ltr_harness.compare(
-            *(loaded.entrant(*pair) for pair in zip(loaded.all, evaluations, strict=True)),
+            *(loaded.system(*pair) for pair in zip(loaded.all, evaluations, strict=True)),
             metrics=list(dict.fromkeys([str(primary), *evaluations[0].metrics])),
             baseline=None if baseline is None else loaded.named(baseline),
             common_queries=common_queries,
@@ -169,15 +169,18 @@ class _Ranking(NamedTuple):
     query_ids: Sequence[Any]  # (n_queries,), as n_relevant; empty where values are not kept
     n_relevant: Sequence[int]
     n_rows: int
-    limits: "Limits | None" = None
+    headroom: "MeanHeadroom | None" = None
 
     @classmethod
     def of(cls, scored: rankings.Scored, evaluation: Evaluation) -> "_Ranking":
         """A ranking of data in memory."""
         ids, judgments = evaluation.query_ids.tolist(), evaluation.judgments
-        metrics, limits = {name: evaluation[name] for name in evaluation.metrics}, evaluation.limits()
+        metrics, headroom = (
+            {name: evaluation[name] for name in evaluation.metrics},
+            evaluation.mean_headroom(),
+        )
         relevant, n_rows = judgments.n_relevant.tolist(), judgments.groups.n_rows
-        return cls(scored.name, scored.path, metrics, ids, relevant, n_rows, limits)
+        return cls(scored.name, scored.path, metrics, ids, relevant, n_rows, headroom)
 
 
 class _Found(NamedTuple):
@@ -244,8 +247,8 @@ def _print(found: _Found) -> None:
             low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
             zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
             say(f"\n{name} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
-        if ranking.limits is not None:
-            say(f"{'' if values.size > 1 else chr(10)}{name}: {ranking.limits}")
+        if ranking.headroom is not None:
+            say(f"{'' if values.size > 1 else chr(10)}{name}: {ranking.headroom}")
 
 
 def _over(values: MetricValues) -> str:
@@ -307,8 +310,8 @@ def _document(found: _Found, notes: Sequence[str]) -> dict[str, Any]:
             part["per_query"] = {name: dict(zip(queries, of, strict=True)) for name, of in of_queries}
         body["rankings"].append(part)
     if len(found.each) == 1:
-        first, limits = next(iter(found.each[0].metrics)), found.each[0].limits
-        body["limits"] = None if limits is None else {"metric": first, **vars(limits)}
+        first, headroom = next(iter(found.each[0].metrics)), found.each[0].headroom
+        body["headroom"] = None if headroom is None else {"metric": first, **vars(headroom)}
     elif found.compared is not None:
         from ltr_harness.report.json_document import document
 

@@ -120,14 +120,14 @@ class Binding:
         for (ties, precision, with_missed), ranker in self._rankers.items():
             seen = as_seen(checked, precision)
             if with_missed:
-                rankings[ties, precision, True] = ranker.rank(in_pool(seen, judgments))
+                rankings[ties, precision, True] = ranker.rank(pool_rows(seen, judgments))
                 continue
             whole = ranker.rank(seen)
             listed = whole if all_listed else without_unlisted(whole)
             if judgments.missed is None:
                 rankings[ties, precision, True] = whole
             rankings[ties, precision, False] = (
-                listed if judgments.missed is None else listed.in_pool(judgments)
+                listed if judgments.missed is None else listed.pool_rows(judgments)
             )
         return rankings
 
@@ -297,12 +297,12 @@ def checked_scores(
     return marked
 
 
-def in_pool(scores: NDArray[np.float64], judgments: Judgments) -> NDArray[np.float64]:
+def pool_rows(scores: NDArray[np.float64], judgments: Judgments) -> NDArray[np.float64]:
     """Scores (n_rows,) of the candidates as scores of the pool's rows, -inf for missed documents."""
     if judgments.missed is None:
         return scores
     everywhere = np.full(judgments.pool.groups.n_rows, -np.inf)
-    everywhere[judgments.in_pool] = scores
+    everywhere[judgments.pool_rows] = scores
     return everywhere
 
 

@@ -67,7 +67,7 @@ def steep_gain(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caut
     grades = judgments.distinct_labels
     if not steep or not (grades > 0.0).any():
         return
-    labels = judgments.narrow_labels
+    labels = judgments.compact_labels
     positive = np.exp2(labels[labels > 0].astype(np.float64)) - 1.0
     ratio = positive.max() / np.median(positive)
     if grades.size <= MANY_GRADES and ratio <= STEEP_GAIN:
@@ -105,7 +105,7 @@ def _large_cutoff(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[C
 def _saturation(metrics: Sequence[Metric], judgments: Judgments) -> Iterator[Caution]:
     first_hit = [m for m in metrics if isinstance(m, BinaryMetric) and m.name in ("mrr", "success")]
     for relevant in sorted({metric.relevant for metric in first_hit}):
-        share = float((judgments.narrow_labels >= relevant).mean())
+        share = float((judgments.compact_labels >= relevant).mean())
         if share > 0.5:
             yield _about(
                 "saturation",

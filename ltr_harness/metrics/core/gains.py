@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr_harness.errors import MetricError
 from ltr_harness.groups import Bools, Floats, Ints, Judgments
-from ltr_harness.metrics.core.metric import Facts, Metric
+from ltr_harness.metrics.core.metric import ExplainColumns, Metric
 from ltr_harness.wording import count_of, plain_number
 
 NAMED_GAINS = ("exp", "linear", "exp_real")
@@ -55,7 +55,7 @@ def gains_of(judgments: Judgments, gain: str, metric: str) -> Floats:
     if gain == "linear":
         return labels
     if gain in EXPONENTIAL_GAINS and judgments.grades is not None:
-        by_grade: Floats = np.exp2(np.arange(judgments.grades.example.size)) - 1.0
+        by_grade: Floats = np.exp2(np.arange(judgments.grades.representative_row.size)) - 1.0
         return by_grade[judgments.grades.of_row]
     if gain != "exp_real":
         cure = f"use gain=linear{' or gain=exp_real' if gain == 'exp' else ''}, or make grades of them (data.grades)"
@@ -122,7 +122,7 @@ class GainMetric(Metric):
         """(n_rows,)."""
         return gains_of(judgments, self.gain, self.name)
 
-    def row_facts(self, judgments: Judgments) -> Facts:
+    def row_facts(self, judgments: Judgments) -> ExplainColumns:
         return {"gain": self.gains(judgments)}
 
 

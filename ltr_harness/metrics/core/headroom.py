@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Limits:
+class MeanHeadroom:
     """Means of a random and of the best order of the candidates, over the same queries."""
 
     random: float  # mean of a random order
@@ -49,25 +49,25 @@ class Headroom:
     ceiling: Floats  # value of the best order of its candidates
     # value of the best order, had every judged document been a candidate; NaN throughout where nobody said which
     # documents were
-    complete: Floats
+    with_all_retrieved: Floats
 
     @property
-    def room(self) -> Floats:
+    def headroom(self) -> Floats:
         """(n_queries,), >= 0: ceiling - random; 0 exactly where no order changes the value."""
-        room = self.ceiling - self.random
-        return np.where(room <= _ROUNDING, 0.0 * room, room)
+        difference = self.ceiling - self.random
+        return np.where(difference <= _ROUNDING, 0.0 * difference, difference)
 
-    def limits(self, values: Floats, weights: Floats | None = None) -> Limits | None:
+    def means(self, values: Floats, weights: Floats | None = None) -> MeanHeadroom | None:
         """The means over queries for which a ranking has a value (n_queries,), by their weights; None without any."""
-        defined = ~np.isnan(values) & ~np.isnan(self.room)
+        defined = ~np.isnan(values) & ~np.isnan(self.headroom)
         if weights is not None:
             defined &= weights > 0
         if not defined.any():
             return None
         own = None if weights is None else weights[defined]
         means = (float(np.average(part[defined], weights=own)) for part in vars(self).values())
-        random, ceiling, complete = means
-        return Limits(random, ceiling, complete - ceiling)
+        random, ceiling, with_all_retrieved = means
+        return MeanHeadroom(random, ceiling, with_all_retrieved - ceiling)
 
     def columns(self, metric: str) -> dict[str, Floats]:
         """The values as columns of a table of queries, by name."""
@@ -87,11 +87,11 @@ class Headroom:
 
     def little_to_gain(self, metric: str) -> str:
         """A sentence where order has little to decide, "" where it has much."""
-        defined = ~np.isnan(self.room)
+        defined = ~np.isnan(self.headroom)
         if not defined.any():
             return ""
         random, ceiling = self.random[defined].mean(), self.ceiling[defined].mean()
-        changed, n = int(np.count_nonzero(self.room[defined])), int(np.count_nonzero(defined))
+        changed, n = int(np.count_nonzero(self.headroom[defined])), int(np.count_nonzero(defined))
         if random >= REACHED * ceiling > 0:
             return (
                 f"{metric} of a random order is {random:.4f}, {random / ceiling:.0%} of the best that these candidates "
@@ -125,13 +125,13 @@ def headroom(metric: Metric, judgments: Judgments) -> Headroom | None:
     with suppress(MetricError):
         random = values("expected", judgments, np.zeros(judgments.groups.n_rows))
         ceiling = values("stable", judgments, judgments.labels)
-        complete = np.full_like(ceiling, np.nan)
+        with_all_retrieved = np.full_like(ceiling, np.nan)
         if judgments.missed is not None:
             pool = judgments.pool
             longer = values("stable", pool, pool.labels) if judgments.missed.queries.size else ceiling
             if not (longer < ceiling - _ROUNDING).any():  # by some metrics a longer list can be worse
-                complete = longer
-        known[metric] = Headroom(random, ceiling, complete)
+                with_all_retrieved = longer
+        known[metric] = Headroom(random, ceiling, with_all_retrieved)
     return known[metric]
 
 

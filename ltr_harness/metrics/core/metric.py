@@ -30,7 +30,7 @@ Prepared = Callable[[Ranking], Values]
 """What `Metric.prepare` returns: from rows in rank order to the values."""
 Divisor = tuple[str, NDArray[np.float64]]
 """What a sum over ranks is divided by: its name, and float64 (n_cutoffs,)."""
-Facts = Mapping[str, NDArray[Any]]
+ExplainColumns = Mapping[str, NDArray[Any]]
 """What `explain` shows of rows (n_rows,) or ranks (n_ranks,), by heading."""
 
 
@@ -276,11 +276,11 @@ class Metric:
 
     # What `explain` shows beside ranks and labels. None of it is needed to compute the metric.
 
-    def row_facts(self, judgments: Judgments) -> Facts:
+    def row_facts(self, judgments: Judgments) -> ExplainColumns:
         """What the metric sees in each row, whatever its rank: heading to (n_rows,) values."""
         return {}
 
-    def rank_facts(self, n_ranks: int) -> Facts:
+    def rank_facts(self, n_ranks: int) -> ExplainColumns:
         """What the metric makes of each rank, whatever stands there: heading to (n_ranks,) values."""
         return {}
 
@@ -375,7 +375,7 @@ class BinaryMetric(Metric):
         if not self.relevant > 0:
             raise MetricError(f"{self.name}: relevant={self.relevant}; expected a grade above 0")
 
-    def row_facts(self, judgments: Judgments) -> Facts:
+    def row_facts(self, judgments: Judgments) -> ExplainColumns:
         return {"relevant": self.relevant_rows(judgments)[0]}
 
     def relevant_rows(self, judgments: Judgments) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

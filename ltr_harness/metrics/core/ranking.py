@@ -42,11 +42,11 @@ class Ranking:
         scores[self.candidates] = self.ranked
         return scores
 
-    def in_pool(self, judgments: Judgments) -> Self:
+    def pool_rows(self, judgments: Judgments) -> Self:
         """The same list among the pool of these judgments, whose candidates it ranks."""
         first = judgments.pool.groups.boundaries[:-1] - judgments.groups.boundaries[:-1]
         rows = self.rows + np.repeat(first, np.diff(self.offsets))
-        return replace(self, rows=rows, judgments=judgments.pool, candidates=judgments.in_pool)
+        return replace(self, rows=rows, judgments=judgments.pool, candidates=judgments.pool_rows)
 
     def by_grade(self, values: Floats) -> tuple[Ints, Floats]:
         """`values[rows]` as an index and a table, for values (n_rows,) that depend on the label alone.
@@ -56,7 +56,7 @@ class Ranking:
         grades = self.judgments.grades
         if grades is None:
             return self.rows, values
-        return self._listed_grades, values[grades.example]
+        return self._listed_grades, values[grades.representative_row]
 
     def by_value(self, values: Floats) -> tuple[Ints, Floats]:
         """`by_grade` for any values (n_rows,): ties in the order of their values, so no sum depends on row order."""

@@ -43,7 +43,7 @@ def calibration(data: ReportData) -> list[Bin]:
     judgments = rows.judgments
     groups = judgments.groups
     share, n_winners = metric.shares(judgments.pool)
-    won = share[judgments.in_pool]
+    won = share[judgments.pool_rows]
     use = np.repeat(n_winners > 0, groups.sizes)
     if not use.any():
         return []

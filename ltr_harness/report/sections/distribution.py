@@ -42,7 +42,7 @@ def _spread(data: ReportData, metric: str, end: str) -> list[Block]:
             Column("Queries", "count"): lambda s: s.n,
         },
     )
-    values = {s.model: data.comparison.entrant(s.model).per_query(metric) for s in summaries}
+    values = {s.model: data.comparison.system(s.model).per_query(metric) for s in summaries}
     values = {name: v[~np.isnan(v)] for name, v in values.items()}
     low = min(0.0, *(float(v.min()) for v in values.values()))
     high = max(1.0, *(float(v.max()) for v in values.values()))

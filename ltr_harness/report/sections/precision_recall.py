@@ -41,7 +41,7 @@ def curves(models: Sequence[str], rows: TestRows, relevant: float) -> dict[str, 
     by_model = {}
     for model in models:
         whole = (ranker.rank(rows.scores(model, at)) for at in range(len(rows.runs[model])))
-        rankings = whole if judgments.missed is None else (one.in_pool(judgments) for one in whole)
+        rankings = whole if judgments.missed is None else (one.pool_rows(judgments) for one in whole)
         found = [(interpolated(one, is_relevant), average_precision(one)) for one in rankings]
         precision, ap = (np.mean(values, axis=0) for values in zip(*found, strict=True))
         by_model[model] = PrecisionRecall(precision, float(np.nanmean(ap[:, rows.order])))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr_harness.comparison.pairs import Entrant, Summary, summarise
+from ltr_harness.comparison.pairs import Summary, SystemResult, summarise
 from ltr_harness.config.experiment import Reference
 from ltr_harness.explanation import as_measured_here, differences_in_words, differing
 from ltr_harness.metrics import Metric
@@ -75,8 +75,8 @@ def _summaries(data: ReportData, metrics: Sequence[Metric]) -> tuple[_Summaries,
     if not names:
         return {}, refused
     ids = np.array(list(rows.positions))[rows.order]
-    entrants = [
-        Entrant(
+    systems = [
+        SystemResult(
             name=model,
             query_ids=ids,
             values={name: values[None] for name, values in zip(names.values(), found, strict=True)},
@@ -85,7 +85,7 @@ def _summaries(data: ReportData, metrics: Sequence[Metric]) -> tuple[_Summaries,
         )
         for model, found in per_query.items()
     ]
-    found = summarise(entrants, list(names.values()), data.comparison.method, data.comparison.units)
+    found = summarise(systems, list(names.values()), data.comparison.method, data.comparison.units)
     by_name = {name: metric for metric, name in names.items()}
     return {(one.model, by_name[one.metric]): one for one in found}, refused
 

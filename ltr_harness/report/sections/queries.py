@@ -49,7 +49,7 @@ def section(data: ReportData) -> list[Block]:
     if data.rows is None:
         about += "The scores of their documents are not stored, so the ranked lists cannot be shown."
     else:
-        seeds = {data.comparison.entrant(name).replicates[0] for name in data.models}
+        seeds = {data.comparison.system(name).replicates[0] for name in data.models}
         which = f"seed {next(iter(seeds))}" if len(seeds) == 1 else "each model's first seed"
         about += (
             f"A query opens to both ranked lists, those of {which}: the first {_depth(data)} documents with label "
@@ -114,9 +114,9 @@ def _changed(data: ReportData, metric: str, end: str) -> list[Block]:
 def changes(data: ReportData, model: str, metric: str | None = None) -> Changes:
     """The largest gains and the largest losses, largest first; ties in the order of query ids."""
     each = max(1, min(EACH, IN_ALL // (2 * len(data.rivals))))
-    base = data.comparison.entrant(data.baseline)
+    base = data.comparison.system(data.baseline)
     metric = metric or data.primary
-    own, other = data.comparison.entrant(model).per_query(metric), base.per_query(metric)
+    own, other = data.comparison.system(model).per_query(metric), base.per_query(metric)
     d = own - other if data.comparison.higher_is_better[metric] else other - own
     facts = [base.query_attributes.get(name) for name in ("rows", "n_relevant")]
 

@@ -11,14 +11,14 @@ OVER = "over seeds"
 def section(data: ReportData) -> list[Block]:
     summaries = {name: data.comparison.summary(name) for name in data.models}
     seeded = {name for name, summary in summaries.items() if summary.n_replicates > 1}
-    if not seeded and not any(entrant.deterministic for entrant in data.comparison.entrants):
+    if not seeded and not any(system.deterministic for system in data.comparison.systems):
         return []
 
     def spread(which: str) -> Callable[[str], Cell]:
         return lambda name: getattr(summaries[name], which) if name in seeded else None
 
     def matters(name: str) -> Badge:
-        if data.comparison.entrant(name).deterministic:
+        if data.comparison.system(name).deterministic:
             return Badge("deterministic", "muted")
         return Badge("yes") if name in seeded else Badge("one seed: unknown", "muted")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ltr_harness.comparison.comparison import Outcome
-from ltr_harness.comparison.gained import limits
+from ltr_harness.comparison.headroom import headroom_lines
 from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.comparison.pairs import Paired
 from ltr_harness.comparison.slices import SliceResult
@@ -52,7 +52,7 @@ def section(data: ReportData) -> list[Block]:
     if data.failures:
         shown.append(Paragraph(failures_sentence(data), "warning"))
     shown.append(fixed_k_table(data))
-    shown += [Paragraph(line) for line in limits(comparison.gained.values(), data.primary)]
+    shown += [Paragraph(line) for line in headroom_lines(comparison.headroom.values(), data.primary)]
     if signs := signs_sentence(comparison.fold_signs):
         shown.append(Paragraph(signs))
     if comparison.cautions:
@@ -100,11 +100,11 @@ def fixed_k_table(data: ReportData) -> Table:
         axis = near(list(pairs.values()))
         columns[Column(f"Difference [{label} CI]", "difference", hint=hint, axis=axis)] = difference
         columns[corrected_column(data)] = lambda name: pairs[name].p_corrected if name in pairs else None
-    if gained := data.comparison.gained:
+    if headroom := data.comparison.headroom:
         ends = "0 is a random order of the candidates, 1 the best"
         hint = f"Share of what can be gained [{label} CI]: {ends}."
         columns[Column("Gained", "number", best="max", hint=hint)] = lambda name: (
-            blocks.Estimate(one.share, one.ci_low, one.ci_high) if (one := gained.get(name)) else None
+            blocks.Estimate(one.share, one.ci_low, one.ci_high) if (one := headroom.get(name)) else None
         )
     caption = f"Models at {primary}" + (f", against {data.baseline}" if data.rivals else "")
     return Table.of("fixed_k", caption, data.models, columns)

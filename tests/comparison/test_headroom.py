@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ltr_harness import Evaluation, compare, evaluate
-from ltr_harness.comparison.gained import limits
+from ltr_harness.comparison.headroom import headroom_lines
 from ltr_harness.comparison.tables import FILE, read_saved, to_parquet
 from ltr_harness.dataset import fingerprint_truth
 from ltr_harness.errors import NotComparableError
@@ -42,7 +42,7 @@ def without(document: str) -> NDArray[np.bool_]:
 
 def test_by_hand() -> None:
     labels, scores = [1, 0, 0, 1, 0, 0, 1], [1, 2, 3, 3, 2, 1, 1]
-    one = compare({"a": evaluate(labels, scores, ["mrr"], group_sizes=[3, 3, 1])}).gained["a"]
+    one = compare({"a": evaluate(labels, scores, ["mrr"], group_sizes=[3, 3, 1])}).headroom["a"]
     random = (11 / 18 + 11 / 18 + 1) / 3  # (1 + 1/2 + 1/3) / 3 for three documents
     assert one.random == pytest.approx(random)
     assert one.ceiling == 1.0
@@ -71,7 +71,7 @@ def test_equal_room_has_the_interval_of_the_mean() -> None:
     """Where order can change every query by as much, the share is the mean on another scale."""
     evaluation = judged()
     comparison = compare({"a": evaluation})
-    one, mean = comparison.gained["a"], comparison.summary("a")
+    one, mean = comparison.headroom["a"], comparison.summary("a")
     scaled = [
         (end - one.random) / (one.ceiling - one.random) for end in (mean.mean, mean.ci_low, mean.ci_high)
     ]
@@ -79,16 +79,16 @@ def test_equal_room_has_the_interval_of_the_mean() -> None:
 
 
 def test_nothing_where_no_order_is_best_or_none_changes_anything() -> None:
-    assert compare({"a": judged("spearman")}).gained == {}
+    assert compare({"a": judged("spearman")}).headroom == {}
     flat = evaluate([1, 1, 0, 0], [1, 2, 3, 4], ["ndcg@2"], group_sizes=[2, 2])
-    one = compare({"a": flat}).gained["a"]
+    one = compare({"a": flat}).headroom["a"]
     assert one.random == one.ceiling == pytest.approx(1.0)
     assert np.isnan(one.share)
     assert "Of what can be gained" not in render(ReportData(compare({"a": flat}), (), (), None, "t"))
 
 
 def test_bets_have_no_interval_of_the_share() -> None:
-    bets = compare({"a": judged()}, test="bounded").gained["a"]
+    bets = compare({"a": judged()}, test="bounded").headroom["a"]
     assert np.isfinite(bets.share)
     assert np.isnan([bets.ci_low, bets.ci_high]).all()
 
@@ -102,8 +102,8 @@ def test_units_widen_the_interval() -> None:
     assert found is not None
     sorted_by_value = np.argsort(own)  # the queries of a user are alike
     frame = pd.DataFrame({"query_id": ids, "ndcg": own, **found.columns("ndcg")}).iloc[sorted_by_value]
-    alone = compare({"a": frame.assign(user=users)}).gained["a"]
-    together = compare({"a": frame.assign(user=users)}, unit="user").gained["a"]
+    alone = compare({"a": frame.assign(user=users)}).headroom["a"]
+    together = compare({"a": frame.assign(user=users)}, unit="user").headroom["a"]
     assert together.share == pytest.approx(alone.share)
     assert together.ci_high - together.ci_low > 1.5 * (alone.ci_high - alone.ci_low)
 
@@ -115,7 +115,7 @@ def test_retrievers_with_one_truth_are_compared() -> None:
             "second": judged("ndcg", retrieved=without("w"), seed=2),
         }
     )
-    first, second = comparison.gained.values()
+    first, second = comparison.headroom.values()
     assert (first.model, first.ceiling, first.out_of_reach) == ("first", 1.0, 0.0)
     best = 1 / (1 + 1 / np.log2(3))  # one of two relevant documents
     assert second.ceiling == pytest.approx((1 + best) / 2)
@@ -181,10 +181,10 @@ def test_a_saved_comparison_keeps_them(tmp_path: Path) -> None:
     comparison = compare({"a": judged(retrieved=without("y")), "b": judged(retrieved=without("w"))})
     (tmp_path / FILE).write_bytes(to_parquet(comparison))
     again = compare(tmp_path / FILE)
-    assert again.gained == comparison.gained
+    assert again.headroom == comparison.headroom
     joined = compare(tmp_path / FILE, {"c": judged(retrieved=without("x"))})
-    assert set(joined.gained) == {"a", "b", "c"}
-    assert read_saved(tmp_path / FILE).entrants[0].truth_declared
+    assert set(joined.headroom) == {"a", "b", "c"}
+    assert read_saved(tmp_path / FILE).systems[0].truth_declared
 
 
 def test_little_to_gain_stands_in_the_notes() -> None:
@@ -201,12 +201,12 @@ def test_little_to_gain_stands_in_the_notes() -> None:
 def test_json_has_them_and_slices_do_not() -> None:
     comparison = compare({"a": judged(), "b": judged(seed=2)})
     body = document(ReportData(comparison, (), (), None, "t"))
-    assert [one["model"] for one in body["gained"]] == list(comparison.ranking)
-    assert body["gained"][0]["share"] == comparison.gained[body["gained"][0]["model"]].share
-    assert body["gained"][0]["out_of_reach"] is None
+    assert [one["model"] for one in body["headroom"]] == list(comparison.ranking)
+    assert body["headroom"][0]["share"] == comparison.headroom[body["headroom"][0]["model"]].share
+    assert body["headroom"][0]["out_of_reach"] is None
     assert not any(Headroom.is_column(part["attribute"]) for part in body["slices"])
-    assert limits(comparison.gained.values(), "mrr") == [
-        f"mrr: random order {comparison.gained['a'].random:.4f}, ceiling 1.0000."
+    assert headroom_lines(comparison.headroom.values(), "mrr") == [
+        f"mrr: random order {comparison.headroom['a'].random:.4f}, ceiling 1.0000."
     ]
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ltr_harness.comparison.pairs import Entrant
-from ltr_harness.metrics.core.headroom import Headroom, Limits
+from ltr_harness.comparison.pairs import SystemResult
+from ltr_harness.metrics.core.headroom import Headroom, MeanHeadroom
 from ltr_harness.stats.contributions import Codes, Contributions
 from ltr_harness.stats.families import mean_intervals
 from ltr_harness.stats.method import Method
@@ -17,7 +17,7 @@ FEWEST = 10
 
 
 @dataclass(frozen=True)
-class Gained(Limits):
+class ModelHeadroom(MeanHeadroom):
     """One model at the primary metric, beside a random and the best order of its candidates; of the same queries."""
 
     model: str
@@ -26,49 +26,53 @@ class Gained(Limits):
     ci_high: float
 
 
-def gained(
-    entrants: Sequence[Entrant], metric: str, method: Method, units: Codes | None
-) -> dict[str, Gained]:
+def model_headroom(
+    systems: Sequence[SystemResult], metric: str, method: Method, units: Codes | None
+) -> dict[str, ModelHeadroom]:
     """Every model whose random order and ceiling are known; shares are means weighted by what order can change."""
     found = {}
-    for entrant in entrants:
-        one = Headroom.of_columns(metric, entrant.query_attributes)
+    for system in systems:
+        one = Headroom.of_columns(metric, system.query_attributes)
         if one is None:
             continue
-        values = entrant.per_query(metric)
-        means = one.limits(values)
+        values = system.per_query(metric)
+        means = one.means(values)
         if means is None:
             continue
-        sample = Contributions.of_ratios((values - one.random)[:, np.newaxis], one.room[:, np.newaxis], units)
+        sample = Contributions.of_ratios(
+            (values - one.random)[:, np.newaxis], one.headroom[:, np.newaxis], units
+        )
         low = high = math.nan
         # bets are on values within bounds, and a share may be as far below 0 as it likes
         if sample.freedom[0] >= FEWEST and method.test != "bounded":
             bounds = [(-means.random / (means.ceiling - means.random), 1.0)]
             (low,), (high,) = mean_intervals(sample, method, bounds)
         share, low, high = float(sample.mean[0]), float(low), float(high)
-        found[entrant.name] = Gained(**vars(means), model=entrant.name, share=share, ci_low=low, ci_high=high)
+        found[system.name] = ModelHeadroom(
+            **vars(means), model=system.name, share=share, ci_low=low, ci_high=high
+        )
     return found
 
 
-def limits(gained: Iterable[Gained], metric: str) -> list[str]:
+def headroom_lines(headroom: Iterable[ModelHeadroom], metric: str) -> list[str]:
     """Random order, ceiling and what retrieval costs: one line for all, or one a model where candidates differ."""
-    models = _by_line((one.model, str(one)) for one in gained)
+    models = _by_line((one.model, str(one)) for one in headroom)
     return [f"{metric if len(models) == 1 else names}: {line}." for line, names in models.items()]
 
 
-def shares(gained: Iterable[Gained]) -> str:
+def shares_sentence(headroom: Iterable[ModelHeadroom]) -> str:
     """Every model's share of what lies between a random and the best order, with its interval."""
     said = []
-    for one in gained:
+    for one in headroom:
         ends = "" if math.isnan(one.ci_low) else f" ({one.ci_low:.2f} to {one.ci_high:.2f})"
         if not math.isnan(one.share):
             said.append(f"{one.model} {one.share:.2f}{ends}")
     return f"Of what can be gained: {', '.join(said)}." if said else ""
 
 
-def little_to_gain(entrants: Sequence[Entrant], metric: str) -> list[str]:
+def little_to_gain(systems: Sequence[SystemResult], metric: str) -> list[str]:
     """Models whose candidates leave order little to decide."""
-    found = [(one.name, Headroom.of_columns(metric, one.query_attributes)) for one in entrants]
+    found = [(one.name, Headroom.of_columns(metric, one.query_attributes)) for one in systems]
     models = _by_line((name, "" if one is None else one.little_to_gain(metric)) for name, one in found)
     return [line if len(models) == 1 else f"{names}: {line}" for line, names in models.items() if line]
 

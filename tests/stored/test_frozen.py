@@ -1,0 +1,196 @@
+"""What versions of the schema stored: today's code reads, scores, compares and reports all of it.
+
+A folder of this one is made once, by the last commit that writes its version, and never changed: `small.yaml` and
+`monitor.yaml` in it say how. Another version of the schema gets another folder, and these tests run on each.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import xgboost
+from packaging.version import Version
+
+from ltr_harness import compare, evaluate, load_run
+from ltr_harness.cli import cli
+from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.comparison.ledger import looks_at
+from ltr_harness.errors import DataError
+from ltr_harness.experiment.reproduce import fold_of, reproduce
+from ltr_harness.monitoring.stored import read_history
+from ltr_harness.runs import Run, find_runs
+from ltr_harness.runs.folder import damaged_files
+from ltr_harness.stored import SCHEMA_VERSION
+
+HERE = Path(__file__).parent
+VERSIONS = sorted(path.name for path in HERE.glob("v*"))
+
+
+@pytest.fixture(params=VERSIONS)
+def folder(request: pytest.FixtureRequest) -> Path:
+    return HERE / str(request.param)
+
+
+@pytest.fixture
+def expected(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "expected.json").read_text())
+    return found
+
+
+@pytest.fixture
+def runs(folder: Path) -> dict[str, Run]:
+    return {run.path.name: run for run in find_runs(folder / "runs" / "small")}
+
+
+@pytest.fixture
+def experiment(folder: Path, tmp_path: Path) -> Path:
+    """A copy of the experiment's folder: nothing is ever written beside what is frozen."""
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    return tmp_path / "runs" / "small"
+
+
+def test_every_older_version_has_its_folder() -> None:
+    assert VERSIONS[: SCHEMA_VERSION - 1] == [f"v{version}" for version in range(1, SCHEMA_VERSION)]
+
+
+def test_records_load_and_every_file_is_what_they_say(runs: dict[str, Run], expected: dict[str, Any]) -> None:
+    assert set(runs) == set(expected["runs"])
+    assert {run.record.ranker for run in runs.values()} == {"lightgbm", "xgboost"}
+    for name, run in runs.items():
+        assert damaged_files(run.path, run.record) == []
+        assert run.record.status == "complete"
+        assert run.record.best_round == expected["runs"][name]["best_round"]
+        means = {metric: summary.mean for metric, summary in run.record.metrics.items()}
+        assert means == expected["runs"][name]["means"]
+
+
+def test_models_score_rows_as_they_did(folder: Path, runs: dict[str, Run], expected: dict[str, Any]) -> None:
+    rows = pd.read_csv(folder / "rows.csv", dtype=np.float32)
+    for name, run in runs.items():
+        assert run.record.features == list(rows)
+        if run.record.ranker == "xgboost" and Version(xgboost.__version__) < Version("3.1"):
+            with pytest.raises(
+                DataError, match=r"model.ubj: is of XGBoost 3.1 or newer.* expected XGBoost 3.1"
+            ):
+                run.score(rows)
+            continue
+        scores = run.score(rows)
+        np.testing.assert_allclose(scores, expected["runs"][name]["scores"], rtol=1e-6, atol=1e-7)
+        stored = run.test_scores["score"].to_numpy()[: len(rows)]
+        np.testing.assert_allclose(scores, stored, rtol=1e-6, atol=1e-7)
+
+
+def test_stored_scores_have_the_stored_values(runs: dict[str, Run]) -> None:
+    for run in runs.values():
+        table = run.test_scores
+        found = evaluate(
+            table["label"], table["score"], query_ids=table["query_id"], metrics=list(run.record.metrics)
+        )
+        for metric, summary in run.record.metrics.items():
+            np.testing.assert_allclose(found[metric].per_query, run.per_query[metric], rtol=1e-12)
+            assert found.means[metric] == pytest.approx(summary.mean, rel=1e-12)
+            assert found[metric].n_undefined == summary.n_undefined
+
+
+def test_history_of_training_ends_in_the_best_round(runs: dict[str, Run]) -> None:
+    for run in runs.values():
+        rule = run.record.stopping
+        assert rule is not None
+        watched = run.history[run.history["metric"] == rule.metric]
+        assert watched["round"].tolist() == list(range(1, len(watched) + 1))
+        assert watched["round"].iloc[watched["value"].argmax()] == run.record.best_round
+        assert run.importance is not None
+        assert run.importance["feature"].tolist() == run.record.features
+
+
+def test_runs_and_the_saved_comparison_compare_as_they_did(
+    folder: Path, runs: dict[str, Run], expected: dict[str, Any]
+) -> None:
+    wanted = expected["pair"]
+    saved = folder / "runs" / "small" / "report" / "report.json"
+    for inputs in (list(runs.values()), [saved]):
+        pair = compare(*inputs, baseline=wanted["other"], ledger=False).paired(wanted["model"])
+        for name, value in wanted.items():
+            now = getattr(pair, name)
+            assert now == (value if isinstance(value, str) else pytest.approx(value, abs=1e-9)), name
+
+
+def test_the_data_are_made_again_to_the_byte(runs: dict[str, Run]) -> None:
+    for run in runs.values():
+        fold = fold_of(run)
+        for split, facts in run.record.data.items():
+            assert fold.facts[split].fingerprint == facts.fingerprint, split
+
+
+def test_the_ledger_counts_the_comparison(folder: Path) -> None:
+    (looks,) = looks_at(folder / "runs").values()
+    assert (looks.comparisons, looks.models) == (1, 2)
+
+
+def test_windows_of_the_monitor_are_read(folder: Path, expected: dict[str, Any]) -> None:
+    (path,) = (folder / "monitor" / "history").iterdir()
+    key = json.loads(path.read_text())["key"]
+    windows = read_history(path.parent, key)
+    assert [{"number": w.number, "n": w.n, "mean": w.mean} for w in windows] == expected["windows"]
+
+
+@pytest.mark.long
+def test_training_again_gives_the_same_or_says_what_changed(runs: dict[str, Run]) -> None:
+    for run in runs.values():
+        found = reproduce(run.path, threads=1)
+        assert found.identical or found.reasons
+        for name, (before, now) in found.metrics.items():
+            assert now == pytest.approx(before, abs=0.02), name
+
+
+@pytest.mark.long
+def test_the_report_is_made_from_them(experiment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(cli, ["report", str(experiment), "--format", "json,md"]) == 0
+    assert "xgb leads lgbm by 0.0083" in capsys.readouterr().out
+    document = json.loads((experiment / "report" / "report.json").read_text())
+    assert {run["model"] for run in document["runs"]} == {"lgbm", "xgb"}
+
+
+def newer(document: dict[str, Any]) -> dict[str, Any]:
+    return document | {"schema_version": SCHEMA_VERSION + 1, "written_by": "9.9.0"}
+
+
+NEWER = f"schema version {SCHEMA_VERSION + 1}, written by ltr-harness 9.9.0; this version reads 1 to {SCHEMA_VERSION}"
+
+
+def test_a_record_of_a_newer_version_is_refused(experiment: Path) -> None:
+    [first, *_] = sorted(experiment.glob("*/record.json"))
+    first.write_text(json.dumps(newer(json.loads(first.read_text()))))
+    with pytest.raises(DataError, match=f"record.json has {NEWER}: update ltr-harness"):
+        load_run(first.parent)
+
+
+def test_a_saved_comparison_of_a_newer_version_is_refused(experiment: Path) -> None:
+    path = experiment / "report" / "comparison.parquet"
+    table = pq.read_table(path)
+    [(key, about)] = [(k, v) for k, v in table.schema.metadata.items() if k.startswith(b"ltr_harness")]
+    pq.write_table(table.replace_schema_metadata({key: json.dumps(newer(json.loads(about)))}), path)
+    with pytest.raises(DataError, match=NEWER):
+        compare(path)
+
+
+def test_a_ledger_of_a_newer_version_is_refused(experiment: Path) -> None:
+    ledger = experiment.parent / "looks.jsonl"
+    ledger.write_text(json.dumps(newer(json.loads(ledger.read_text()))) + "\n")
+    with pytest.raises(DataError, match=f"looks.jsonl: has {NEWER}"):
+        looks_at(experiment.parent)
+
+
+@pytest.mark.parametrize("version", [0, -1, True, "2", None, 1.5, 10**400])
+def test_a_version_that_is_none_is_refused(experiment: Path, version: object) -> None:
+    [first, *_] = sorted(experiment.glob("*/record.json"))
+    first.write_text(json.dumps(json.loads(first.read_text()) | {"schema_version": version}))
+    with pytest.raises(DataError, match=r"record\.json has schema version"):
+        load_run(first.parent)
