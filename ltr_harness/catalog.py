@@ -12,6 +12,7 @@ from typing import Any
 
 from ltr_harness.errors import UsageError
 from ltr_harness.own_files import installed_names, is_own_file, own_module
+from ltr_harness.retired import retirement
 
 
 def did_you_mean(name: str, known: Iterable[str], synonyms: Mapping[str, str | None] | None = None) -> str:
@@ -44,6 +45,8 @@ class Catalog:
     def known(self, name: str, error: type[UsageError] = UsageError) -> str:
         """The name, if there is one; the error has the nearest and all there are."""
         if name not in (names := self.names()):
+            if sentence := retirement(f"{self.family} {name}"):
+                raise error(f"{self.family} {name}: {sentence}")
             raise error(f"unknown {self.family} {name!r}; {did_you_mean(name, names, self.synonyms)}")
         return name
 

@@ -304,17 +304,9 @@ _WHY: Mapping[tuple[str, Any], str] = {
 
 def as_measured_by(tool: str, metric: Metric) -> Metric:
     """The question `metric` asks, its cutoff and scale, answered with another tool's conventions."""
-    return type(metric).like(tool, **_question(metric))
-
-
-def as_measured_here(metric: Metric) -> Metric:
-    """The question `metric` asks, its cutoff and scale, answered with our own conventions."""
-    return type(metric)(**_question(metric))
-
-
-def _question(metric: Metric) -> dict[str, Any]:
     defaults = {one.name: one.default for one in fields(metric) if one.name in _QUESTION}
-    return {name: own for name, default in defaults.items() if (own := getattr(metric, name)) != default}
+    question = {name: own for name, default in defaults.items() if (own := getattr(metric, name)) != default}
+    return type(metric).like(tool, **question)
 
 
 def differences_in_words(metric: Metric, theirs: Metric) -> tuple[str, ...]:

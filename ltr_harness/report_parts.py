@@ -24,7 +24,6 @@ SECTIONS = {
     "seeds": "ltr_harness.report.sections.seeds:section",
     "conventions": "ltr_harness.report.sections.conventions:section",
     "tools": "ltr_harness.report.sections.conventions:tools",
-    "published": "ltr_harness.report.sections.published:section",
     "ties": "ltr_harness.report.sections.ties:section",
     "training": "ltr_harness.report.sections.training:section",
     "tuning": "ltr_harness.report.sections.tuning:section",

@@ -1,6 +1,10 @@
 """Names that were retired, as a user types them, and what to do instead."""
 
-RETIRED: dict[str, str] = {}
+RETIRED: dict[str, str] = {
+    "references": "reports have no published figures any more; delete the section, and name the metrics as the "
+    "source computes them under metrics.report, such as ndcg(as=lightgbm)",
+    "report section published": "reports have no published figures any more; take it out of report.sections",
+}
 
 
 def retirement(name: str) -> str | None:

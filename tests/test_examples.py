@@ -9,7 +9,6 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import fingerprint_arrays
 from ltr_harness.explanation import (
     as_measured_by,
-    as_measured_here,
     differences_in_words,
     explain_mean,
     other_definitions,
@@ -60,10 +59,6 @@ def test_explain_mean() -> None:
 
 def test_as_measured_by() -> None:
     assert str(as_measured_by("sklearn", NDCG(k=5, ties="stable"))) == "ndcg(empty=zero,gain=linear)@5"
-
-
-def test_as_measured_here() -> None:
-    assert str(as_measured_here(NDCG(k=5, ties="stable", empty="one", gain="linear"))) == "ndcg@5"
 
 
 def test_differences_in_words() -> None:

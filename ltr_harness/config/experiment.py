@@ -15,7 +15,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     PrivateAttr,
-    RootModel,
     ValidationError,
     WithJsonSchema,
     create_model,
@@ -28,10 +27,8 @@ from ltr_harness.config.search import Section, Seed, TuneConfig, several
 from ltr_harness.errors import Problem, RankerError
 from ltr_harness.groups import OneLabel
 from ltr_harness.logs.settings import TimeZone, one_or_many
-from ltr_harness.metrics import Metric, parse_metric
+from ltr_harness.metrics import Metric
 from ltr_harness.metrics.core.metric import LARGEST_CUTOFF
-from ltr_harness.metrics.core.presets import PRESETS, SAME_TOOLS
-from ltr_harness.own_files import is_own_file
 from ltr_harness.rankers.objectives import MetricValue
 from ltr_harness.rankers.ranker import Ranker
 from ltr_harness.readers.reader import Reader
@@ -82,51 +79,6 @@ Files = Annotated[
 DecidingMetric = Annotated[MetricValue, AfterValidator(_decides)]
 FixedKMetric = Annotated[DecidingMetric, AfterValidator(_fixed_k)]
 Grade = Annotated[int, Field(gt=0)] | Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-TOOLS = (*PRESETS, *SAME_TOOLS)  # whose conventions published figures may have
-
-
-def _no_file(metric: str) -> str:
-    """What is printed elsewhere is no metric of somebody's own file, whose code reading a stored report would run."""
-    if is_own_file(metric):
-        raise ValueError("a metric's name, such as ndcg@10; not a file")
-    return metric
-
-
-Figures = Annotated[
-    dict[Annotated[str, AfterValidator(_no_file)], Annotated[float, Field(allow_inf_nan=False)]], several()
-]
-Text = Annotated[str, Field(min_length=1)]
-
-
-class Reference(Section):
-    """A published table."""
-
-    source: Text
-    """Who printed the figures, where and when."""
-    data: Text | None = None
-    """Data set and part that the figures are of."""
-    tool: Annotated[str, WithJsonSchema({"type": "string", "enum": list(TOOLS)})] | None = Field(
-        default=None, alias="as"
-    )
-    """Whose conventions the figures have, as in ndcg(as=lightgbm); ours unless given."""
-    note: Text | None = None
-    """What is known to differ; stands below the figures."""
-    values: Annotated[dict[Name, Figures], several()] = Field(
-        description="Model to metric to the printed figure, such as {lgb: {ndcg@10: 0.527}}; what a metric says "
-        "itself, as in ndcg(gain=exp)@10, goes before `as`."
-    )
-
-    def measured(self, metric: str) -> Metric:
-        """One of the metrics under the table's conventions; a MetricError where the tool does not compute it."""
-        return parse_metric(metric, self.tool)
-
-
-class References(RootModel[tuple[Reference, ...]]):
-    """Published figures of the models, which the report sets beside what is measured here."""
-
-
 SectionName = Annotated[str, AfterValidator(lambda name: section_catalog.known(name))]
 
 MOST_FOLDS = 1000
@@ -410,11 +362,11 @@ class Outline(Section):
     models: dict[str, Any]  # by name, in the order of the file
     compare: CompareConfig
     report: ReportConfig = ReportConfig()
-    references: tuple[Reference, ...] = ()
+    left_out: tuple[str, ...] = ()  # retired parts of a stored configuration
 
 
 class Experiment(Header, Outline):
-    """Models, data, metrics and the rule that stops training; runs depend on all but `report` and `references`."""
+    """Models, data, metrics and the rule that stops training; runs depend on all but `report`."""
 
     data: DataConfig
     metrics: MetricsConfig

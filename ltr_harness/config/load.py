@@ -23,6 +23,7 @@ from ltr_harness.config.search import SweepConfig, TuneConfig
 from ltr_harness.config.tree import KeyPath, Node, Place, dotted, from_plain, plain_scalar, shown
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.files import stored_file
+from ltr_harness.logs.settings import one_or_many
 from ltr_harness.stats.method import successors
 from ltr_harness.time_folds import PERIOD
 
@@ -60,15 +61,29 @@ def stored_tree(path: Path) -> Node:
 
 def read_outline(path: Path) -> Outline:
     """The outline of a stored configuration: readers, rankers and metrics may be from files that nobody here trusts."""
-    tree = stored_tree(path)
+    tree, left_out = _without_retired(stored_tree(path))
     loading = _Loading(tree)
-    compare, references = loading.compare(), loading.references()
+    compare = loading.compare()
     report = loading.section(sections.ReportConfig, "report", required=False) or sections.ReportConfig()
     if compare is None or loading.problems:
         raise loading.error()
     models = tree.mapping["models"].mapping if "models" in tree.mapping else {}
     name = tree.mapping["name"].plain() if "name" in tree.mapping else path.parent.name
-    return Outline(name=str(name), models=models, compare=compare, report=report, references=references)
+    return Outline(name=str(name), models=models, compare=compare, report=report, left_out=left_out)
+
+
+def _without_retired(tree: Node) -> tuple[Node, tuple[str, ...]]:
+    """A stored configuration without what is retired, and the names of what was left out."""
+    left_out = []
+    if "references" in tree.mapping:
+        tree = tree.without("references")
+        left_out.append("references")
+    chosen = tree.at(("report", "sections"))
+    if chosen is not None and "published" in (names := one_or_many(chosen.plain())):
+        others = from_plain([name for name in names if name != "published"] or None, chosen.place)
+        tree = tree.changed(("report", "sections"), lambda _: others)
+        left_out.append("report section published")
+    return tree, tuple(left_out)
 
 
 def as_mapping(experiment: Experiment) -> dict[str, Any]:
@@ -89,9 +104,6 @@ def as_mapping(experiment: Experiment) -> dict[str, Any]:
         plain["tune"] = experiment.tune.model_dump(mode="json")
     plain["compare"] = experiment.compare.model_dump(mode="json")
     plain["report"] = experiment.report.model_dump(mode="json", exclude_none=True)
-    if experiment.references:
-        how: dict[str, Any] = {"mode": "json", "by_alias": True, "exclude_none": True}
-        plain["references"] = [one.model_dump(**how) for one in experiment.references]
     return plain
 
 
@@ -146,7 +158,7 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "tune", "compare", "report", "references")
+_SECTIONS = ("data", "metrics", "stopping", "models", "sweep", "tune", "compare", "report")
 _EXPECTED = {
     "data": "a mapping such as {reader: letor, root: …, splits: …}",
     "metrics": "a mapping such as {report: [ndcg], cutoffs: [10], primary: ndcg@10}",
@@ -187,7 +199,6 @@ class _Loading:
             self.problems += expand.spelt_out(self.tree)[1]
         compare = self.compare()
         report = self.section(sections.ReportConfig, "report", required=False)
-        references = self.references(None if data is None else data.max_grade)
         searched = self.section(TuneConfig, "tune", required=False)
         stops = self.tree.at(("stopping",))
         has_stopping = stops is not None and stops.value is not None
@@ -227,7 +238,6 @@ class _Loading:
             compare=compare,
             tune=searched,
             report=report or sections.ReportConfig(),
-            references=references,
         )
 
     def error(self) -> ConfigError:
@@ -353,17 +363,6 @@ class _Loading:
             swept = expand.origins(self.tree)
             self.check(rules.model_rule(where, "", baseline.value, models.mapping, swept, cure))
         return compare
-
-    def references(self, max_grade: float | None = None) -> tuple[sections.Reference, ...]:
-        node = self.tree.mapping.get("references")
-        if node is None or node.value is None:
-            return ()
-        sound = self.validated(sections.References, node, ("references",))
-        if sound is None:
-            return ()
-        models = self.tree.mapping.get("models", self.tree).mapping
-        self.check(rules.reference_rules(sound.root, models, max_grade))
-        return sound.root
 
     # --- what they share ---
 

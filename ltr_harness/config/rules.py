@@ -1,17 +1,17 @@
 """What must hold between the parts of an experiment, beyond what each part checks alone."""
 
 import posixpath
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.config import experiment
-from ltr_harness.config.experiment import DataLayout, ModelConfig, Reference, SplitConfig, TimeFoldsConfig
+from ltr_harness.config.experiment import DataLayout, ModelConfig, SplitConfig, TimeFoldsConfig
 from ltr_harness.config.search import BUILT_IN, Range, Space, TuneConfig
 from ltr_harness.config.tree import KeyPath, Node
-from ltr_harness.errors import MetricError, RankerError
+from ltr_harness.errors import RankerError
 from ltr_harness.metrics import Metric
 from ltr_harness.relevance.rule import Relevance
 from ltr_harness.wording import count_of
@@ -194,33 +194,6 @@ def estimate_rules(
                 found = f"{metric} asks only whether a label is above 0: it counts what happened, whatever its rank"
                 cure = f"use dcg(gain=linear,empty=zero){k}"
                 yield Violation(where, found, "a metric of graded labels", cure)
-
-
-def reference_rules(
-    references: Collection[Reference], models: Collection[str], max_grade: float | None
-) -> Iterator[Violation]:
-    """Figures are of models of this experiment, and of metrics that can be computed as their source did."""
-    for at, reference in enumerate(references):
-        said = f"references.{at}"
-        if reference.tool is not None and reference.tool not in experiment.TOOLS:
-            cure = did_you_mean(reference.tool, experiment.TOOLS)
-            yield Violation(("references", at, "as"), f"{said}.as is {reference.tool!r}", cure=cure)
-            continue
-        for model, figures in reference.values.items():
-            path = ("references", at, "values", model)
-            if model not in models:
-                cure = did_you_mean(model, models)
-                yield Violation(path, f"{said}.values: there is no model {model!r}", cure=cure)
-            for metric in figures:
-                try:
-                    measured = reference.measured(metric)
-                except MetricError as error:
-                    yield Violation((*path, metric), f"{said}.values.{model}: {error}")
-                    continue
-                if (scaled := measured.on_scale(max_grade or 1)) != measured:
-                    found = f"{said}.values.{model}: {metric} does not say the scale's highest grade"
-                    cure = f"write {scaled}" if max_grade else f"write it out, as in {measured.on_scale(4)}"
-                    yield Violation((*path, metric), found, cure=cure)
 
 
 _SPACE: TypeAdapter[dict[str, Any]] = TypeAdapter(dict[str, Space])

@@ -18,7 +18,6 @@ from ltr_harness.config.experiment import (
     Header,
     MetricsConfig,
     ModelOptions,
-    References,
     ReportConfig,
     StoppingConfig,
 )
@@ -30,7 +29,7 @@ TITLE = "ltr-harness experiment"
 
 _SECTIONS = (
     Header, DataLayout, MetricsConfig, StoppingConfig, ModelOptions, SweepConfig, TuneConfig, CompareConfig,
-    ReportConfig, References,
+    ReportConfig,
 )  # fmt: skip
 
 
@@ -41,9 +40,9 @@ def json_schema() -> Schema:
     loaded_readers = {name: readers.catalog.load(name) for name in readers.READERS}
     loaded_rankers = {name: rankers.catalog.load(name) for name in rankers.RANKERS}
     kinds = [*_SECTIONS, *loaded_readers.values(), *loaded_rankers.values()]
-    references, everything = models_json_schema([(kind, "validation") for kind in kinds])
+    schema_of, everything = models_json_schema([(kind, "validation") for kind in kinds])
     definitions: dict[str, Schema] = everything["$defs"]
-    of = {kind: definitions.pop(references[kind, "validation"]["$ref"].rpartition("/")[2]) for kind in kinds}
+    of = {kind: definitions.pop(schema_of[kind, "validation"]["$ref"].rpartition("/")[2]) for kind in kinds}
     for kind in (MetricsConfig, StoppingConfig, TuneConfig, CompareConfig):
         of[kind].pop("required", None)
     header, layout, options = (of[kind]["properties"] for kind in (Header, DataLayout, ModelOptions))
@@ -93,7 +92,6 @@ def json_schema() -> Schema:
             "tune": _or_null(of[TuneConfig]),
             "compare": of[CompareConfig],
             "report": _or_null(of[ReportConfig]),
-            "references": _or_null(of[References]),
         },
         "if": {"not": {"required": ["extends"]}},
         "then": {"required": ["name", "data", "models"]},

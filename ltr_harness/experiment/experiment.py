@@ -312,7 +312,6 @@ def final_experiment(experiment: Experiment, runs: Sequence[Run], model: str) ->
             if "valid" in judged:
                 judged["train"] = [*judged.get("train", []), *judged.pop("valid")]
     plain.pop("tune", None)
-    plain.pop("references", None)  # they are of models that saw no validation queries
     return plain | {
         "name": f"{experiment.name}-final",
         "stopping": None,

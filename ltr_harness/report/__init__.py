@@ -30,7 +30,7 @@ GROUPS = {
     ),
     Group("Where", "On which queries do they differ?"): ("over_time", "slices", "distribution", "queries"),
     Group("Can I trust it?", "What else could explain the numbers, and what did they cost?"): (
-        "failures", "cautions", "seeds", "ties", "conventions", "tools", "published", "data", "training", "features",
+        "failures", "cautions", "seeds", "ties", "conventions", "tools", "data", "training", "features",
         "cost", "position_bias", "partial_feedback",
     ),
     Group("Record", "What exactly was computed, and from what?"): ("definitions", "provenance"),

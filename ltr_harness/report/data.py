@@ -26,7 +26,6 @@ from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
     from ltr_harness.config import Outline
-    from ltr_harness.config.experiment import Reference
 
 T = TypeVar("T")
 
@@ -40,7 +39,6 @@ class ReportData:
     failures: Sequence[Record]
     experiment_yaml: str | None  # the resolved configuration
     title: str  # what the reader calls this comparison
-    references: "tuple[Reference, ...]" = ()  # published figures of the models
     sections: tuple[str, ...] | None = None  # names of those to show, in this order; None for all
     computed: "dict[Callable[[ReportData], Any], Any]" = field(init=False, repr=False, default_factory=dict)
 
@@ -223,13 +221,16 @@ def experiment_data(
         **asdict(settings.method),
     )
     said = [settings.outdated] if settings.outdated else []
+    if experiment.left_out:
+        said.append(
+            f"experiment.yaml has retired parts, which are left out: {', '.join(experiment.left_out)}"
+        )
     if comparison.baseline != declared:
         said.append(f"the baseline {declared} has no finished run; {comparison.baseline} stands in for it")
     return replace(
         _of_runs(comparison, runs_read, said),
         experiment_yaml=text,
         title=experiment.name,
-        references=experiment.references,
         sections=experiment.report.sections,
     )
 

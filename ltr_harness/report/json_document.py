@@ -19,7 +19,6 @@ from ltr_harness.report.sections.conventions import Convention, means, other_too
 from ltr_harness.report.sections.cost import Cost, FirstRounds, Serving, cost, front, serving
 from ltr_harness.report.sections.features import Importance, importance
 from ltr_harness.report.sections.provenance import config_digest
-from ltr_harness.report.sections.published import PublishedFigure, published
 from ltr_harness.report.sections.queries import ChangedQuery, gains_and_losses, listed
 from ltr_harness.report.sections.ties import audits
 from ltr_harness.runs.record import Record
@@ -110,7 +109,6 @@ class Document(BaseModel):
     other_tools: list[OtherTool] = Field(
         description="Means of the stored scores under other tools' conventions."
     )
-    published: list[PublishedFigure] = Field(description="Published figures of the models beside those here.")
     ties: list[Ties] = Field(description="Effect of the order of equal scores on the primary metric.")
     importance: list[Importance] = Field(description="A feature's share of a model, averaged over its runs.")
     cost: list[Cost] = Field(description="Cost of training and scoring, medians over runs.")
@@ -158,7 +156,6 @@ def document(data: ReportData) -> dict[str, Any]:
             for model, values in one.means.items()
             for way, mean in zip(one.conventions, values, strict=True)
         ],
-        published=list(published(data)),
         ties=[
             Ties(model=model, **{name: getattr(audit, name) for name in Ties.model_fields if name != "model"})
             for model, audit in audits(data).items()

@@ -13,7 +13,6 @@ import pytest
 from ltr_harness import run_experiment
 from ltr_harness.config import Experiment, load_experiment
 from ltr_harness.rankers import TrainingFacts
-from ltr_harness.report.sections.published import published
 
 pytestmark = pytest.mark.long
 
@@ -137,70 +136,3 @@ def test_the_config_of_own_rows_runs_on_rows_of_ones_own(tmp_path: Path) -> None
     result = run_experiment(CONFIGS / "own-csv.yaml", overrides=small, runs=tmp_path / "runs")
     assert not result.failures
     assert {run.record.model for run in result.runs} == {"lgbm-lambdarank", "xgb-ndcg", "today", "random"}
-
-
-# ---- published tables
-
-PUBLISHED = {path.stem: path for path in sorted((CONFIGS / "published").glob("*.yaml"))}
-FEATURES = {"mslr": 136, "3425": 136, "xe-ndcg": 136, "yahoo": 700, "istella": 220}
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_every_published_table_says_how_to_run_it_and_where_its_figures_are_from(
-    name: str, repository: Path
-) -> None:
-    text = PUBLISHED[name].read_text(encoding="utf-8")
-    assert text.startswith("# yaml-language-server: $schema=../schema.json\n")
-    assert f"ltr-harness run configs/published/{name}.yaml" in text
-    assert f"configs/published/{name}.yaml" in (repository / "docs" / "published.md").read_text(
-        encoding="utf-8"
-    )
-    experiment = load(f"published/{name}")
-    assert bool(experiment.references) == (name != "xe-ndcg")  # of that one the protocol alone is taken over
-    for reference in experiment.references:
-        assert reference.tool in ("lightgbm", "xgboost", "gdeval", "catboost")
-        assert reference.data is not None
-
-
-@pytest.mark.parametrize("name", [name for name in PUBLISHED if name != "catboost-mq2008"])
-def test_published_tables_stand_beside_what_small_files_of_the_same_layout_give(
-    name: str, tmp_path: Path
-) -> None:
-    path = PUBLISHED[name]
-    experiment = load(f"published/{name}")
-    last = next(n for part, n in FEATURES.items() if part in name)
-    write_layout(experiment, tmp_path / "set", (*range(1, 20), last))
-    small = [f"data.root={tmp_path / 'set'}", "report.formats=[json]"]
-    if experiment.stopping is None:
-        small += [f"models.{model}.rounds=2" for model in experiment.models]
-    else:
-        small += ["stopping.max_rounds=10"]
-    small += [f"models.{model}.params.depth=3" for model in experiment.models if model.startswith("cat-")]
-    result = run_experiment(path, overrides=small, runs=tmp_path / "runs", workers=1)
-    assert result.report is not None
-    assert len(result.runs) == len(experiment.models) * (len(experiment.data.splits) or 5)
-    figures = [
-        value
-        for reference in experiment.references
-        for by_metric in reference.values.values()
-        for value in by_metric.values()
-    ]
-    assert [row.published for row in published(result.report)] == figures
-    assert not [row.reason for row in published(result.report) if row.mean is None]
-
-
-def test_mq2008_stands_beside_catboost_s_figures(shared_data: Path, tmp_path: Path) -> None:
-    small = [f"data.root={shared_data / 'mq2008'}", "report.formats=[json]", "stopping.max_rounds=20"]
-    small += [
-        f"models.{model}.params.boosting_type=Plain"
-        for model in ("cat-rmse", "cat-query-rmse", "cat-yeti-rank")
-    ]
-    result = run_experiment(PUBLISHED["catboost-mq2008"], overrides=small, runs=tmp_path, workers=1)
-    assert result.report is not None
-    for row in published(result.report):
-        assert row.mean is not None
-        assert row.own_mean is not None
-        assert abs(row.mean - row.published) < 0.03  # 20 rounds are not 8,000
-        assert row.share_empty == 51 / 156
-        # the closed form of blank queries at 1; that the worst order of ties counts there can only lower it
-        assert 0 <= (1 - 51 / 156) * row.own_mean + 51 / 156 - row.mean < 0.005

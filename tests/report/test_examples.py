@@ -1,13 +1,11 @@
 """Small examples of internals, which a reader can check by hand."""
 
-from ltr_harness.metrics import NDCG
 from ltr_harness.report.formats import file_names, interval, value_text
 from ltr_harness.report.html import safe_json
 from ltr_harness.report.latex import escape as escape_latex
 from ltr_harness.report.markdown import escape as escape_markdown
 from ltr_harness.report.sections.cost import pareto_front
 from ltr_harness.report.sections.definitions import prose
-from ltr_harness.report.sections.published import _without_empty
 
 
 def test_value_text() -> None:
@@ -48,9 +46,3 @@ def test_pareto_front() -> None:
 
 def test_prose() -> None:
     assert prose("One line.\n\nTwo\nlines.\n\nAttributes:\n    k: cutoff") == ["One line.", "Two lines."]
-
-
-def test_without_empty() -> None:
-    assert (
-        round(_without_empty(0.5274, NDCG(k=10, empty="one", ties="stable"), NDCG(k=10), 0.03), 4) == 0.5128
-    )

@@ -376,6 +376,24 @@ def test_a_stored_experiment_shows_the_sections_that_it_chose(
 
 
 @pytest.mark.long
+def test_a_stored_experiment_is_shown_without_what_is_retired(
+    experiment_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(experiment_folder, tmp_path / "small")
+    configuration = folder / "experiment.yaml"
+    stored = yaml.safe_load(configuration.read_text())
+    stored["references"] = [{"source": "A page", "values": {"a-feature": {"ndcg@10": 0.5}}}]
+    for chosen, shown in ((["published", "metrics"], ("metrics",)), ("published", None)):
+        stored["report"]["sections"] = chosen
+        configuration.write_text(yaml.safe_dump(stored))
+        told = "experiment.yaml has retired parts, which are left out: references, report section published"
+        data = stored_data([folder])
+        assert data.sections == shown
+        assert [note for note in data.comparison.notes if "retired" in note] == [told]
+    assert not [note for note in stored_data([experiment_folder]).comparison.notes if "retired" in note]
+
+
+@pytest.mark.long
 def test_a_notebook_shows_the_verdict_and_what_failed(
     make_data: Callable[..., ReportData], make_record: Callable[..., object]
 ) -> None:

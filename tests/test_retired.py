@@ -1,0 +1,64 @@
+"""Each retired name is refused with one sentence that says what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ltr_harness.config import load_experiment
+from ltr_harness.errors import ConfigError
+from ltr_harness.retired import RETIRED, retirement
+
+SMALL = """\
+name: small
+data: {reader: synthetic}
+stopping: {metric: ndcg@10}
+models: {trees: {ranker: lightgbm}}
+"""
+
+# what stands in line 5 of an experiment file, and the place and name that the message begins with
+IN_EXPERIMENTS = {
+    "references": ("references: [{source: a, values: {trees: {mrr: 1}}}]", "5:1: references"),
+    "report section published": (
+        "report: {sections: [verdict, published]}",
+        "5:30: report.sections.1: report section published",
+    ),
+}
+
+
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """The problems of an experiment file in the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def problems(text: str, name: str = "exp.yaml") -> list[str]:
+        Path(name).write_text(text, encoding="utf-8")
+        with pytest.raises(ConfigError) as caught:
+            load_experiment(Path("exp.yaml"))
+        return [str(problem) for problem in caught.value.problems]
+
+    return problems
+
+
+@pytest.mark.parametrize("name", IN_EXPERIMENTS)
+def test_an_experiment_file_is_told_the_line_and_the_cure(
+    name: str, refused: Callable[..., list[str]]
+) -> None:
+    line, place = IN_EXPERIMENTS[name]
+    assert refused(f"{SMALL}{line}\n") == [f"exp.yaml:{place}: {RETIRED[name]}"]
+
+
+def test_a_base_is_told_its_own_line(refused: Callable[..., list[str]]) -> None:
+    Path("exp.yaml").write_text("extends: base.yaml\nseeds: [2]\n", encoding="utf-8")
+    found = refused(f"{SMALL}references: []\n", "base.yaml")
+    assert found == [f"base.yaml:5:1: references: {RETIRED['references']}"]
+
+
+@pytest.mark.parametrize("name", RETIRED)
+def test_the_sentence_is_one_line_with_a_cure(name: str) -> None:
+    sentence = retirement(name)
+    assert sentence is not None
+    assert "\n" not in sentence
+    assert not sentence.endswith(".")
