@@ -9,7 +9,6 @@ HarnessError                what went wrong, in the words of the person who has 
 │   ├── NotComparableError  results that must not be set side by side
 │   └── MissingExtraError   an optional package that is not installed
 ├── TrainingError           exit 1: a model failed while training; what finished is kept
-├── FetchError              exit 1: a download failed; what arrived is kept
 └── GateError              exit 3: a condition given with --fail-if or --max-loss does not hold
 """
 
@@ -177,10 +176,6 @@ def requirements_of(extra: str) -> list[str]:
 
 class TrainingError(HarnessError):
     """A model failed while training."""
-
-
-class FetchError(HarnessError):
-    """A download failed; what arrived is kept and the next attempt goes on from there."""
 
 
 class GateError(HarnessError):

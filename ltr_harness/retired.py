@@ -1,6 +1,8 @@
 """Names that were retired, as a user types them, and what to do instead."""
 
 RETIRED: dict[str, str] = {
+    "data get": "sets are not fetched any more; `ltr-harness data list` prints where each is to be had and how to lay "
+    "out its files",
     "references": "reports have no published figures any more; delete the section, and name the metrics as the "
     "source computes them under metrics.report, such as ndcg(as=lightgbm)",
     "report section published": "reports have no published figures any more; take it out of report.sections",

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ltr_harness.cli import cli
+from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.config import load_experiment
 from ltr_harness.errors import ConfigError
 from ltr_harness.retired import RETIRED, retirement
@@ -26,6 +28,15 @@ IN_EXPERIMENTS = {
         "5:30: report.sections.1: report section published",
     ),
 }
+
+
+COMMANDS = {"data get": ["data", "get", "mq2008"]}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_told_the_cure(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(cli, COMMANDS[name]) == 2
+    assert f"Error: {name}: {RETIRED[name]}\n" in capsys.readouterr().err
 
 
 @pytest.fixture

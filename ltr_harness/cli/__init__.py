@@ -36,7 +36,7 @@ COMMANDS = {
         "export": "Models for search engines and MLflow, requirements for pip.",
     },
     "Production": {"monitor": "Production logs against a baseline: what changed, where, why."},
-    "Data": {"data": "Describe, convert, split and download ranking data."},
+    "Data": {"data": "Describe, convert and split ranking data."},
     "Setup": {
         "doctor": "Check the installation.",
         "list": "List metrics, rankers, readers or report sections.",

@@ -1,9 +1,8 @@
-"""`ltr-harness data`: describe, convert, split and download data."""
+"""`ltr-harness data`: describe, convert and split data, and list public sets."""
 
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -16,10 +15,10 @@ import click
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.cli import SuggestingGroup, data_source, options
-from ltr_harness.cli.output import counts, say, say_again, say_note, say_notes
-from ltr_harness.errors import DataError, Problem, UsageError, all_of
+from ltr_harness.cli.output import counts, say, say_notes
+from ltr_harness.errors import DataError, UsageError, all_of
 from ltr_harness.files import bare_name, cache_folder, opened_for_writing, suffix_of, whole_files
-from ltr_harness.known_sets import SETS, Counts, KnownSet, known_set
+from ltr_harness.known_sets import SETS
 from ltr_harness.wording import count_of
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 @click.group("data", cls=SuggestingGroup)
 def command() -> None:
-    """Describe, convert, split and download ranking data."""
+    """Describe, convert and split ranking data."""
 
 
 @options.examples("""
@@ -333,99 +332,17 @@ def _unequal(path: Path) -> DataError:
 """)
 @command.command("list")
 def data_list() -> None:
-    """List the public sets of `data get` and `data: {set: …}`."""
+    """List the public sets of `data: {set: …}`.
+
+    Each with its size, its terms, where it is to be had and how its files are laid out.
+    """
     width = max(map(len, SETS))
     for name, known in SETS.items():
+        size = "" if known.counts is None else f"{known.counts}; "
+        archive = [] if known.archive is None else [str(known.archive)]
         say(f"{name:<{width}}  {known.title}")
-        say(f"{'':<{width}}  {'downloaded' if known.downloads else 'by hand'}; {known.terms}")
-        say(f"{'':<{width}}  {known.home}")
-
-
-@options.examples("""
-  ltr-harness data get lightgbm-example
-  ltr-harness data get mslr-web30k -o /data/mslr --archive ~/Downloads/MSLR-WEB30K.zip
-""")
-@command.command("get")
-@click.argument("name")
-@options.output("Folder; default: data/NAME.")
-@click.option(
-    "--archive",
-    "archives",
-    multiple=True,
-    type=options.PATH,
-    help="Archive that you fetched: unpacked safely.",
-)
-def data_get(name: str, output: Path | None, archives: tuple[Path, ...]) -> int:
-    """Fetch the public set NAME, or print how, and verify the files.
-
-    Sets whose terms a person has to accept are never downloaded: put their files into the folder, or name the
-    archive, and run the command again.
-    """
-    from ltr_harness.cache import DataCache
-    from ltr_harness.known_sets.fetch import fetch, unpack
-
-    known = known_set(name)
-    folder = output or Path("data") / name
-    say(f"{known.title}\nterms: {known.terms}\nhome page: {known.home}", err=True)
-    say(f"facts: {known.sources}", err=True)
-    for archive in (path.expanduser() for path in archives):
-        if (published := known.archive) is not None and archive.is_file():  # what is in it decides
-            size = archive.stat().st_size
-            if size == published.size and DataCache().digest(archive) == published.sha256:
-                say(f"{archive} is {published.file} as published", err=True)
-            else:
-                wanted = f"{count_of(published.size, 'byte')}, SHA-256 {published.sha256}"
-                say_note(f"{archive} ({count_of(size, 'byte')}) is not {published.file} ({wanted})")
-        for path in unpack(archive, folder, known.files, known.inside):
-            say(f"unpacked {path}", err=True)
-
-    def progress(done: int, total: int) -> None:
-        say_again(f"{done / total:4.0%} of {total / 1e6:,.1f} MB", last=done >= total)
-
-    for download in known.downloads:
-        say(f"{download.file}: {count_of(download.size, 'byte')} from {download.url}", err=True)
-        fetch(download, folder, progress if sys.stderr.isatty() else None)
-    missing = [file for file in known.files if not (folder / file).is_file()]
-    if missing:
-        say(known.by_hand)
-        say(f"{folder} lacks {', '.join(missing[:4])}{', …' if len(missing) > 4 else ''}")
-        say("put the files there, or give --archive FILE, and run the same command again to verify them")
-        return 1
-    _verify(known, folder)
-    say(f"{folder} is complete; use it with `data: {{set: {name}, root: {folder}}}`")
-    return 0
-
-
-def _verify(known: KnownSet, folder: Path) -> None:
-    """Compare every file with the published one by its digest or, failing that, by what it holds; else a DataError."""
-    from ltr_harness import readers
-    from ltr_harness.cache import DataCache
-
-    fields = {key: value for key, value in known.reader.items() if key != "reader"}
-    reader = readers.catalog.load(known.reader["reader"], DataError).model_validate(fields)
-    cache = DataCache()
-    published = set()
-    for file, digest in known.digests.items():
-        if cache.digest(folder / file) == digest:
-            published.add(file)
-            say(f"{file}: the published file, byte for byte", err=True)
-        else:
-            say_note(f"{file} is not the published file (SHA-256 {digest})")
-    found: dict[str, Counts] = {}
-    problems, cure = [], f"another edition of the set, or a damaged copy ({known.sources})"
-    for files, expected in known.counts.items():
-        if published.issuperset(files):
-            continue
-        for file in (file for file in files if file not in found):
-            dataset = cache.read(reader, [file], folder).dataset
-            found[file] = Counts(dataset.n_queries, dataset.n_rows)
-            say(f"{file}: {counts(query=dataset.n_queries, row=dataset.n_rows)}", err=True)
-        total = Counts(*map(sum, zip(*(found[file] for file in files), strict=True)))
-        if total != expected:
-            problems.append(Problem(f"{folder}: {' + '.join(files)}", str(total), str(expected), cure))
-    DataError.refuse(problems)
-    checked = published.union(*known.counts, (download.file for download in known.downloads))
-    say_notes(f"{file}: there is no published size or digest" for file in known.files if file not in checked)
+        for fact in (f"{size}{known.terms}", known.home, known.instructions, *archive):
+            say(f"{'':<{width}}  {fact}")
 
 
 @options.examples("""
