@@ -54,6 +54,21 @@ class Progress:
         """The comparison stands; its report is written next."""
 
 
+def shown_findings(job: Job) -> list[str]:
+    """What the data lints found, without mere notes."""
+    return [str(one) for one in one_a_cause(each_once(job.findings)) if one.severity != "note"]
+
+
+def failed_trial(study: StudyRecord, trial: Trial) -> str:
+    """A trial's failure, in a sentence."""
+    return f"tuning {study}: trial {trial.number} FAILED: {trial.error}"
+
+
+def lost_worker(task: Task) -> str:
+    """The loss of the worker that trained a run, in a sentence."""
+    return f"{task}: its worker died (killed, or out of memory); it starts again"
+
+
 class LiveRun:
     """What one training looks like right now, on one line."""
 
@@ -189,9 +204,8 @@ class TerminalProgress(Progress):
         if self._n_planned == 0:
             for features in dict.fromkeys(named("feature", fold.train.feature_names) for fold in job.folds):
                 self.say(features)
-            for finding in one_a_cause(each_once(job.findings)):
-                if finding.severity != "note":
-                    self.say(str(finding))
+            for finding in shown_findings(job):
+                self.say(finding)
         self._n_planned += 1
         for row, _ in self._best.values():
             if self._live is not None:
@@ -237,7 +251,7 @@ class TerminalProgress(Progress):
             self._best[str(study)] = (row, value)
             self.say(f"tuning {study}: trial {trial.number}, {study.metric} {value:.4f} on validation data")
         elif trial.status == "failed":
-            self.say(f"tuning {study}: trial {trial.number} FAILED: {trial.error}")
+            self.say(failed_trial(study, trial))
         self._show(row, f"tuning {study}: {count_of(trial.number + 1, 'trial')}")
 
     def started(self, task: Task) -> None:
@@ -253,7 +267,7 @@ class TerminalProgress(Progress):
 
     def lost(self, task: Task) -> None:
         self._seconds_of(task)
-        self.say(f"{task}: its worker died (killed, or out of memory); it starts again")
+        self.say(lost_worker(task))
 
     def finished(self, task: Task, run: Run) -> None:
         self._over += 1

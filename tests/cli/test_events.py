@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import jsonschema
@@ -15,8 +16,9 @@ import pytest
 import yaml
 
 from ltr_harness.cli import cli
-from ltr_harness.cli.events import Event, EventStream, schema
+from ltr_harness.cli.events import Event, EventStream, Finished, schema
 from ltr_harness.cli.exit_codes import run_command
+from ltr_harness.cli.json_progress import JsonProgress
 from ltr_harness.runs import load_run
 
 pytestmark = pytest.mark.long
@@ -67,44 +69,35 @@ def test_the_schema_is_published(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_run_from_began_to_ended(config: Path, capsys: pytest.CaptureFixture[str], workers: int) -> None:
+def test_a_run_from_its_start_to_its_end(
+    config: Path, capsys: pytest.CaptureFixture[str], workers: int
+) -> None:
     assert run_command(cli, ["run", str(config), "--json", "--workers", str(workers)]) == 0
     captured = capsys.readouterr()
-    found = events(captured.err)
-    assert kinds(found)[0] == "began"
-    assert found[0]["schema_version"] == 1
-    assert kinds(found)[-3:] == ["reporting", "reported", "ended"]
-    assert found[-1]["exit_code"] == 0
-    assert [event["time"] for event in found] == sorted(event["time"] for event in found)
+    command, *of_runs, compared, done = events(captured.err)
+    assert command == command | {"event": "started", "schema_version": 2, "command": "run", "run": None}
+    assert (compared["event"], done["event"], done["exit_code"]) == ("compared", "done", 0)
+    times = [event["time"] for event in (command, *of_runs, compared, done)]
+    assert times == sorted(times)
 
-    [planned] = [event for event in found if event["event"] == "planned"]
-    assert {(run["model"], run["state"]) for run in planned["runs"]} == {
-        ("xgb", "train"),
-        ("random", "train"),
-    }
-    names = {run["model"]: run["run"] for run in planned["runs"]}
-    for model, name in names.items():
-        own = [event for event in found if event.get("run") == name]
-        assert kinds(own)[0] == "started"
-        assert kinds(own)[-1] == "finished"
-        record = load_run(Path(planned["folder"]) / name).record
-        assert own[-1]["metrics"] == {key: one.mean for key, one in record.metrics.items()}
-        assert own[-1]["best_round"] == record.best_round, model
-    history = load_run(Path(planned["folder"]) / names["xgb"]).history
-    stored = {
-        number: dict(zip(rows["metric"], rows["value"], strict=True))
-        for number, rows in history.groupby("round")
-    }
-    rounds = {event["round"]: event["values"] for event in found if event["event"] == "round"}
-    if workers == 1:
-        assert rounds == stored
-    else:  # a worker's last words are not waited for
-        assert rounds.items() <= stored.items()
+    started = {event["model"]: event for event in of_runs if event["event"] == "started"}
+    finished = {event["run"]: event for event in of_runs if event["event"] == "finished"}
+    assert set(started) == {"xgb", "random"}
+    assert len(of_runs) == 4
+    for model, event in started.items():
+        assert event == event | {"command": "run", "fold": "all", "seed": 1}
+        assert of_runs.index(event) < of_runs.index(finished[event["run"]])
+        record = load_run(Path(compared["report"]).parents[1] / event["run"]).record
+        over = finished[event["run"]]
+        assert over["metrics"] == {key: one.mean for key, one in record.metrics.items()}
+        assert (over["best_round"], over["rounds_trained"]) == (record.best_round, record.rounds_trained), (
+            model
+        )
+        assert over["seconds"] == record.seconds
 
     assert json.loads(captured.out)["verdict"]  # stdout is report.json, and nothing else
-    assert json.loads(Path(found[-2]["report"]).with_name("report.json").read_text()) == json.loads(
-        captured.out
-    )
+    stored = Path(compared["report"]).with_name("report.json").read_text()
+    assert json.loads(stored) == json.loads(captured.out)
 
 
 def test_a_model_that_fails_says_why_and_the_end_says_1(
@@ -123,9 +116,11 @@ def test_a_model_that_fails_says_why_and_the_end_says_1(
     )
     assert run_command(cli, ["run", str(config), "--json", "--workers", "1"]) == 1
     found = events(capsys.readouterr().err)
-    assert found[-1] == found[-1] | {"event": "ended", "exit_code": 1}
-    [failed] = [event for event in found if event.get("status") == "failed"]
-    assert "no luck" in failed["error"]
+    assert found[-1] == found[-1] | {"event": "done", "exit_code": 1}
+    [failed] = [event for event in found if event["event"] == "failed"]
+    [started] = [event for event in found if event.get("model") == "bad"]
+    assert (failed["run"], failed["place"]) == (started["run"], "bad, seed 1")
+    assert "no luck" in failed["found"]
 
 
 def test_problems_are_events_one_by_one(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -135,25 +130,26 @@ def test_problems_are_events_one_by_one(config: Path, capsys: pytest.CaptureFixt
     assert run_command(cli, ["run", str(config), "--json"]) == 2
     captured = capsys.readouterr()
     found = events(captured.err)
-    problems = [event for event in found if event["event"] == "problem"]
+    problems = [event for event in found if event["event"] == "failed"]
     assert len(problems) == 2
     assert any("max_depth" in problem["cure"] for problem in problems)
     assert all(problem["place"].startswith(f"{config}:") for problem in problems)
-    assert kinds(found)[-1] == "ended"
+    assert {problem["run"] for problem in problems} == {None}
+    assert kinds(found)[-1] == "done"
     assert found[-1]["exit_code"] == 2
     assert captured.out == ""
 
 
-def test_quiet_leaves_problems_and_the_end(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_leaves_failures_and_the_end(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config.write_text(config.read_text().replace("ranker: random", "ranker: randm"))
     assert run_command(cli, ["run", str(config), "--json", "--quiet"]) == 2
-    assert kinds(events(capsys.readouterr().err)) == ["problem", "ended"]
+    assert kinds(events(capsys.readouterr().err)) == ["failed", "done"]
 
 
 def test_a_dry_run_trains_nothing(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(cli, ["run", str(config), "--json", "--dry-run"]) == 0
     found = events(capsys.readouterr().err)
-    assert kinds(found) == ["began", "said", "planned", "ended"]
+    assert kinds(found) == ["started", "done"]
 
 
 def test_ctrl_c_ends_the_stream_with_its_exit_code(config: Path) -> None:
@@ -172,18 +168,18 @@ def test_ctrl_c_ends_the_stream_with_its_exit_code(config: Path) -> None:
             lines = []
             for line in process.stderr:
                 lines.append(line)
-                if '"round"' in line:
+                if '"model":"xgb"' in line:
                     process.send_signal(signal.SIGINT)
                     break
             _, rest = process.communicate(timeout=120)
         finally:
             process.kill()
     found = events("".join(lines) + rest)
-    assert found[-1] == found[-1] | {"event": "ended", "exit_code": 130}
+    assert found[-1] == found[-1] | {"event": "done", "exit_code": 130}
     assert process.returncode == 130
 
 
-def test_warnings_and_defects_are_events(
+def test_warnings_are_cautions_at_the_end_and_defects_are_failures(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import click
@@ -192,19 +188,34 @@ def test_warnings_and_defects_are_events(
 
     def broken() -> None:
         with EventStream("run", quiet=False):
-            logging.getLogger("ltr_harness.cache").warning("no space for %s", "the cache")
+            for what in ("the cache", "the report", "the cache"):
+                logging.getLogger("ltr_harness.cache").warning("no space for %s", what)
             raise ZeroDivisionError("seven")
 
     assert run_command(click.command()(broken), []) == 1
     found = events(capsys.readouterr().err)
-    assert kinds(found) == ["began", "said", "problem", "ended"]
-    assert found[1]["text"] == "no space for the cache"
-    assert found[2]["found"] == "internal error: ZeroDivisionError: seven"
-    Path(found[2]["cure"].rpartition("details: ")[2]).unlink()
+    assert kinds(found) == ["started", "failed", "done"]
+    assert found[2]["cautions"] == ["no space for the cache", "no space for the report"]
+    assert found[1]["found"] == "internal error: ZeroDivisionError: seven"
+    Path(found[1]["cure"].rpartition("details: ")[2]).unlink()
     assert not logging.getLogger("ltr_harness").handlers
 
 
-def test_the_monitor_tells_its_alerts_and_its_exit_code(
+def test_a_lost_worker_and_a_failed_trial_are_cautions(capsys: pytest.CaptureFixture[str]) -> None:
+    task: Any = "lgbm, seed 1"
+    study: Any = "lgbm"
+    trial: Any = SimpleNamespace(status="failed", number=3, error="no luck")
+    with JsonProgress("run", quiet=False) as progress:
+        progress.lost(task)
+        progress.tried(study, trial)
+        progress.tried(study, SimpleNamespace(**{**vars(trial), "status": "complete"}))  # type: ignore[arg-type]
+    assert events(capsys.readouterr().err)[-1]["cautions"] == [
+        "lgbm, seed 1: its worker died (killed, or out of memory); it starts again",
+        "tuning lgbm: trial 3 FAILED: no luck",
+    ]
+
+
+def test_the_monitor_tells_its_report_and_its_exit_code(
     repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     usual = ["monitor", str(repository / "configs" / "monitor_quickstart.yaml"), "--json"]
@@ -212,19 +223,20 @@ def test_the_monitor_tells_its_alerts_and_its_exit_code(
     captured = capsys.readouterr()
     found = events(captured.err)
     alerts = json.loads(captured.out)["alerts"]
-    assert kinds(found) == ["began", *["alerted"] * len(alerts), "said", "reported", "ended"]
-    assert [(one["kind"], one["text"]) for one in found if one["event"] == "alerted"] == [
-        (one["kind"], one["text"]) for one in alerts
-    ]
+    assert kinds(found) == ["started", "compared", "done"]
+    assert (found[0]["command"], found[1]["report"]) == ("monitor", str(tmp_path / "out" / "report.html"))
     assert found[-1]["exit_code"] == code == (4 if alerts else 0)
 
     assert run_command(cli, [*usual, "--log", str(tmp_path / "none.parquet")]) == 2
-    assert kinds(events(capsys.readouterr().err)) == ["began", "problem", "ended"]
+    assert kinds(events(capsys.readouterr().err)) == ["started", "failed", "done"]
 
 
 def test_what_is_undefined_is_null() -> None:
-    from ltr_harness.cli.events import Round
-
-    line = Round(run="r", round=1, values={"ndcg@5": float("nan")}).model_dump_json()
-    assert json.loads(line)["values"] == {"ndcg@5": None}
-    VALIDATOR.validate(json.loads(line))
+    undefined: dict[str, Any] = {
+        "best_round": None,
+        "rounds_trained": None,
+        "metrics": {"ndcg@5": float("nan")},
+    }
+    line = json.loads(Finished(run="r", seconds={}, **undefined).model_dump_json())
+    assert line["metrics"] == {"ndcg@5": None}
+    VALIDATOR.validate(line)

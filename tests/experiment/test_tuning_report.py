@@ -167,16 +167,11 @@ def test_the_plan_comes_first_and_progress_says_what_is_found(tmp_path: Path) ->
     assert [line.partition("  ")[0] for line in out.splitlines()] == ["done", "done"]
 
 
-def test_events_hold_every_trial(tmp_path: Path) -> None:
+def test_a_search_has_the_events_of_its_final_run(tmp_path: Path) -> None:
     file = tmp_path / "tuned.yaml"
     models = {"lgb": CONFIG["models"]["lgb"]}
     file.write_text(yaml.safe_dump({**QUICK, "models": models}, sort_keys=False))
     _, err = run_cli("run", str(file), "--runs", str(tmp_path / "runs"), "--workers", "1", "--json")
     events = [json.loads(line) for line in err.splitlines()]
-    planned = [event for event in events if event["event"] == "planned"]
-    assert [len(event["runs"]) for event in planned] == [0, 1]
-    assert [event["searches"][0]["over"] for event in planned] == [False, True]
-    tried = [event for event in events if event["event"] == "tried"]
-    assert [event["trial"] for event in tried] == list(range(3))
-    assert {event["search"] for event in tried} == {planned[0]["searches"][0]["search"]}
-    assert set(tried[0]["options"]) == {"params.num_leaves", "params.learning_rate"}
+    assert [event["event"] for event in events] == ["started", "started", "finished", "compared", "done"]
+    assert events[1]["model"] == "lgb"

@@ -70,11 +70,11 @@ def command(
 
     CONFIG has the meaning of the columns, the rule from events to relevance, and the limits of alerts.
     """
-    from ltr_harness.cli import events
+    from ltr_harness.cli.events import Compared, EventStream
     from ltr_harness.monitoring.load import load_monitor_config
     from ltr_harness.monitoring.stages import watch
 
-    stream = events.EventStream("monitor", quiet) if as_json else None
+    stream = EventStream("monitor", quiet) if as_json else None
     with stream or nullcontext():
         halves = ("slices.confirm_split=true",) if confirm_split else ()
         settings = load_monitor_config(config, (*overrides, *halves))
@@ -89,13 +89,8 @@ def command(
             write_monitor_report(watched.result, output)
         code = ALERT if watched.result.alerts and not exit_zero else 0
         if stream is not None:
-            for alert in watched.result.alerts:
-                stream.emit(events.Alerted(kind=alert.kind, text=alert.text))
-            stream.say(watched.result.verdict.text)
-            if watched.result.arms is not None:
-                stream.say(watched.result.arms.verdict)
             if output is not None:
-                stream.emit(events.Reported(report=str(output / "report.html")))
+                stream.emit(Compared(report=str(output / "report.html")))
             stream.exit_code = code
     if as_json:
         say(watched.result.to_json(), nl=False)

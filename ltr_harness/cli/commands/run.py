@@ -95,16 +95,18 @@ def command(
     local = dask is None and not isinstance(workers, str)
     if local and workers != 1 and not dry_run:
         worker_context()
+    from ltr_harness.cli.events import Compared
     from ltr_harness.cli.json_progress import JsonProgress
     from ltr_harness.experiment.check import refuse_errors
     from ltr_harness.experiment.experiment import check_final, chosen_cluster, prepare, read, run_prepared
     from ltr_harness.experiment.progress import TerminalProgress
 
+    if not (quiet or as_json):
+        say("reading the data and checking the models", err=True)
     with (
         JsonProgress("run", quiet) if as_json else TerminalProgress(quiet) as progress,
         chosen_cluster(workers, dask) as cluster,
     ):
-        progress.say("reading the data and checking the models")
         overrides = (*overrides, "compare.ledger=false") if no_ledger else overrides
         here = workers if isinstance(workers, int) else None
         job = prepare(read(config, overrides=overrides, workers=here, cluster=cluster, **given), accept)
@@ -127,7 +129,7 @@ def command(
             progress.exit_code = code
             if result.report_path is not None:
                 say(result.report_path.with_name("report.json").read_text(encoding="utf-8"), nl=False)
-                progress.reported(result.report_path)
+                progress.emit(Compared(report=str(result.report_path)))
             return code
     if result.report_path is not None:
         say(f"report: {result.report_path}")
