@@ -56,9 +56,9 @@ def say_notes(notes: Iterable[object]) -> None:
         say_note(note)
 
 
-def say_again(text: str, *, last: bool = False) -> None:
-    """Progress on stderr: a line that the next one overwrites, unless it is the last."""
-    click.echo(f"\r{text}", err=True, nl=last)
+def say_again(text: str) -> None:
+    """Progress on stderr: a line that the next one overwrites."""
+    click.echo(f"\r{text}", err=True, nl=False)
 
 
 def say_json(value: Any) -> None:
