@@ -335,7 +335,7 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("p corrected", "p", hint=arms.family), "p_corrected"),
         (Column("Queries", "count"), "n_queries"),
         (Column("Verdict"), lambda d: Badge(d.verdict, _TONES.get(d.verdict, "neutral"))),
-        notes=(
+        footnotes=(
             f"The test of `compare`, by {arms.unit}. {family}: p corrected and the intervals hold for all measures of "
             "all arms.",
         ),
@@ -351,7 +351,7 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Units", "count", hint=units), "n_units"),
         (Column("Share", "percent"), lambda arm: arm.n_units / total if total else None),
         (Column("Expected", "percent"), "expected"),
-        notes=(
+        footnotes=(
             f"Chi-squared of these shares: {p_equals(arms.ratio_p)}; of the same shares in all windows: "
             f"{p_equals(arms.drift_p)}.",
         ),

@@ -306,7 +306,7 @@ def presentation_section(result: MonitorResult) -> list[Block]:
     words = [f"At rank 1 {first.rate_before:.1%} before and {first.rate_now:.1%} now." for first in seen.rows]
     title = "Share of positive items by rank, baseline and production"
     blocks.append(Chart("by_rank", title, charts.wide(rows, 160, **drawn), next(iter(words), "No ranks.")))
-    notes = [
+    footnotes = [
         f"Shape: total variation {seen.shape_distance:.3f}, p {p_value(seen.shape_p)}. This is not examination: good "
         "items stand high."
     ]
@@ -316,7 +316,7 @@ def presentation_section(result: MonitorResult) -> list[Block]:
         for when, looked in (("before", rule["baseline_table"] or now), ("now", now)):
             column = Column(f"Examined {when}", "percent")
             examined.append((column, lambda r, looked=looked: looked[min(r.rank, len(looked)) - 1]))
-        notes.append(f"Examination, relative to rank 1, is from {rule['source'] or 'the configuration'}.")
+        footnotes.append(f"Examination, relative to rank 1, is from {rule['source'] or 'the configuration'}.")
     table = table_of(
         "by_rank",
         "How often the item at each rank is positive.",
@@ -327,7 +327,7 @@ def presentation_section(result: MonitorResult) -> list[Block]:
         (Column("Positive before", "percent"), "rate_before"),
         (Column("Positive now", "percent"), "rate_now"),
         *examined,
-        notes=tuple(notes),
+        footnotes=tuple(footnotes),
         sortable=False,
     )
     blocks.append(table)

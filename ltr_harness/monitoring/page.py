@@ -192,7 +192,7 @@ def metrics_section(result: MonitorResult) -> list[Block]:
         (Column("Queries", "count"), lambda c: c.production.n)
         if len({c.production.n for c in result.changes}) > 1
         else None,
-        notes=(f"{first.method}. {result.family}.",),
+        footnotes=(f"{first.method}. {result.family}.",),
         sortable=False,
     )
     changed = sum(bool(change.difference.direction) for change in result.changes)

@@ -311,7 +311,7 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Effect", "difference", hint=effect), "effect"),
         (incomplete, "incomplete") if lacking else None,
         (others, "incomplete_others") if lacking else None,
-        notes=(
+        footnotes=(
             f"Scores differ where they are further apart than {parity.tolerance:g} times the model's score, or the "
             "standard deviation of its scores on test rows where that is larger.",
         ),

@@ -290,7 +290,7 @@ def section(result: MonitorResult) -> list[Block]:
         (Column("Impact", "difference", hint="Share times excess: points of the overall metric."), "impact"),
         (Column("q", "p", hint="Bonferroni over all candidates of its round."), "q"),
         (Column("Other half", "difference", hint=other_half), "confirmed"),
-        notes=(note,),
+        footnotes=(note,),
     )
     return [Heading("Slices", finding=finding, matters=bool(alerts)), worst]
 

@@ -60,7 +60,7 @@ def strong(text: str) -> Span:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its interval, and a mark that the table's notes explain."""
+    """A number with its interval, and a mark that the table's footnotes explain."""
 
     value: float
     low: float | None = None
@@ -204,7 +204,7 @@ class Table(_Kind):
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     footer: tuple[tuple[Cell, ...], ...] = ()  # rows that stay at the bottom, such as the number of queries
-    notes: tuple[Text, ...] = ()  # explanations of marks and conventions, below the table
+    footnotes: tuple[Text, ...] = ()  # explanations of marks and conventions, below the table
     sortable: bool = True
 
     @classmethod
@@ -215,12 +215,12 @@ class Table(_Kind):
         items: Iterable[T],
         columns: Mapping[Column, Callable[[T], Cell]],
         *,
-        notes: tuple[Text, ...] = (),
+        footnotes: tuple[Text, ...] = (),
         sortable: bool = True,
     ) -> "Table":
         """A row for each item; every column says what it takes from one."""
         rows = tuple(tuple(cell(item) for cell in columns.values()) for item in items)
-        return cls(name, caption, tuple(columns), rows, notes=notes, sortable=sortable)
+        return cls(name, caption, tuple(columns), rows, footnotes=footnotes, sortable=sortable)
 
     @property
     def groups(self) -> list[tuple[str, int]]:

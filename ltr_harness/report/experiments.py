@@ -310,7 +310,7 @@ def _table(listed: Experiments, page: Path | None, series: Mapping[Question, lis
             Column("Runs"): runs,
             Column("MB", "number"): lambda one: one.size / 1e6,
         },
-        notes=(apart,) if several else (),
+        footnotes=(apart,) if several else (),
     )
 
 

@@ -42,8 +42,8 @@ def escape(text: str) -> str:
 def render(table: blocks.Table) -> str:
     """A ``table`` environment; needs the packages booktabs and amssymb (for the marks)."""
     columns = "".join("r" if column.numeric else "l" for column in table.columns)
-    notes = " ".join(_inline(note) for note in table.notes)
-    caption = f"{_inline(table.caption)} {notes}".strip()
+    footnotes = " ".join(map(_inline, table.footnotes))
+    caption = f"{_inline(table.caption)} {footnotes}".strip()
     groups, rules, at = [], [], 1
     for group, width in table.groups:
         groups += [rf"\multicolumn{{{width}}}{{c}}{{{escape(group)}}}"] if group else [""] * width

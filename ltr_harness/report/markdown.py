@@ -107,8 +107,8 @@ def _table(table: blocks.Table) -> str:
         texts = [escape(formats.cell_text(*one)) for one in forms]
         lines.append([f"*{texts[0]}*" if isinstance(row[0], str) else texts[0], *texts[1:]])
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    notes = "".join(f"\n\n{inline(note)}" for note in table.notes)
-    return f"{inline(table.caption)}\n\n{text}{notes}"
+    footnotes = "".join(f"\n\n{inline(footnote)}" for footnote in table.footnotes)
+    return f"{inline(table.caption)}\n\n{text}{footnotes}"
 
 
 def _cell(table: blocks.Table, row: int, at: int, cell: blocks.Cell) -> str:

@@ -241,7 +241,7 @@ def _splits(card: DataCard) -> Table:
             ties: lambda split: split.n_forced_ties,
             Column("NDCG@10 of random order", "metric"): lambda split: split.random_ndcg,
         },
-        notes=tuple(
+        footnotes=tuple(
             f"{split.name}: {note}"
             for split in card.splits
             for note in (split.dataset.source, *split.dataset.notes)

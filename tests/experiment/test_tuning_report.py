@@ -82,7 +82,7 @@ def test_the_search_and_what_it_chose(result: ExperimentResult) -> None:
     assert row[7:9] == (facts.trial, facts.value)
     means = [run.record.metrics["ndcg@10"].mean for run in result.runs if run.record.model == "lgb"]
     assert row[9] == pytest.approx(sum(mean or 0 for mean in means) / 2)
-    assert table.notes == ("Budget: 8 trials per fold, tpe sampler.",)
+    assert table.footnotes == ("Budget: 8 trials per fold, tpe sampler.",)
     chosen = blocks(result)["chosen_lgb"]
     assert [line[0] for line in chosen.rows] == ["params.num_leaves", "params.learning_rate"]
     assert chosen.rows[0][1] == str(facts.chosen["params.num_leaves"])

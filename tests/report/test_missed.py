@@ -163,7 +163,7 @@ def test_lists_of_changed_queries_end_with_what_was_missed(data: ReportData) -> 
         words = [f"{one.document_id} (label {one.label})" for one in relevant.itertuples()]
         words += [f"{len(missed) - len(relevant)} more"] if len(missed) > len(relevant) else []
         assert isinstance(table, Table)
-        assert table.notes == ((f"Missed: {', '.join(words)}.",) if words else ())
+        assert table.footnotes == ((f"Missed: {', '.join(words)}.",) if words else ())
 
 
 def test_a_damaged_table_is_scored_again(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

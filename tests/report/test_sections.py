@@ -104,7 +104,7 @@ def test_the_best_model_is_first_and_bold_also_where_lower_is_better() -> None:
 
 def test_families_are_named(data: ReportData) -> None:
     assert "4 comparisons: 4 models against lgbm-lambdarank at ndcg@10" in words(section(data, "verdict"))
-    (note,) = table(data, "metrics", "metrics").notes
+    (note,) = table(data, "metrics", "metrics").footnotes
     assert "60 comparisons: 4 models against lgbm-lambdarank at 15 other metrics" in plain(note)
 
 

@@ -184,8 +184,8 @@ def tools(data: ReportData) -> list[Block]:
         caption = ("Mean ", code(one.metric), " under other conventions.")
         ways = (Column(", ".join(way.names), "metric", hint=str(way.metric)) for way in one.conventions)
         rows: list[tuple[Cell, ...]] = [(data.model_name(model), *one.means[model]) for model in data.models]
-        notes = (f"Not computed: {'; '.join(dict.fromkeys(one.refused))}",) if one.refused else ()
-        tables.append(Table(name, caption, (Column("Model"), *ways), tuple(rows), notes=notes))
+        footnotes = (f"Not computed: {'; '.join(dict.fromkeys(one.refused))}",) if one.refused else ()
+        tables.append(Table(name, caption, (Column("Model"), *ways), tuple(rows), footnotes=footnotes))
         own, *others = one.conventions
         told = []
         for other in others:

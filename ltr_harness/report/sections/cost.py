@@ -32,7 +32,7 @@ def section(data: ReportData) -> list[Block]:
             Column("Score, µs per row", "number", hint=score): lambda one: one.microseconds_per_row,
             Column("Threads", "count"): lambda one: one.threads,
         },
-        notes=("Times depend on this machine and its load; trees and leaves do not.",),
+        footnotes=("Times depend on this machine and its load; trees and leaves do not.",),
     )
     blocks: list[Block] = [Heading("Cost"), table]
     times = {one.model: found for one in costs if (found := serving(one.model, data.records_of(one.model)))}
@@ -52,7 +52,7 @@ def section(data: ReportData) -> list[Block]:
             f"{ENOUGH} calls were timed. On an idle machine: ltr-harness show trees RUN."
         )
         said = "Microseconds per query, by the number of documents; one thread."
-        blocks.append(Table("serving", said, (Column("Model"), *columns), tuple(rows), notes=(note,)))
+        blocks.append(Table("serving", said, (Column("Model"), *columns), tuple(rows), footnotes=(note,)))
     if points := front(data):
         blocks += _front(data, points)
     return blocks

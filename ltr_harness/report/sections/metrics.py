@@ -58,7 +58,7 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
         tuple(columns),
         tuple((data.model_name(one), *(mean(one, metric) for metric in data.metrics)) for one in data.models),
         footer=(("queries", *counts),),
-        notes=(marks,) if data.rivals else (),
+        footnotes=(marks,) if data.rivals else (),
     )
 
 

@@ -138,5 +138,5 @@ def _table(data: ReportData, folds: list[InTime]) -> Table:
                 "agrees" if sign(row.difference) == whole[row.model] else "other"
             ),
         },
-        notes=(f"Intervals go by {over} within a fold, {picked}.",),
+        footnotes=(f"Intervals go by {over} within a fold, {picked}.",),
     )

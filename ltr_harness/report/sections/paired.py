@@ -38,7 +38,7 @@ def section(data: ReportData) -> list[Block]:
             Column("Effect", "number", hint=effect): lambda pair: pair.effect_size,
             Column("Detectable", "metric", hint=detectable): lambda pair: pair.detectable,
         },
-        notes=(f"{smaller} these queries would probably not show it.",),
+        footnotes=(f"{smaller} these queries would probably not show it.",),
     )
     shown.append(blocks.Details("Uncorrected p, t-test, effect size and detectable difference", (tests,)))
     others = [metric for metric in data.metrics if metric != data.primary]

@@ -172,9 +172,9 @@ def _side_by_side(
     shown = [f"{name} (label {label:g})" for name, label in unseen[: _depth(data)] if label > 0]
     if rest := len(unseen) - len(shown):
         shown.append(f"{rest:,} more")
-    notes = (f"Missed: {', '.join(shown)}.",) if unseen else ()
+    footnotes = (f"Missed: {', '.join(shown)}.",) if unseen else ()
     caption = f"The first {len(lines)} of {count}."
-    table = Table(name, caption, tuple(columns), tuple(lines), notes=notes, sortable=False)
+    table = Table(name, caption, tuple(columns), tuple(lines), footnotes=footnotes, sortable=False)
     return Details(
         f"{change.query}: {formats.metric(change.baseline_value)} → {formats.metric(change.value)} "
         f"({formats.difference(change.difference)}), {count}, {int((labels > 0).sum()):,} relevant",

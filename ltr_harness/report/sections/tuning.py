@@ -95,7 +95,7 @@ def _table(data: ReportData, tuned: dict[str, list[_Searched]]) -> Table:
             validation: lambda one: one.facts.value,
             test: lambda one: one.test,
         },
-        notes=(f"Budget: {budget}.",),
+        footnotes=(f"Budget: {budget}.",),
     )
 
 
