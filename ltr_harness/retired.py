@@ -6,6 +6,12 @@ RETIRED: dict[str, str] = {
     "references": "reports have no published figures any more; delete the section, and name the metrics as the "
     "source computes them under metrics.report, such as ndcg(as=lightgbm)",
     "report section published": "reports have no published figures any more; take it out of report.sections",
+    "format ranklib": "was retired; --to opensearch and --to elasticsearch write the same trees for the plugins that "
+    "read RankLib's models",
+    "format solr": "was retired; a class of your own writes Solr's MultipleAdditiveTreesModel from the model's trees: "
+    "--to FILE.py:NAME",
+    "format treelite": "was retired; treelite itself loads the run's model.txt (load_lightgbm_model) and model.ubj "
+    "(load_xgboost_model)",
 }
 
 

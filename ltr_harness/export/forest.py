@@ -2,9 +2,9 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
@@ -44,9 +44,6 @@ class Tree:
     missing_left: Bools  # whether a missing value goes left
     missing_type: NDArray[np.int8]  # what counts as missing: `NEVER`, `ZERO` or `NAN`
     value: Floats  # of leaves; 0 elsewhere
-    # of nodes that split on categories the codes that are listed there, and go to `Forest.codes_go`; a missing
-    # value goes where `missing_left` says, and the threshold means nothing
-    codes: Mapping[int, Sequence[int]] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def grown(cls, root: Any, node_of: Callable[[Any], Split | float]) -> Self:
@@ -66,17 +63,10 @@ class Tree:
         return cls.of(*zip(*rows, strict=True))
 
     @classmethod
-    def of(cls, *columns: Any, codes: Mapping[int, Sequence[int]] | None = None) -> Self:
-        """A tree of its seven columns, whatever types they have, and its codes."""
+    def of(cls, *columns: Any) -> Self:
+        """A tree of its seven columns, whatever types they have."""
         kinds = (np.int32, np.float64, np.int32, np.int32, np.bool_, np.int8, np.float64)
-        return cls(
-            *(np.asarray(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)),
-            codes=codes or {},
-        )
-
-    @property
-    def n_leaves(self) -> int:
-        return int(np.count_nonzero(self.feature == LEAF))
+        return cls(*(np.asarray(column, dtype=kind) for column, kind in zip(columns, kinds, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,30 +80,21 @@ class Forest:
     comparison: Literal["<=", "<"] = "<="
     float32: bool = False  # whether features are rounded to float32 before comparing (XGBoost, CatBoost)
     float32_sum: bool = False  # whether sums are rounded to float32 after each tree (XGBoost)
-    # where the listed codes of a split on categories go: left (LightGBM) or right (XGBoost)
-    codes_go: Literal["left", "right"] = "left"
-
-    @property
-    def coded_features(self) -> list[str]:
-        """Those that some tree splits on as categories."""
-        columns = {int(tree.feature[node]) for tree in self.trees for node in tree.codes}
-        return [self.feature_names[column] for column in sorted(columns)]
 
     def by_nan(self) -> Self:
         """The same scores with no node but such at which NaN alone is missing."""
 
         def by_nan(tree: Tree) -> Tree:
             zero_left = tree.threshold > 0 if self.comparison == "<" else tree.threshold >= 0
-            coded = np.isin(np.arange(tree.feature.size), list(tree.codes))
-            plain = (tree.feature != LEAF) & ~coded
-            turned = plain & (tree.missing_type == ZERO) & (tree.missing_left != zero_left)
+            is_split = tree.feature != LEAF
+            turned = is_split & (tree.missing_type == ZERO) & (tree.missing_left != zero_left)
             if turned.any():
                 name = self.feature_names[tree.feature[np.argmax(turned)]]
                 found = f"a split on {name!r} sends 0 where missing values go"
                 raise refused(
                     f"{found}, and the form knows no such split", cure="train without `zero_as_missing`"
                 )
-            missing_left = np.where((tree.missing_type == NEVER) & ~coded, zero_left, tree.missing_left)
+            missing_left = np.where(tree.missing_type == NEVER, zero_left, tree.missing_left)
             return replace(tree, missing_left=missing_left, missing_type=np.full_like(tree.missing_type, NAN))
 
         return replace(self, trees=tuple(map(by_nan, self.trees)))
@@ -149,8 +130,7 @@ class Forest:
         if self.float32:
             with np.errstate(over="ignore"):
                 rows = rows.astype(np.float32).astype(np.float64)
-        rules = (self.comparison == "<", self.float32_sum, self.codes_go == "right")
-        return _summed(rows, float(self.base_score), *rules, *self._flat)
+        return _summed(rows, float(self.base_score), self.comparison == "<", self.float32_sum, *self._flat)
 
     @cached_property
     def _flat(self) -> tuple[NDArray[Any], ...]:
@@ -158,7 +138,6 @@ class Forest:
         sizes = [tree.feature.size for tree in self.trees]
         starts = np.cumsum([0, *sizes], dtype=np.int64)[:-1]
         shift = np.repeat(starts, sizes)
-        listed = [tree.codes.get(node, ()) for tree in self.trees for node in range(tree.feature.size)]
         return (
             starts,
             self.joined("feature"),
@@ -166,8 +145,6 @@ class Forest:
             self.joined("left") + shift,
             self.joined("right") + shift,
             *map(self.joined, ("missing_left", "missing_type", "value")),
-            np.cumsum([0, *map(len, listed)], dtype=np.int64),
-            np.array([code for codes in listed for code in codes], dtype=np.float64),
         )
 
     def joined(self, name: str) -> NDArray[Any]:
@@ -182,7 +159,6 @@ def _summed(
     base: float,
     strict: bool,
     single: bool,
-    codes_right: bool,
     roots: Ints,
     feature: NDArray[np.int32],
     threshold: Floats,
@@ -191,8 +167,6 @@ def _summed(
     missing_left: Bools,
     missing_type: NDArray[np.int8],
     value: Floats,
-    first_code: Ints,
-    codes: Floats,
 ) -> Floats:
     out = np.empty(features.shape[0])
     for row in range(features.shape[0]):
@@ -202,15 +176,9 @@ def _summed(
             while feature[node] >= 0:
                 x = features[row, feature[node]]
                 kind = missing_type[node]
-                is_coded = first_code[node] < first_code[node + 1]
-                if np.isnan(x) and kind != 2 and not is_coded:
+                if np.isnan(x) and kind != 2:
                     x = 0.0
-                if is_coded and not np.isnan(x):
-                    goes_left = codes_right
-                    for at in range(first_code[node], first_code[node + 1]):
-                        if codes[at] == np.trunc(x):
-                            goes_left = not codes_right
-                elif np.isnan(x) or (kind == 1 and abs(x) <= _ZERO):
+                if np.isnan(x) or (kind == 1 and abs(x) <= _ZERO):
                     goes_left = missing_left[node]
                 elif strict:
                     goes_left = x < threshold[node]
@@ -255,6 +223,13 @@ def _refuse_classes(n_scores: int) -> None:
         raise refused(found, "a ranking objective or squared error, whose score is a sum over trees")
 
 
+def _refuse_codes(names: Sequence[str], coded: Collection[int]) -> None:
+    if coded:
+        listed = ", ".join(repr(names[column]) for column in sorted(coded))
+        found = f"the model splits on categories of {listed}"
+        raise refused(found, "splits on numbers", "train without them (`exclude:`)")
+
+
 def _of_lightgbm(text: str, names: tuple[str, ...]) -> Forest:
     head, *parts = text.partition("\nend of trees")[0].split("\nTree=")
     about = dict(line.partition("=")[::2] for line in head.splitlines())
@@ -262,27 +237,26 @@ def _of_lightgbm(text: str, names: tuple[str, ...]) -> Forest:
     trees = [dict(line.partition("=")[::2] for line in part.splitlines()) for part in parts]
     if any(tree.get("is_linear") == "1" for tree in trees):
         raise refused("the leaves hold linear models", "leaves of numbers", "train without `linear_tree`")
+    coded: set[int] = set()
+    for tree in trees:
+        is_coded = _column(tree, "decision_type").astype(np.int8) & 1 != 0
+        coded.update(_column(tree, "split_feature")[is_coded].astype(int).tolist())
+    _refuse_codes(names, coded)
     return Forest(names, tuple(map(_lightgbm_tree, trees)))
+
+
+def _column(tree: Mapping[str, str], name: str) -> Floats:
+    return np.array(tree.get(name, "").split(), dtype=np.float64)
 
 
 def _lightgbm_tree(tree: Mapping[str, str]) -> Tree:
     """Inner nodes first, then the leaves; LightGBM's number for leaf i is ~i."""
-
-    def column(name: str) -> Floats:
-        return np.array(tree.get(name, "").split(), dtype=np.float64)
-
+    column = partial(_column, tree)
     values = column("leaf_value")
     if values.size == 1:  # a tree that never split says no more than its value
         return Tree.of([LEAF], [0.0], [-1], [-1], [False], [NAN], values)
     decision = column("decision_type").astype(np.int8)
-    feature, coded = column("split_feature").astype(np.int64), (decision & 1) != 0
-    words = np.array(tree.get("cat_threshold", "").split(), dtype="<u4")
-    ends, threshold = column("cat_boundaries").astype(np.int64), column("threshold")
-    codes: dict[int, list[int]] = {}
-    for node in np.flatnonzero(coded).tolist():
-        at = int(threshold[node])
-        bits = np.unpackbits(words[ends[at] : ends[at + 1]].view(np.uint8), bitorder="little")
-        codes[node] = np.flatnonzero(bits).tolist()
+    feature = column("split_feature")
     n_inner, leaves = feature.size, np.full(values.size, -1)
 
     def child(name: str) -> Ints:
@@ -291,13 +265,12 @@ def _lightgbm_tree(tree: Mapping[str, str]) -> Tree:
 
     return Tree.of(
         np.concatenate([feature, leaves]),
-        np.concatenate([threshold, np.zeros(values.size)]),
+        np.concatenate([column("threshold"), np.zeros(values.size)]),
         child("left_child"),
         child("right_child"),
-        np.concatenate([((decision & 2) != 0) & ~coded, np.zeros(values.size, bool)]),
+        np.concatenate([(decision & 2) != 0, np.zeros(values.size, bool)]),
         np.concatenate([(decision >> 2) & 3, np.full(values.size, NAN)]),
         np.concatenate([np.zeros(n_inner), values]),
-        codes=codes,
     )
 
 
@@ -318,6 +291,7 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
     elif objective in _LOG:
         base = math.log(base)
     grown = booster.get("gbtree", booster)["model"]["trees"]
+    _refuse_codes(names, {tree["split_indices"][node] for tree in grown for node in tree["categories_nodes"]})
     weights = booster.get("weight_drop", [1.0] * len(grown))
     # inplace_predict takes the base out of the sum of base and leaf before it weighs the leaf
     taken_out = np.float32(base if "weight_drop" in booster else 0)
@@ -325,9 +299,7 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
     for tree, weight in zip(grown, weights, strict=True):
         left, split = np.asarray(tree["left_children"]), np.asarray(tree["split_indices"])
         is_leaf = left == -1
-        listed = (tree[f"categories{name}"] for name in ("_nodes", "_segments", "_sizes"))
         numbers = np.asarray(tree["split_conditions"], dtype=np.float32)
-        every = tree["categories"]
         columns = (
             np.where(is_leaf, LEAF, split),
             np.where(is_leaf, 0, numbers),
@@ -337,10 +309,8 @@ def _of_xgboost(learner: Mapping[str, Any], names: tuple[str, ...]) -> Forest:
             np.full(left.size, NAN),
             np.where(is_leaf, (taken_out + numbers - taken_out) * np.float32(weight), 0),
         )
-        codes = {node: every[start : start + size] for node, start, size in zip(*listed, strict=True)}
-        trees.append(Tree.of(*columns, codes=codes))
-    rules: dict[str, Any] = {"float32": True, "float32_sum": True, "codes_go": "right"}
-    return Forest(names, tuple(trees), float(np.float32(base)), "<", **rules)
+        trees.append(Tree.of(*columns))
+    return Forest(names, tuple(trees), float(np.float32(base)), "<", float32=True, float32_sum=True)
 
 
 def _of_catboost(booster: Any, names: tuple[str, ...]) -> Forest:

@@ -74,10 +74,6 @@ def export_model(
 ) -> Verification:
     """Write a model in some form, read the file back, and put it in place once it is known what it is worth."""
     forest = forest_of(model, split.feature_names)
-    if forest.coded_features and not form.takes_categories:
-        found = f"the model splits on categories of {', '.join(map(repr, forest.coded_features))}"
-        cure = "use --to treelite, or train without them (`exclude:`)"
-        raise DataError.at(f"--to {form.name}", found, "splits on numbers", cure)
     with errors_naming(path), unfinished(path.parent) as folder:
         written = folder / path.name
         form.write(forest, model, written)
@@ -176,7 +172,7 @@ def in_runtimes(
     except DataError as problem:
         return found, [str(problem)]
     refused = []
-    for name in ("onnx", "treelite"):  # whose own runtime reads them here, on one thread
+    for name in ("onnx",):  # whose own runtime reads it here, on one thread
         form = catalog.load(name)()
         try:
             form.write(forest, model, folder / name)

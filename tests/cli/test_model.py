@@ -25,7 +25,7 @@ from ltr_harness.wording import plain_number
 
 pytestmark = pytest.mark.long
 
-RUNTIMES = {"onnx": ("onnx", "onnxruntime"), "treelite": ("treelite",)}
+RUNTIMES = {"onnx": ("onnx", "onnxruntime")}
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -414,7 +414,7 @@ class TestBudget:
         ["show", "importance"],
         ["show", "trees"],
         ["show", "trees", "--budget", "60s"],
-        ["export", "model", "--to", "ranklib", "-o", "model.txt"],
+        ["export", "model", "--to", "opensearch", "-o", "model.json"],
     ],
     ids=" ".join,
 )

@@ -251,9 +251,7 @@ def test_splits_on_categories_are_refused_by_name(
 ) -> None:
     params = {"min_data_per_group": 1, "cat_l2": 0, "num_leaves": 60} if library == "lightgbm" else {}
     model = trained(library, categorical=[2], **params)
-    with pytest.raises(
-        DataError, match=r"--to elasticsearch-native: the model splits on categories of 'price'"
-    ):
+    with pytest.raises(DataError, match=r"export model: the model splits on categories of 'price'"):
         export_model(model, rows(1), NDCG, ElasticsearchNative(), tmp_path / "ranker.json")
     assert not list(tmp_path.iterdir())
 

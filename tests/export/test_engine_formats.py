@@ -1,7 +1,6 @@
 """Forms that search engines read: models small enough to follow by hand, read as the engine would read them."""
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from ltr_harness.errors import DataError, UsageError
 from ltr_harness.export.forest import LEAF, NAN, NEVER, ZERO, Forest, Split, Tree
 from ltr_harness.export.formats import catalog
 
-ENGINES = ["opensearch", "elasticsearch", "solr", "ranklib"]
+ENGINES = ["opensearch", "elasticsearch"]
 EVERY = [*ENGINES, "elasticsearch-native"]
 NAMES = ("title", "age")
 
@@ -94,14 +93,10 @@ def worlds(draw):
     return model, np.array(rows, dtype=np.float32).astype(np.float64)
 
 
-def within_solrs_slack(model):
-    """Whether a threshold is so close to 0, or below it and above -1, that Solr need not have it exactly."""
-    at = np.concatenate([np.empty(0), *(one.threshold for one in model.trees)])
-    return bool(((at != 0) & (at > -1) & (at < 0.001)).any())
-
-
 READERS = [
-    *(("opensearch", None), ("opensearch", "2.19"), ("ranklib", None), ("solr", None), ("solr", "9.1")),
+    ("opensearch", None),
+    ("opensearch", "2.19"),
+    ("elasticsearch", "8.9"),
     ("elasticsearch-native", "8.18"),
 ]
 
@@ -111,9 +106,7 @@ def in_every_form(world, folder):
     model, rows = world
     of_rows, of_rows_with_0 = model.scores(rows).tolist(), model.scores(np.nan_to_num(rows)).tolist()
     for name, version in READERS:
-        if name == "solr" and within_solrs_slack(model):
-            continue  # how near it comes is tested with the thresholds
-        tells_missing = name != "ranklib" and version in (None, "8.18")
+        tells_missing = version in (None, "8.18")
         assert served(name, model, folder, rows, version) == (of_rows if tells_missing else of_rows_with_0), (
             name
         )
@@ -181,76 +174,17 @@ def test_the_plugin_has_the_body_it_wants(tmp_path):
     assert feature["template"]["function_score"]["field_value_factor"] == {"field": "age"}
 
 
-def test_solr_has_the_bodies_it_wants_and_numbers_as_texts(tmp_path):
-    path = tmp_path / "my-ranker.json"
-    form("solr").write(forest((1, 0.5, True, 3.0, 5.0)), None, path)
-    model = json.loads(path.read_text())
-    assert model["params"]["trees"] == [
-        {
-            "weight": "1",
-            "root": {
-                "feature": "age",
-                "threshold": repr(float(np.float32(0.5 - 2.0**-25) - np.float32(1e-6))),
-                "left": {"value": "3.0"},
-                "right": {"value": "5.0"},
-            },
-        }
-    ]
-    assert (model["name"], model["store"], model["features"]) == ("my-ranker", "my-ranker", [{"name": "age"}])
-    kind = "org.apache.solr.ltr.feature.FieldValueFeature"
-    feature = {"store": "my-ranker", "name": "age", "class": kind, "params": {"field": "age"}}
-    assert json.loads((tmp_path / "my-ranker.features.json").read_text()) == [feature]
-
-
-def test_solr_tells_missing_from_0_where_the_model_does_and_only_there(tmp_path):
-    path = tmp_path / "ranker.json"
-    apart = forest((0, 0.5, False, 3.0, 5.0))
-    form("solr").write(apart, None, path)
-    assert json.loads(path.read_text())["params"]["isNullSameAsZero"] is False
-    assert json.loads(path.read_text())["params"]["trees"][0]["root"]["missing"] == "right"
-    [feature] = json.loads((tmp_path / "ranker.features.json").read_text())
-    assert feature["params"] == {"field": "title", "defaultValue": "NaN"}
-    with pytest.raises(DataError, match=r"solr would not read it .*isNullSameAsZero"):
-        form("solr", "9.1").read(path, NAMES)
-    assert served("solr", apart, tmp_path, [[np.nan, 0]], "9.1") == [3.0]
-    assert served("solr", apart, tmp_path, [[np.nan, 0]], "9.2") == [5.0]
-
-
-def test_ranklib_by_its_own_layout(tmp_path):
-    path = tmp_path / "ranker.txt"
-    form("ranklib").write(forest((1, 4.0, True, -1.5, 2.0), comparison="<="), None, path)
-    assert path.read_text() == (
-        "## LambdaMART\n## No. of trees = 1\n## No. of leaves = 2\n\n<ensemble>\n"
-        '<tree id="1" weight="1.0">\n<split>\n<feature> 2 </feature>\n<threshold> 4.0 </threshold>\n'
-        '<split pos="left">\n<output> -1.5 </output>\n</split>\n'
-        '<split pos="right">\n<output> 2.0 </output>\n</split>\n</split>\n</tree>\n</ensemble>\n'
-    )
-    indented = "\n\t".join(path.read_text().replace('weight="1.0"', 'weight="0.5"').splitlines()[4:])
-    path.write_text(f"## LambdaMART\n## Learning rate = 0.5\n\n{indented}")
-    assert form("ranklib").read(path, NAMES)(np.array([[9.0, 4.0], [9.0, 5.0]])).tolist() == [-0.75, 1.0]
-
-
-def test_ranklib_numbers_columns_as_letor_files_do(tmp_path):
-    path = tmp_path / "ranker.txt"
-    form("ranklib").write(forest(STUMP, (1, 0.5, True, 1.0, 2.0), names=("2", "4")), None, path)
-    assert re.findall(r"<feature> (\d) </feature>", path.read_text()) == ["2", "4"]
-    features = json.loads((tmp_path / "ranker.features.json").read_text())["featureset"]["features"]
-    assert [one["name"] for one in features] == ["1", "2", "3", "4"]
-    with pytest.raises(DataError, match=r"a feature has the number 0; expected numbers from 1"):
-        form("ranklib").write(forest(STUMP, names=("0", "1")), None, path)
-
-
 @pytest.mark.long
 def test_a_feature_set_of_the_plugins_has_10000_features(tmp_path):
-    path = tmp_path / "ranker.json"
-    form("ranklib").write(forest(STUMP, names=("1", "10000")), None, path)
+    names = tuple(f"f{at}" for at in range(10_001))
+    stumps = [(at, 0.5, True, 3.0, 5.0) for at in range(10_001)]
+    form("opensearch").write(forest(*stumps[:-1], names=names), None, tmp_path / "ranker.json")
     with pytest.raises(DataError, match=r"a feature set of 10,001 features; expected at most 10,000"):
-        form("ranklib").write(forest(STUMP, names=("1", "10001")), None, path)
+        form("opensearch").write(forest(*stumps, names=names), None, tmp_path / "ranker.json")
 
 
 REFUSED = [
-    ("solr", ("a=b", "c,d"), r"features named 'a=b', 'c,d'; expected names without = and ,"),
-    ("solr", (" ", "b"), r"features named ' '; expected names without = and ,"),
+    ("opensearch", (" ", "b"), r"features named ' '; expected names of 1 to 504 bytes"),
     ("opensearch", ("é" * 253, "b"), r"features named 'é{60}'; expected names of 1 to 504 bytes"),
     ("elasticsearch", ("", "b"), r"features named ''; expected names of 1 to 504 bytes"),
 ]
@@ -293,7 +227,7 @@ def test_trees_of_300_levels_and_infinite_thresholds_are_held(name, tmp_path):
     assert served(name, infinite, tmp_path, [[1e38, 0]]) == [3.0]
 
 
-@pytest.mark.parametrize("name", ["opensearch", "elasticsearch", "solr"])
+@pytest.mark.parametrize("name", ENGINES)
 def test_the_file_is_named_as_a_model_may_be(name, tmp_path):
     with pytest.raises(DataError, match=r"the file's name, 'my ranker', is the model's; expected letters"):
         form(name).write(forest(STUMP), None, tmp_path / "my ranker.json")
@@ -305,33 +239,33 @@ def test_a_file_that_the_engine_would_not_read(name, tmp_path):
     form(name).write(forest(STUMP), None, path)
     text = path.read_text()
     reader = form(name)
-    for broken in (text[:-20], "", "[]", "## RankNet\n<ensemble></ensemble>", text.replace("3.0", "three")):
+    for broken in (text[:-20], "", "[]", text.replace("3.0", "three")):
         path.write_text(broken)
         with pytest.raises(DataError, match=f"{name} would not read it"):
             reader.read(path, NAMES)
     path.write_text(text)
     with pytest.raises(DataError, match=f"{name} would not read it"):
-        reader.read(path, ["age"] if name != "ranklib" else [])
+        reader.read(path, ["age"])
 
 
 def test_which_versions_do_the_same():
     assert form("opensearch").versions == form("opensearch", "4.0").versions == "3.8 and later"
     assert form("opensearch", "3.7.1").versions == "3.2 to before 3.8"
     assert form("opensearch", "2.19").versions == "before 3.2"
-    assert form("solr", "9.2").versions == form("solr").versions == "9.2 and later"
+    assert form("elasticsearch", "8.11").versions == form("elasticsearch").versions == "8.11 and later"
     assert form("elasticsearch", "7.17").versions == "before 8.11"
-    assert form("ranklib").versions == form("json").versions == ""
+    assert form("json").versions == form("onnx").versions == ""
 
 
 def test_a_version_is_two_numbers():
     with pytest.raises(
         UsageError, match=r"--engine-version: 'new' is not a version; expected one such as 8\.11"
     ):
-        form("solr").for_engine("new")
+        form("opensearch").for_engine("new")
     with pytest.raises(
-        UsageError, match=r"--engine-version: all versions read the form ranklib alike; leave it out"
+        UsageError, match=r"--engine-version: all versions read the form json alike; leave it out"
     ):
-        form("ranklib").for_engine("2.18")
+        form("json").for_engine("8")
 
 
 def test_a_changed_threshold_changes_what_is_read(tmp_path):

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from ltr_harness.export.forest import Forest, Split, Tree
 from ltr_harness.export.formats import engine_forest
-from ltr_harness.export.formats.solr import without_slack
 
 LARGEST = float(np.finfo(np.float32).max)
 GOES_LEFT = {"<=": np.less_equal, "<": np.less}
@@ -79,20 +78,3 @@ def test_infinity_is_the_number_after_the_largest():
     assert float32_thresholds([np.inf], "<=") == float32_thresholds([np.inf], "<=", "<") == [2.0**128]
     assert float32_thresholds([-np.inf], "<=") == [-(2.0**128)]
     assert float32_thresholds([np.inf], "<") == [LARGEST]
-
-
-@given(float32s.filter(np.isfinite))
-def test_solr_has_the_greatest_threshold_that_it_can_and_none_above(value):
-    threshold = np.float32(value)
-    text = without_slack(threshold[None])[0]
-    reached = text + np.float32(1e-6)
-    assert reached <= threshold
-    for toward in (-np.inf, np.inf):
-        other = text
-        for _ in range(4):
-            with np.errstate(over="ignore"):
-                other = np.nextafter(other, np.float32(toward))
-            had = other + np.float32(1e-6)
-            assert not reached < had <= threshold
-    if value >= 0.001 or value == 0:
-        assert reached == threshold

@@ -36,7 +36,7 @@ def exported(name, version, world, path, max_loss=None):
     return export_model(world[2], world[1], NDCG, form, path, max_loss)
 
 
-@pytest.mark.parametrize("name", ["opensearch", "elasticsearch", "elasticsearch-native", "solr"])
+@pytest.mark.parametrize("name", ["opensearch", "elasticsearch", "elasticsearch-native"])
 def test_nothing_is_lost_where_the_engine_goes_where_the_model_does(name, world, tmp_path):
     found = exported(name, None, world, tmp_path / "ranker.json", max_loss=0)
     assert found.agreement.n_same_order == found.with_missing.n_same_order == 40
@@ -45,7 +45,7 @@ def test_nothing_is_lost_where_the_engine_goes_where_the_model_does(name, world,
     assert sorted(one.name for one in tmp_path.iterdir()) == ["ranker.features.json", "ranker.json"]
 
 
-AS_ZERO = [("solr", "9.1"), ("ranklib", None), ("opensearch", "2.19"), ("elasticsearch", "8.9")]
+AS_ZERO = [("opensearch", "2.19"), ("elasticsearch", "8.9")]
 
 
 @pytest.mark.parametrize(("name", "version"), AS_ZERO)
@@ -75,7 +75,7 @@ def test_opensearch_378_is_caught_before_the_file_is_there(world, tmp_path):
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
-@pytest.mark.parametrize("name", ["opensearch", "solr"])
+@pytest.mark.parametrize("name", ["opensearch", "elasticsearch"])
 def test_models_of_every_library_rank_there_as_here(name, library, trained, rows, tmp_path):
     split, model = rows(1), trained(library)
     split = from_arrays(
@@ -108,15 +108,15 @@ def test_the_command_names_the_version_and_the_rules(ltr, tmp_path):
 def test_features_that_somebody_filled_in_stay(ltr, tmp_path):
     [run] = FROZEN.glob("lgbm--*")
     features = tmp_path / "ranker.features.json"
-    arguments = ["export", "model", run, "--to", "solr", "-o", tmp_path / "ranker.json"]
+    arguments = ["export", "model", run, "--to", "opensearch", "-o", tmp_path / "ranker.json"]
     assert "stays" not in ltr(*arguments)[2]
     written = features.read_text()
     assert "stays" not in ltr(*arguments)[2]
-    features.write_text(written.replace("FieldValueFeature", "SolrFeature"))
+    features.write_text(written.replace("exists", "match"))
     code, _, err = ltr(*arguments)
     assert code == 0
     assert "ranker.features.json was there with other content and stays; remove it for a new one" in err
-    assert "SolrFeature" in features.read_text()
+    assert "match" in features.read_text()
     code, out, _ = ltr(*arguments, "--json")
     assert json.loads(out)["kept"] == ["ranker.features.json"]
     features.unlink()

@@ -1,9 +1,6 @@
 """Small examples of internals, which a reader can check by hand."""
 
-import numpy as np
-
 from ltr_harness.export.forest import Split, Tree
-from ltr_harness.export.formats.solr import without_slack
 from ltr_harness.export.mlflow import legal_names
 from ltr_harness.export.pyfunc import values_of
 
@@ -15,12 +12,6 @@ def test_tree_grown() -> None:
     tree = Tree.grown([0.5, 1.0, 2.0], node_of)
     assert tree.value.tolist() == [0.0, 1.0, 2.0]
     assert tree.left.tolist() == [1, -1, -1]
-
-
-def test_without_slack() -> None:
-    text = without_slack(np.float32([0.0, 0.5]))
-    assert text.tolist() == [-9.999999974752427e-07, 0.4999989867210388]
-    assert (text + np.float32(1e-6)).tolist() == [0.0, 0.5]
 
 
 def test_legal_names() -> None:

@@ -1,4 +1,4 @@
-"""`onnx` and `treelite` in their own runtimes: the same sides always, the same scores as far as sums allow."""
+"""`onnx` in its own runtime: the same sides always, the same scores as far as sums allow."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from packaging.version import Version
 from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, MissingExtraError
 from ltr_harness.export.forest import NAN, NEVER, ZERO, Forest, Split, Tree, forest_of
-from ltr_harness.export.formats import catalog
 from ltr_harness.export.formats.onnx_model import Onnx
-from ltr_harness.export.formats.treelite_model import Treelite
 from ltr_harness.export.verification import export_model
 from ltr_harness.metrics import parse_metric
 from ltr_harness.rankers.ranker import FittedModel
@@ -32,11 +30,10 @@ FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
 NDCG = parse_metric("ndcg@10")
 
 
-@pytest.fixture(params=["onnx", "treelite"])
-def form(request: pytest.FixtureRequest) -> Any:
-    runtime = {"onnx": "onnxruntime", "treelite": "treelite"}[request.param]
-    pytest.importorskip(runtime, reason=f"needs {runtime} (the extra `{request.param}`)")
-    return catalog.load(request.param)()
+@pytest.fixture
+def form() -> Onnx:
+    pytest.importorskip("onnxruntime", reason="needs onnxruntime (the extra `onnx`)")
+    return Onnx()
 
 
 @pytest.mark.parametrize(
@@ -55,11 +52,11 @@ def form(request: pytest.FixtureRequest) -> Any:
     ],
 )
 def test_scores_are_the_librarys(
-    form: Any, library: str, params: dict[str, Any], trained: Trained, rows: Rows, tmp_path: Path
+    form: Onnx, library: str, params: dict[str, Any], trained: Trained, rows: Rows, tmp_path: Path
 ) -> None:
     model, split = trained(library, **params), rows(1, missing=0.3)
     found = export_model(model, split, NDCG, form, tmp_path / "model")
-    sums_alike = form.name == "treelite" or library == "xgboost"
+    sums_alike = library == "xgboost"
     for one in (found.agreement, found.if_missing):
         assert one.largest_difference <= (0 if sums_alike else 1e-6)
         assert one.loss == pytest.approx(0, abs=0 if sums_alike else 1e-3)
@@ -92,7 +89,7 @@ def stumps(comparison: Any, missing_type: int = NAN) -> Forest:
 @pytest.mark.parametrize("comparison", ["<", "<="])
 @pytest.mark.parametrize("missing_type", [NAN, NEVER])
 def test_which_side_values_at_thresholds_go(
-    form: Any, comparison: str, missing_type: int, tmp_path: Path
+    form: Onnx, comparison: str, missing_type: int, tmp_path: Path
 ) -> None:
     forest = stumps(comparison, missing_type)
     near = np.array([[edge] for edge in EDGES], dtype=np.float64)
@@ -103,8 +100,6 @@ def test_which_side_values_at_thresholds_go(
     form.write(forest, None, tmp_path / "model")
     scores = form.read(tmp_path / "model", ("a",))(rows)
     assert scores.tolist() == forest.scores(rows).tolist()
-    if form.name == "treelite":  # which has float64 thresholds; no float32 row is needed
-        assert form.read(tmp_path / "model", ("a",))(near).tolist() == forest.scores(near).tolist()
 
 
 @given(
@@ -128,7 +123,7 @@ def test_a_float32_threshold_changes_no_float32_values_side(
 
 
 def test_zeros_that_go_where_missing_values_go_are_refused(
-    form: Any, trained: Trained, rows: Rows, tmp_path: Path
+    form: Onnx, trained: Trained, rows: Rows, tmp_path: Path
 ) -> None:
     model = trained("lightgbm", zero_as_missing=True)
     with pytest.raises(DataError, match=r"a split on '\S+' sends 0 where missing values go") as refusal:
@@ -138,24 +133,6 @@ def test_zeros_that_go_where_missing_values_go_are_refused(
     harmless = Forest(("a",), (Tree.grown(Split(0, 0.5, True, 1.0, 0.0, ZERO), lambda node: node),))
     values = np.array([[0.0], [np.nan], [0.4], [0.6]])
     assert harmless.by_nan().scores(values).tolist() == harmless.scores(values).tolist() == [1, 1, 1, 0]
-
-
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
-def test_splits_on_categories(library: str, trained: Trained, rows: Rows, tmp_path: Path) -> None:
-    params = {
-        "lightgbm": {"min_data_per_group": 1, "cat_l2": 0, "num_leaves": 60},
-        "xgboost": {"max_depth": 8},
-    }
-    model, split = trained(library, categorical=[2], **params[library]), rows(1, missing=0.3)
-    with pytest.raises(DataError) as refusal:
-        export_model(model, split, NDCG, Onnx(), tmp_path / "model")
-    assert str(refusal.value) == (
-        "--to onnx: the model splits on categories of 'price'; expected splits on numbers; use --to treelite, or train "
-        "without them (`exclude:`)"
-    )
-    pytest.importorskip("treelite", reason="needs treelite (the extra `treelite`)")
-    found = export_model(model, split, NDCG, Treelite(), tmp_path / "model")
-    assert found.agreement.largest_difference == found.if_missing.largest_difference == 0
 
 
 def test_base_score_in_the_first_tree_changes_no_bit(trained: Trained, rows: Rows) -> None:
@@ -171,7 +148,7 @@ def test_base_score_in_the_first_tree_changes_no_bit(trained: Trained, rows: Row
 
 
 class Nearest(Onnx):
-    """Thresholds as a plain cast rounds them: onnxmltools and hummingbird #802, treelite before 1.0 (#98, #115)."""
+    """Thresholds as a plain cast rounds them: onnxmltools and hummingbird #802."""
 
     name: ClassVar[str] = "nearest"
 
@@ -189,35 +166,6 @@ class WithoutBaseScore(Onnx):
 
     def write(self, forest: Forest, model: Any, path: Path) -> None:
         super().write(replace(forest, base_score=0.0), model, path)
-
-
-class Imported(Treelite):
-    """As treelite's own importer reads LightGBM."""
-
-    name: ClassVar[str] = "imported"
-
-    def write(self, forest: Forest, model: Any, path: Path) -> None:
-        import treelite
-
-        treelite.frontend.from_lightgbm(model.booster).serialize(path)
-
-
-class Sparse(Imported):
-    """Rows handed over as a sparse matrix, as in treelite #222: a zero that is left out is missing there."""
-
-    name: ClassVar[str] = "sparse"
-
-    def read(self, path: Path, feature_names: Any) -> Any:
-        import scipy.sparse
-        import treelite
-
-        model = treelite.Model.deserialize(path)
-
-        def scores(features: Any) -> Any:
-            matrix = scipy.sparse.csr_matrix(features)
-            return treelite.gtil.predict(model, matrix, nthread=1).reshape(-1)
-
-        return scores
 
 
 def test_thresholds_rounded_to_the_nearest_float32_are_noticed(
@@ -240,32 +188,13 @@ def test_a_lost_base_score_is_an_offset(trained: Trained, rows: Rows, tmp_path: 
     assert found.largest_beside_offset < 1e-6
 
 
-def test_treelites_importer_of_zero_as_missing_is_noticed(
-    trained: Trained, rows: Rows, tmp_path: Path
-) -> None:
-    """treelite #376, open since 2022."""
-    pytest.importorskip("treelite", reason="needs treelite (the extra `treelite`)")
-    model = trained("lightgbm", zero_as_missing=True)
-    assert export_model(model, rows(1), NDCG, Imported(), tmp_path / "m").agreement.n_same_order < 30
-
-
-def test_treelite_with_a_sparse_matrix_is_noticed(trained: Trained, rows: Rows, tmp_path: Path) -> None:
-    """treelite #222."""
-    pytest.importorskip("treelite", reason="needs treelite (the extra `treelite`)")
-    model, split = trained("lightgbm"), rows(1)
-    dense = export_model(model, split, NDCG, Imported(), tmp_path / "m").agreement
-    sparse = export_model(model, split, NDCG, Sparse(), tmp_path / "m").agreement
-    assert dense.n_same_order == 30
-    assert sparse.n_same_order < 30
-
-
 # --- the command ---
 
 
 @pytest.mark.skipif(
     Version(xgboost.__version__) < Version("3.1"), reason="the stored model is of XGBoost 3.1 or newer"
 )
-def test_the_command(form: Any, ltr: Any, tmp_path: Path) -> None:
+def test_the_command(form: Onnx, ltr: Any, tmp_path: Path) -> None:
     [run] = FROZEN.glob("xgb--*")
     path = tmp_path / "model"
     code, out, err = ltr("export", "model", run, "--to", form.name, "-o", path, "--max-loss", 0)
@@ -274,16 +203,14 @@ def test_the_command(form: Any, ltr: Any, tmp_path: Path) -> None:
     assert path.is_file()
 
 
-@pytest.mark.parametrize(
-    ("name", "lacks"), [("onnx", "onnx"), ("onnx", "onnxruntime"), ("treelite", "treelite")]
-)
+@pytest.mark.parametrize("lacks", ["onnx", "onnxruntime"])
 def test_a_missing_package_is_one_message(
-    name: str, lacks: str, trained: Trained, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lacks: str, trained: Trained, rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if lacks == "onnxruntime":
         pytest.importorskip("onnx", reason="needs onnx (the extra `onnx`)")
     monkeypatch.setitem(sys.modules, lacks, None)
-    said = f"--to {name}: needs the package {lacks}; pip install '{name}>="
+    said = f"--to onnx: needs the package {lacks}; pip install 'onnx>="
     with pytest.raises(MissingExtraError, match=said):
-        export_model(trained("xgboost"), rows(1), NDCG, catalog.load(name)(), tmp_path / "model")
+        export_model(trained("xgboost"), rows(1), NDCG, Onnx(), tmp_path / "model")
     assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ from ltr_harness.rankers import catalog
 from ltr_harness.rankers.ranker import FittedModel, Training
 from ltr_harness.readers.memory import from_arrays
 
-NEEDS = {"onnx": ("onnx", "onnxruntime"), "treelite": ("treelite",)}
+NEEDS = {"onnx": ("onnx", "onnxruntime")}
 ROWS = np.random.default_rng(5).normal(size=(60, 3)).astype(np.float32)
 NAMES = ("a", "b", "c")
 

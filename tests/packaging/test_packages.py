@@ -155,7 +155,7 @@ def test_the_wheel_works_in_an_empty_environment(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("extra", ["catboost", "tune", "dask", "mlflow", "onnx", "treelite"])
+@pytest.mark.parametrize("extra", ["catboost", "tune", "dask", "mlflow", "onnx"])
 def test_every_extra_installs_by_itself(extra: str, distributions: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "env")], check=True)
     python = tmp_path / "env" / "bin" / "python"

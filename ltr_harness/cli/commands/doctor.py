@@ -173,7 +173,7 @@ def _writable(what: str, folder: Path, held: int | None = None) -> Diagnosis:
 
 def _extras() -> Iterator[Diagnosis]:
     """Optional packages, from what the distribution itself says it can use."""
-    for extra in ("catboost", "tune", "dask", "mlflow", "onnx", "treelite"):
+    for extra in ("catboost", "tune", "dask", "mlflow", "onnx"):
         packages = [re.split(r"[^\w.-]", one)[0] for one in requirements_of(extra)]
         missing = [name for name in packages if _version(name) == "not installed"]
         found = ", ".join(f"{name} {_version(name)}" for name in packages)

@@ -20,7 +20,7 @@ def command() -> None:
   ltr-harness export model RUN --to onnx -o model.onnx
   ltr-harness export model RUN --to opensearch --engine-version 3.5 -o model.json
   ltr-harness export model RUN --to elasticsearch-native -o model.json
-  ltr-harness export model RUN --to solr -o model.json --max-loss 0.001   # exit 3 if ndcg@10 loses more
+  ltr-harness export model RUN --to elasticsearch -o model.json --max-loss 0.001   # exit 3 if ndcg@10 loses more
 """)
 @command.command("model")
 @options.run
@@ -29,8 +29,8 @@ def command() -> None:
     "form",
     required=True,
     metavar="FORMAT",
-    help="elasticsearch-native, elasticsearch (the plugin), json (Vespa), onnx, opensearch, ranklib, solr or treelite; "
-    "FILE.py:NAME for one of your own.",
+    help="elasticsearch-native, elasticsearch (the plugin), json (Vespa), onnx or opensearch; FILE.py:NAME for one "
+    "of your own.",
 )
 @options.output("File to write.", options.FILE, required=True)
 @click.option(

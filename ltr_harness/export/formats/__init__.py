@@ -1,7 +1,6 @@
 """The forms that models are written in, one line in `FORMATS` each, and what search engines' forms share."""
 
 import re
-import xml.etree.ElementTree as ET
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -23,9 +22,6 @@ FORMATS = {
     "json": "ltr_harness.export.formats.dump:Dump",
     "onnx": "ltr_harness.export.formats.onnx_model:Onnx",
     "opensearch": "ltr_harness.export.formats.plugin:OpenSearch",
-    "ranklib": "ltr_harness.export.formats.plugin:RankLib",
-    "solr": "ltr_harness.export.formats.solr:Solr",
-    "treelite": "ltr_harness.export.formats.treelite_model:Treelite",
 }
 
 catalog = Catalog("format", FORMATS, "ltr_harness.formats", "ltr_harness.export.formats:ModelFormat")
@@ -41,9 +37,6 @@ class ModelFormat(ABC):
 
     rules: ClassVar[tuple[str, ...]]
     """How the engine evaluates, in plain lines: thresholds, comparison, missing values, arithmetic."""
-
-    takes_categories: ClassVar[bool] = False
-    """Whether it has splits on categories; if not, models that have some are refused before `write`."""
 
     versions: str = ""
     """Of the engine, whose rules `read` follows, such as "before 3.2"; empty where all read alike."""
@@ -106,7 +99,7 @@ BEYOND: Final = 2.0**128
 class EngineFormat(ModelFormat):
     """A form that a search engine reads, with the history of what its versions do with missing values."""
 
-    missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(0, 0): "zero"}
+    missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(0, 0): "there"}
     """From which version on which rule holds, the newest first."""
 
     comparison: ClassVar[Literal["<=", "<"]] = "<="
@@ -143,7 +136,7 @@ class EngineFormat(ModelFormat):
         try:
             with np.errstate(over="ignore"):  # a number beyond float32 is infinite there too
                 trees = tuple(self.trees(path.read_text(encoding="utf-8"), column))
-        except (ValueError, LookupError, TypeError, ET.ParseError) as problem:
+        except (ValueError, LookupError, TypeError) as problem:
             found, expected = f"{self.name} would not read it ({problem})", f"a model of the form {self.name}"
             raise DataError.at(path, found, expected) from None
         names, single = tuple(feature_names), self.float32
@@ -170,8 +163,8 @@ def engine_forest(
     return replace(form, trees=tuple(trees))
 
 
-def nested(tree: Tree, split: Callable[[int, int, Any, Any], Any], leaf: Callable[[int], Any]) -> Any:
-    """What stands for the root, made of what stands for the nodes below; the opposite of `Tree.grown`."""
+def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
+    """A tree as XGBoost dumps its own, with all digits: nine are another number to who compares in float64."""
     order, waiting = [], [(0, 0)]
     while waiting:
         node, level = waiting.pop()
@@ -182,29 +175,23 @@ def nested(tree: Tree, split: Callable[[int, int, Any, Any], Any], leaf: Callabl
     if deepest > DEEPEST:
         expected = f"at most {DEEPEST}, which search engines read"
         raise refused(f"a tree has {deepest} levels", expected, "limit max_depth")
-    built: dict[int, Any] = {}
-    for node, level in reversed(order):
-        below = built.pop(int(tree.left[node]), None), built.pop(int(tree.right[node]), None)
-        built[node] = leaf(node) if tree.feature[node] == LEAF else split(node, level, *below)
-    return built[0]
-
-
-def xgboost_dump(tree: Tree, names: Sequence[str]) -> Any:
-    """A tree as XGBoost dumps its own, with all digits: nine are another number to who compares in float64."""
-
-    def split(node: int, level: int, yes: Mapping[str, Any], no: Mapping[str, Any]) -> dict[str, Any]:
-        return {
+    built: dict[int, dict[str, Any]] = {}
+    for node, level in reversed(order):  # both nodes below are there before the one above
+        if tree.feature[node] == LEAF:
+            built[node] = {"nodeid": node, "leaf": float(tree.value[node])}
+            continue
+        yes, no = int(tree.left[node]), int(tree.right[node])
+        built[node] = {
             "nodeid": node,
             "depth": level,
             "split": names[tree.feature[node]],
             "split_condition": float(tree.threshold[node]),
-            "yes": yes["nodeid"],
-            "no": no["nodeid"],
-            "missing": (yes if tree.missing_left[node] else no)["nodeid"],
-            "children": [yes, no],
+            "yes": yes,
+            "no": no,
+            "missing": yes if tree.missing_left[node] else no,
+            "children": [built.pop(yes), built.pop(no)],
         }
-
-    return nested(tree, split, lambda node: {"nodeid": node, "leaf": float(tree.value[node])})
+    return built[0]
 
 
 def used_features(forest: Forest) -> list[str]:
@@ -223,15 +210,6 @@ def field_query(name: str) -> dict[str, Any]:
 def features_path(path: Path) -> Path:
     """Of the features' file beside a model's: ``ranker.features.json`` of ``ranker.json``."""
     return path.with_suffix(".features.json")
-
-
-def model_name(stem: str) -> str:
-    """The file's name without its ending, which is what the model is called."""
-    # addresses and queries of the engines have other characters
-    if not re.fullmatch(r"[\w.-]{1,200}", stem, re.ASCII):
-        cure = "name the file so"
-        raise refused(f"the file's name, {stem!r}, is the model's", "letters, digits and any of _ - .", cure)
-    return stem
 
 
 def refuse_names(names: Sequence[str], wrong: Callable[[str], object], expected: str) -> None:

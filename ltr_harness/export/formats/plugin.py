@@ -1,7 +1,7 @@
-"""`opensearch`, `elasticsearch`, `ranklib`: what the learning-to-rank plugins read, XGBoost's JSON or RankLib's XML."""
+"""`opensearch`, `elasticsearch`: what the learning-to-rank plugins read, in the form of XGBoost's JSON."""
 
 import json
-import xml.etree.ElementTree as ET
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr_harness.export import formats
 from ltr_harness.export.forest import NAN, NEVER, Forest, Split, Tree, refused
-from ltr_harness.export.formats import EngineFormat, Missing, nested
+from ltr_harness.export.formats import EngineFormat, Missing
 from ltr_harness.files import write_whole
 from ltr_harness.rankers.ranker import FittedModel
 
@@ -20,8 +20,9 @@ _LONGEST = 504
 _MOST_FEATURES = 10_000
 """In a feature set of the plugins."""
 
-_PART = "thresholds are those that part float32 values as here"
-_ARITHMETIC = f"the plugin compares with < and sums in float32; {_PART}"
+_ARITHMETIC = (
+    "the plugin compares with < and sums in float32; thresholds are those that part float32 values as here"
+)
 
 
 class OpenSearch(EngineFormat):
@@ -48,13 +49,17 @@ class OpenSearch(EngineFormat):
     comparison = "<"
 
     def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
-        refuse_feature_names(forest.feature_names)
+        formats.refuse_names(
+            forest.feature_names,
+            lambda name: not name.strip() or len(name.encode()) > _LONGEST,
+            f"names of 1 to {_LONGEST} bytes, which the plugin can store",
+        )
         form = formats.engine_forest(forest, "<", self.name)
         trees = [formats.xgboost_dump(tree, form.feature_names) for tree in form.trees]
         definition = {"type": "model/xgboost+json", "definition": trees}
-        body = {"model": {"name": formats.model_name(path.stem), "model": definition}}
+        body = {"model": {"name": _model_name(path.stem), "model": definition}}
         write_whole(path, json.dumps(body))
-        write_feature_set(path, formats.used_features(form))
+        _write_feature_set(path, formats.used_features(form))
 
     def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
         def node_of(node: Mapping[str, Any]) -> Split | float:
@@ -88,13 +93,16 @@ class Elasticsearch(OpenSearch):
     missing_since: ClassVar[Mapping[tuple[int, int], Missing]] = {(8, 11): "there", (0, 0): "zero"}
 
 
-def refuse_feature_names(names: Sequence[str]) -> None:
-    """Raise for names that the plugins do not store."""
-    expected = f"names of 1 to {_LONGEST} bytes, which the plugin can store"
-    formats.refuse_names(names, lambda name: not name.strip() or len(name.encode()) > _LONGEST, expected)
+def _model_name(stem: str) -> str:
+    """The file's name without its ending, which is what the model is called."""
+    # addresses and queries of the engines have other characters
+    if not re.fullmatch(r"[\w.-]{1,200}", stem, re.ASCII):
+        cure = "name the file so"
+        raise refused(f"the file's name, {stem!r}, is the model's", "letters, digits and any of _ - .", cure)
+    return stem
 
 
-def write_feature_set(path: Path, names: Sequence[str]) -> None:
+def _write_feature_set(path: Path, names: Sequence[str]) -> None:
     """The body of ``_ltr/_featureset/NAME``, to be replaced: each feature is the document's field of the same name."""
     if len(names) > _MOST_FEATURES:
         expected = f"at most {_MOST_FEATURES:,}, as the plugin has"
@@ -103,75 +111,3 @@ def write_feature_set(path: Path, names: Sequence[str]) -> None:
     features = [{"name": name, **shared, "template": formats.field_query(name)} for name in names]
     body = {"featureset": {"features": features}}
     write_whole(formats.features_path(path), json.dumps(body, indent=1))
-
-
-class RankLib(EngineFormat):
-    """A LambdaMART of RankLib, ``model/ranklib`` of the plugins.
-
-    Source:
-        `Ensemble`, `Split` and `DataPoint` of RankLib (o19s/RankyMcRankFace); `DenseProgramaticDataPoint` of the
-        plugins.
-    """
-
-    name: ClassVar[str] = "ranklib"
-    rules: ClassVar[tuple[str, ...]] = (
-        f"RankLib compares with <= and sums in float32; {_PART}",
-        "a missing value is 0",
-        "features have numbers: the column's name where all names are numbers, else its place, from 1",
-        formats.FEATURES_RULE,
-    )
-
-    def write(self, forest: Forest, model: FittedModel, path: Path) -> None:
-        refuse_feature_names(forest.feature_names)
-        form = formats.engine_forest(forest, "<=", self.name)
-        numbers = _numbers(form.feature_names)
-        trees = "".join(
-            f'<tree id="{at}" weight="1.0">\n<split>\n{_written(tree, numbers)}</split>\n</tree>\n'
-            for at, tree in enumerate(form.trees, 1)
-        )
-        leaves = max(tree.n_leaves for tree in form.trees)
-        head = f"## LambdaMART\n## No. of trees = {len(form.trees)}\n## No. of leaves = {leaves}\n\n"
-        write_whole(path, f"{head}<ensemble>\n{trees}</ensemble>\n")
-        names = dict(zip(numbers, form.feature_names, strict=True))
-        write_feature_set(path, [names.get(number, str(number)) for number in range(1, max(numbers) + 1)])
-
-    def trees(self, text: str, column: Mapping[str, int]) -> Iterable[Tree]:
-        head, *lines = text.splitlines()
-        if head.removeprefix("## ").strip() != "LambdaMART":
-            raise ValueError("the first line names another kind of model")
-        ensemble = ET.fromstring("".join(line.strip() for line in lines if not line.startswith("#")))
-        place = {number: at for at, number in enumerate(_numbers(list(column)))}
-        for tree in ensemble.iter("tree"):
-            weight = float(np.float32(tree.attrib["weight"]))
-
-            def node_of(node: ET.Element, weight: float = weight) -> Split | float:
-                if node[0].tag == "output":
-                    return float(np.float32(node[0].text)) * weight
-                feature, threshold, left, right = node
-                at = place[int(feature.text or "")]
-                return Split(at, float(np.float32(threshold.text)), False, left, right, NEVER)
-
-            yield Tree.grown(tree[0], node_of)
-
-
-def _numbers(names: Sequence[str]) -> list[int]:
-    if not all(name.isascii() and name.isdigit() for name in names):
-        return list(range(1, len(names) + 1))
-    numbers = [int(name) for name in names]
-    if min(numbers) < 1:
-        raise refused("a feature has the number 0", "numbers from 1, as RankLib has", "name the columns")
-    return numbers
-
-
-def _written(tree: Tree, numbers: Sequence[int]) -> str:
-    """One tag to a line: RankLib takes the first node below a tag for an element."""
-
-    def split(node: int, level: int, left: str, right: str) -> str:
-        return (
-            f"<feature> {numbers[tree.feature[node]]} </feature>\n"
-            f"<threshold> {float(tree.threshold[node])!r} </threshold>\n"
-            f'<split pos="left">\n{left}</split>\n<split pos="right">\n{right}</split>\n'
-        )
-
-    text: str = nested(tree, split, lambda node: f"<output> {float(tree.value[node])!r} </output>\n")
-    return text
