@@ -1,6 +1,7 @@
 """Finished runs into an MLflow store: parameters, history, means, every file, the report, a model that loads."""
 
 import hashlib
+import importlib
 import json
 import logging
 import math
@@ -8,8 +9,6 @@ import os
 import re
 import shutil
 import sqlite3
-import sys
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -21,8 +20,8 @@ import numpy as np
 from pydantic import BaseModel
 
 from ltr_harness.errors import DataError, HarnessError, MissingExtraError, Problem, install_line
-from ltr_harness.export import pyfunc
 from ltr_harness.files import errors_naming, unfinished
+from ltr_harness.rankers.adapters import TreeModel, safe_feature_names
 from ltr_harness.runs import Record, Run, find_runs
 from ltr_harness.runs.folder import folder_name
 from ltr_harness.runs.identity import pins, requirements
@@ -34,106 +33,63 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
-_LIBRARIES = ("lightgbm", "xgboost", "catboost")
-"""Rankers whose scores need a library of this name; the others need NumPy and pandas alone."""
+_FLAVOURS = {"lightgbm": "lgb_model", "xgboost": "xgb_model", "catboost": "cb_model"}
+"""Rankers whose model MLflow's own flavour, ``mlflow.NAME``, scores alike, and what that calls the booster."""
 
 
 def why_none(record: Record) -> str:
-    """Why a run has no model that scores features anywhere; empty where it has one."""
+    """Why a run's model is not logged; empty where it is."""
     if record.status != "complete":
         return "it failed"
-    if record.ranker not in (*_LIBRARIES, "linear", "feature"):
-        return f"the ranker {record.ranker} scores no features, or by a pickle or code of your own"
-    if not any(name.startswith("model.") for name in record.files):
-        return "its record lists no model"
+    if record.ranker not in _FLAVOURS:
+        logged = ", ".join(_FLAVOURS)
+        return f"models of {logged} are logged; what {record.ranker} stores is among the run's artifacts"
     lacking = "features" if not record.features else "packages" if not record.packages else ""
     return lacking and f"its record, of an older version, lists no {lacking}"
 
 
 def _log_model(client: "MlflowClient", uri: str, run: Run, run_id: str) -> str:
-    """Log a run's model to the MLflow run that stands for it; the model's URI."""
+    """Log a run's model, in MLflow's own flavour, to the MLflow run that stands for it; the model's URI."""
     import mlflow
     from mlflow.models import Model
 
-    code = Path(pyfunc.__file__)
-    needed = ["numpy", "pandas", *(name for name in _LIBRARIES if name == run.record.ranker)]
-    before, path = mlflow.get_tracking_uri(), list(sys.path)
+    library, model = run.record.ranker, run.model
+    assert isinstance(model, TreeModel)  # as those of all flavours are
+    before = mlflow.get_tracking_uri()
     mlflow.set_tracking_uri(uri)  # models are logged to no other
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            # of another content under another name: models of several versions can be loaded beside each other
-            digest = hashlib.sha256(code.read_bytes()).hexdigest()[:8]
-            loader = Path(folder) / f"ltr_harness_model_{digest}.py"
-            shutil.copyfile(code, loader)
-            data = Path(folder) / "model"
-            data.mkdir()
-            write_model(run, data)
-            found = client.get_run(run_id)
-            # made here, as MLflow itself puts it into the experiment that happens to be its current one
-            made = client.create_logged_model(
-                found.info.experiment_id, "model", source_run_id=run_id, params=found.data.params
-            )
-            logged = Model.log(
-                artifact_path=None,
-                name="model",
-                flavor=mlflow.pyfunc,
-                run_id=run_id,
-                model_id=made.model_id,
-                loader_module=loader.stem,
-                data_path=str(data),
-                code_paths=[str(loader)],
-                signature=_signature(run.record),
-                input_example=example_rows(run.record),
-                pip_requirements=[*pins(run, needed), f"mlflow-skinny=={mlflow.__version__}"],
-            )
+        found = client.get_run(run_id)
+        # made here, as MLflow itself puts it into the experiment that happens to be its current one
+        made = client.create_logged_model(
+            found.info.experiment_id, "model", source_run_id=run_id, params=found.data.params
+        )
+        logged = Model.log(
+            artifact_path=None,
+            name="model",
+            flavor=importlib.import_module(f"mlflow.{library}"),
+            run_id=run_id,
+            model_id=made.model_id,
+            input_example=example_rows(run.record, model.booster),
+            pip_requirements=[
+                *pins(run, ["numpy", "pandas", library]),
+                f"mlflow-skinny=={mlflow.__version__}",
+            ],
+            **{_FLAVOURS[library]: model.booster},
+        )
     finally:
         mlflow.set_tracking_uri(before)
-        sys.path[:] = path  # MLflow loads what it has logged, from a folder that is gone afterwards
     client.set_tag(run_id, _MODEL, str(logged.model_uri))
     return str(logged.model_uri)
 
 
-def write_model(run: Run, folder: Path) -> None:
-    """The library's own file, and what its columns are; refused where it scores otherwise than the stored model."""
-    record, example = run.record, example_rows(run.record)
-    expected = run.score(example)  # refuses a file that is not what the record says
-    name = next(name for name in record.files if name.startswith("model."))
-    shutil.copyfile(run.path / name, folder / name)
-    columns = {"features": record.features, "categories": record.categories}
-    about = {"ranker": record.ranker, "file": name, **columns}
-    (folder / pyfunc.ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-    if not np.array_equal(pyfunc.StoredModel(folder).predict(example), expected):
-        found = "its model scores rows otherwise once it is exported"
-        raise HarnessError.at(run.path, found, cure="use --no-models")
-
-
-def example_rows(record: Record) -> "pd.DataFrame":
-    """Made-up rows: a run keeps none of the features that it was tested on."""
+def example_rows(record: Record, booster: Any) -> "pd.DataFrame":
+    """Two made-up rows of the columns as the library takes them, whose types MLflow then requires of all rows."""
     import pandas as pd
 
-    def column(name: str) -> Any:
-        if name not in record.categories:
-            return [0.0, 1.0]
-        known = pyfunc.values_of(next(iter(record.categories[name]), ""))[-1]
-        return pd.Series([known, None], dtype=object)  # older versions of MLflow know no other type of text
-
-    return pd.DataFrame({name: column(name) for name in record.features})
-
-
-def _signature(record: Record) -> Any:
-    from mlflow.models import ModelSignature
-    from mlflow.types import ColSpec, DataType, Schema
-    from mlflow.types.schema import AnyType
-
-    def column(name: str) -> ColSpec:
-        if name not in record.categories:
-            return ColSpec(DataType.double, name)
-        # training had whole numbers, or texts of such; MLflow's `long` takes neither texts nor missing values
-        numbers = all(len(pyfunc.values_of(text)) > 1 for text in record.categories[name])
-        return ColSpec(AnyType() if numbers else DataType.string, name, required=False)
-
-    columns = [column(name) for name in record.features]
-    return ModelSignature(Schema(columns), Schema([ColSpec(DataType.double, "score")]))
+    names = safe_feature_names(record.features)
+    whole = [names[at] for at in booster.get_cat_feature_indices()] if record.ranker == "catboost" else []
+    rows = pd.DataFrame({name: np.arange(2, dtype=np.float32) for name in names})
+    return rows.astype(dict.fromkeys(whole, np.int64))
 
 
 _AT_ONCE = {"params": 100, "metrics": 1000}  # what MLflow takes in one call

@@ -303,7 +303,7 @@ def test_the_model_of_a_run_loads_and_scores_as_it_did(exported: tuple[Path, str
     import mlflow
 
     runs, uri, client = exported
-    rows = pd.read_csv(runs / "rows.csv", dtype="float64")
+    rows = pd.read_csv(runs / "rows.csv", dtype="float32")
     before, path = mlflow.get_tracking_uri(), list(sys.path)
     mlflow.set_tracking_uri(uri)
     try:

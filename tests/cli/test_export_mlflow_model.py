@@ -1,77 +1,27 @@
-"""The model that `export mlflow` logs scores as the stored one does, to the bit, without the harness."""
+"""The model that `export mlflow` logs is of MLflow's own flavour, and scores as the stored one does."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import xgboost
-from packaging.version import Version
 
-from ltr_harness import Run, load_run, run_experiment
+from ltr_harness import Run, run_experiment
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
-from ltr_harness.errors import HarnessError
-from ltr_harness.export import pyfunc
-from ltr_harness.export.mlflow import _signature, example_rows, why_none, write_model
-from ltr_harness.readers.memory import from_frame
+from ltr_harness.export.mlflow import why_none
 from ltr_harness.runs import find_runs
 from ltr_harness.runs.identity import pins
 
 FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
-
-
-def exported(run: Run, folder: Path) -> pyfunc.StoredModel:
-    folder.mkdir()
-    write_model(run, folder)
-    return pyfunc._load_pyfunc(str(folder))
-
-
-needs_3_1 = pytest.mark.skipif(
-    Version(xgboost.__version__) < Version("3.1"), reason="the stored model is of XGBoost 3.1 or newer"
-)
-
-
-@pytest.mark.parametrize("model", ["lgbm", pytest.param("xgb", marks=needs_3_1)])
-def test_a_stored_model_scores_as_it_did(model: str, tmp_path: Path) -> None:
-    [run] = [run for run in find_runs(FROZEN) if run.record.model == model]
-    rows = pd.read_csv(FROZEN / "rows.csv")
-    expected = json.loads((FROZEN / "expected.json").read_text())["models"][model]["scores"]
-    shuffled = rows.assign(more=1)[["more", *rows.columns[::-1]]]  # columns go by their names
-    loaded = exported(run, tmp_path / "model")
-    assert loaded.predict(shuffled).tolist() == expected == run.score(rows).tolist()
-    assert loaded.predict(rows.iloc[:0]).shape == (0,)
-    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
-        "model.txt" if model == "lgbm" else "model.ubj",
-        "ranker.json",
-    ]
-
-
-def test_a_changed_model_is_not_exported(tmp_path: Path) -> None:
-    run = find_runs(Path(shutil.copytree(FROZEN, tmp_path / "v1")))[0]
-    path = run.path / "model.txt"
-    path.write_text(path.read_text().replace("leaf_value=", "leaf_value=1", 1))
-    (tmp_path / "model").mkdir()
-    with pytest.raises(HarnessError, match="not the file its record"):
-        write_model(run, tmp_path / "model")
-    assert not list((tmp_path / "model").iterdir())
-
-
-def test_a_model_that_would_score_otherwise_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = find_runs(FROZEN)[0]
-    monkeypatch.setitem(pyfunc._READERS, run.record.ranker, lambda path: lambda matrix: matrix[:, 0])
-    with pytest.raises(HarnessError, match=r"scores rows otherwise once it is exported; use --no-models"):
-        exported(run, tmp_path / "model")
 
 
 def test_which_runs_have_no_model_and_why() -> None:
@@ -79,7 +29,7 @@ def test_which_runs_have_no_model_and_why() -> None:
     assert why_none(record) == ""
     assert why_none(record.model_copy(update={"status": "failed"})) == "it failed"
     assert why_none(record.model_copy(update={"ranker": "./mine.py:Mine"})) == (
-        "the ranker ./mine.py:Mine scores no features, or by a pickle or code of your own"
+        "models of lightgbm, xgboost, catboost are logged; what ./mine.py:Mine stores is among the run's artifacts"
     )
     assert why_none(record.model_copy(update={"features": []})).endswith("older version, lists no features")
     assert why_none(record.model_copy(update={"packages": {}})).endswith("older version, lists no packages")
@@ -92,7 +42,7 @@ def test_packages_are_pinned_to_what_the_run_used() -> None:
     assert pins(run, ["numpy", "xgboost", "pandas"]) == ["numpy==2.0", "xgboost-cpu==3.2.0"]
 
 
-# --- every ranker, on rows with texts, missing values and numbers that float32 does not hold ---
+# --- every flavour, on rows with texts, missing values and numbers that float32 does not hold ---
 
 TREES: dict[str, Any] = {"preset": "small"}
 MODELS: dict[str, dict[str, Any]] = {
@@ -100,12 +50,9 @@ MODELS: dict[str, dict[str, Any]] = {
     "xgboost": {"ranker": "xgboost", "objective": "rank:ndcg", **TREES},
     "catboost": {"ranker": "catboost", "objective": "YetiRank"},
     "lightgbm-classes": {"ranker": "lightgbm", "objective": "multiclass", **TREES},
-    "xgboost-classes": {"ranker": "xgboost", "objective": "multi:softprob", **TREES},
-    "catboost-classes": {"ranker": "catboost", "objective": "MultiClass"},
+    "xgboost-binary": {"ranker": "xgboost", "objective": "binary:logistic", "relevant": 2, **TREES},
     "catboost-binary": {"ranker": "catboost", "objective": "Logloss", "relevant": 2},
-    "linear": {"ranker": "linear", "weights": {"match": 0.7, "price": -0.1}, "standardise": True},
-    "feature": {"ranker": "feature", "feature": "price", "ascending": True},
-    "random": {"ranker": "random"},
+    "linear": {"ranker": "linear", "weights": {"match [0 to 1]": 0.7, "price": -0.1}, "standardise": True},
 }
 
 
@@ -123,7 +70,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = {
             "query_id": np.repeat([f"q{i}" for i in range(n_queries)], 8),
             "label": grade.round().astype(int),
-            "match": match,
+            "match [0 to 1]": match,
             "price": np.where(random.random(n) < 0.2, np.nan, price),
             "colour": colour,
             "stock": random.integers(0, 9, n),
@@ -153,165 +100,144 @@ def named(experiment: Path, model: str) -> Run:
     return run
 
 
+def as_the_library_takes(experiment: Path, run: Run) -> pd.DataFrame:
+    """The test rows by the rules of docs/reproduce.md: float32, codes for texts, and names without brackets."""
+    rows = pd.read_csv(experiment / "test.csv")
+    assert (rows["match [0 to 1]"] != rows["match [0 to 1]"].astype(np.float32)).any()
+    [(name, texts)] = run.record.categories.items()
+    codes = rows[name].map({text: at for at, text in enumerate(texts)})
+    rows[name] = codes.fillna(-1).astype(np.int64) if run.record.ranker == "catboost" else codes
+    taken = rows[["stock", "colour", "price", "match [0 to 1]"]]  # columns go by their names
+    taken = taken.astype({one: np.float32 for one in taken if taken[one].dtype != np.int64 or one == "stock"})
+    return taken.rename(columns={"match [0 to 1]": "match__0_to_1_"})
+
+
+@pytest.fixture(scope="module")
+def logged(experiment: Path) -> Iterator[dict[str, Any]]:
+    """What `export mlflow --json` says; MLflow looks into the store that it filled."""
+    mlflow = pytest.importorskip("mlflow", reason="needs the extra mlflow")
+    command = [sys.executable, "-m", "ltr_harness", "export", "mlflow", "runs/shop", "--json"]
+    uri = f"sqlite:///{experiment}/mlflow.db"
+    done = subprocess.run(
+        [*command, "--to", uri], cwd=experiment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    before = mlflow.get_tracking_uri()
+    mlflow.set_tracking_uri(uri)
+    yield json.loads(done.stdout)
+    mlflow.set_tracking_uri(before)
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("model", [name for name in MODELS if name != "random"])
-def test_every_ranker_scores_to_the_bit(experiment: Path, model: str, tmp_path: Path) -> None:
-    run, rows = named(experiment, model), pd.read_csv(experiment / "test.csv")
-    assert (rows["match"] != rows["match"].astype(np.float32)).any()
-    scores = exported(run, tmp_path / "model").predict(rows)
-    assert np.array_equal(scores, run.test_scores["score"])
-    assert len(np.unique(scores)) > 10
+@pytest.mark.filterwarnings("ignore::Warning")
+@pytest.mark.parametrize("model", [name for name in MODELS if name != "linear"])
+def test_a_loaded_model_predicts_what_docs_say(experiment: Path, logged: dict[str, Any], model: str) -> None:
+    import mlflow
+
+    run = named(experiment, model)
+    rows, scores = as_the_library_takes(experiment, run), run.test_scores["score"].to_numpy()
+    loaded = mlflow.pyfunc.load_model(logged["models"][run.path.name])
+    found = loaded.predict(rows)
+    if model == "lightgbm-classes":  # the share of each grade
+        assert found.shape == (len(rows), 4)
+        np.testing.assert_allclose(found @ np.arange(4), scores, rtol=1e-12)
+    elif model == "xgboost-binary":
+        np.testing.assert_allclose(np.log(found / (1 - found)), scores, rtol=0, atol=1e-5)
+    else:
+        assert np.array_equal(found, scores)
+        assert len(np.unique(scores)) > 10
     if model in ("lightgbm", "xgboost"):  # the best round is not the last
         assert run.record.best_round < run.record.rounds_trained
 
 
-@pytest.fixture(scope="module")
-def by_shelf(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, pd.DataFrame]:
-    """A run of one feature, a whole number that is a category, and the frame that it learned from."""
-    frame = pd.DataFrame({"query_id": np.repeat(np.arange(40), 5), "shelf": np.tile([7, 12, -3, 40, 7], 40)})
-    frame["label"] = frame["shelf"].map({7: 0, 12: 3, -3: 1, 40: 2})
-    train = from_frame(frame, categorical=["shelf"])
-    test = from_frame(frame[::-1].assign(query_id=frame.query_id + 100), categorical=["shelf"])
-    runs = tmp_path_factory.mktemp("by_shelf")
-    trees = {"ranker": "lightgbm", "objective": "lambdarank", "rounds": 5}
-    trees["params"] = {"min_data_per_group": 1, "min_data_in_leaf": 1, "cat_smooth": 0}
-    run_experiment(
-        {"name": "shelf", "data": {"train": train, "test": test}, "models": {"lgbm": trees}}, runs=runs
-    )
-    return runs, frame
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::Warning")
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
+def test_what_stands_beside_a_model(
+    experiment: Path, logged: dict[str, Any], library: str, tmp_path: Path
+) -> None:
+    import mlflow
 
-
-def test_whole_numbers_as_categories(by_shelf: tuple[Path, pd.DataFrame], tmp_path: Path) -> None:
-    runs, frame = by_shelf
-    [run] = find_runs(runs / "shelf")
-    expected = run.score(frame[["shelf"]])
-    assert len(np.unique(expected)) == 4
-    loaded = exported(run, tmp_path / "model")
-    for kind in ("int64", "Int64", "float64", "str", object):  # float64 is what pandas makes of gaps
-        assert np.array_equal(loaded.predict(frame.astype({"shelf": kind})), expected), kind
-    gap = pd.DataFrame({"shelf": pd.array([12, None, 99], dtype="Int64")})
-    assert loaded.predict(gap).tolist() == run.score(gap).tolist()
+    uri = logged["models"][named(experiment, library).path.name]
+    model = mlflow.pyfunc.load_model(uri)
+    booster = getattr(mlflow, library).load_model(uri)  # in the library itself
+    assert type(booster).__module__.partition(".")[0] == library
+    inputs = model.metadata.signature.inputs
+    assert inputs.input_names() == ["match__0_to_1_", "price", "colour", "stock"]
+    code = "DataType.long" if library == "catboost" else "DataType.float"
+    assert [str(kind) for kind in inputs.input_types()] == [
+        "DataType.float",
+        "DataType.float",
+        code,
+        "DataType.float",
+    ]
+    assert model.predict(model.input_example).shape == (2,)
+    files = Path(mlflow.artifacts.download_artifacts(uri, dst_path=str(tmp_path)))
+    needs = [need.partition("==")[0] for need in (files / "requirements.txt").read_text().split()]
+    assert needs == ["numpy", "pandas", library, "mlflow-skinny"]
 
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::Warning")
-def test_mlflow_takes_the_frame_that_was_trained_on(
-    by_shelf: tuple[Path, pd.DataFrame], tmp_path: Path
-) -> None:
-    mlflow = pytest.importorskip("mlflow", reason="needs the extra mlflow")
-    runs, frame = by_shelf
-    [run] = find_runs(runs / "shelf")
-    shutil.copyfile(pyfunc.__file__, tmp_path / "model_by_shelf.py")
-    (tmp_path / "data").mkdir()
-    write_model(run, tmp_path / "data")
-    path = list(sys.path)
-    try:
-        mlflow.pyfunc.save_model(
-            tmp_path / "model",
-            loader_module="model_by_shelf",
-            code_paths=[str(tmp_path / "model_by_shelf.py")],
-            data_path=str(tmp_path / "data"),
-            signature=_signature(run.record),
-            input_example=example_rows(run.record),
-            pip_requirements=["numpy"],
-        )
-        loaded = mlflow.pyfunc.load_model(str(tmp_path / "model"))
-        assert loaded.predict(loaded.input_example).shape == (2,)
-    finally:
-        sys.path[:] = path
-    gap = pd.DataFrame({"shelf": pd.array([12, None], dtype="Int64")})
-    for rows in (frame[["shelf"]], frame[["shelf"]].astype(str), gap):
-        assert np.array_equal(loaded.predict(rows), run.score(rows))
-
-
-@pytest.fixture(scope="module")
-def logged(experiment: Path) -> dict[str, Any]:
-    """What `export mlflow --json` says."""
-    pytest.importorskip("mlflow", reason="needs the extra mlflow")
-    command = [sys.executable, "-m", "ltr_harness", "export", "mlflow", "runs/shop", "--json"]
-    done = subprocess.run(
-        [*command, "--to", "sqlite:///mlflow.db"], cwd=experiment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::Warning")
-def test_mlflow_loads_each_model(
-    experiment: Path, logged: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_other_columns_or_types_are_refused(experiment: Path, logged: dict[str, Any]) -> None:
     import mlflow
 
-    monkeypatch.chdir(experiment)
-    before, path = mlflow.get_tracking_uri(), list(sys.path)
-    # MLflow refuses whole numbers for doubles, and its older versions know texts as objects alone
-    rows = pd.read_csv("test.csv", dtype={"stock": "float64", "colour": object})
-    random = next(name for name in logged["added"] if name.startswith("random--"))
+    run = named(experiment, "lightgbm")
+    model, rows = (
+        mlflow.pyfunc.load_model(logged["models"][run.path.name]),
+        as_the_library_takes(experiment, run),
+    )
+    for wrong, said in (
+        (rows.drop(columns="price"), "missing inputs"),
+        (rows.astype({"price": "float64"}), "Can not safely convert float64 to float32"),
+        (rows.assign(colour="red"), "Incompatible input types"),
+    ):
+        with pytest.raises(mlflow.exceptions.MlflowException, match=said):
+            model.predict(wrong)
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::Warning")
+def test_a_model_is_logged_once(experiment: Path, logged: dict[str, Any]) -> None:
+    """Exported again from here, where nothing of it may be left behind."""
+    import mlflow
+
+    linear = named(experiment, "linear").path.name
     assert logged["without_model"] == {
-        random: "the ranker random scores no features, or by a pickle or code of your own"
+        linear: "models of lightgbm, xgboost, catboost are logged; what linear stores is among the run's artifacts"
     }
-    assert {*logged["models"], random} == set(logged["added"])
-    mlflow.set_tracking_uri("sqlite:///mlflow.db")
-    try:
-        for name, uri in logged["models"].items():
-            run = load_run(Path("runs/shop") / name)
-            model = mlflow.pyfunc.load_model(uri)
-            assert np.array_equal(model.predict(rows), run.test_scores["score"])
-            assert model.metadata.signature.inputs.input_names() == ["match", "price", "colour", "stock"]
-            assert [str(kind) for kind in model.metadata.signature.inputs.input_types()] == [
-                "DataType.double", "DataType.double", "DataType.string", "DataType.double",
-            ]  # fmt: skip
-            assert model.predict(model.input_example).shape == (2,)
-            files = Path(mlflow.artifacts.download_artifacts(uri, dst_path=str(tmp_path / name)))
-            needs = (files / "requirements.txt").read_text().split()
-            library = {"feature": [], "linear": []}.get(run.record.ranker, [run.record.ranker])
-            assert [need.partition("==")[0] for need in needs] == [
-                "numpy",
-                "pandas",
-                *library,
-                "mlflow-skinny",
-            ]
-        with pytest.raises(mlflow.exceptions.MlflowException, match="missing inputs"):
-            model.predict(rows.drop(columns="price"))
-        # logged once: exported again from here, where nothing of it may be left behind
-        uri = "sqlite:///mlflow.db"
-        assert run_command(cli, ["export", "mlflow", "runs/shop", "--to", uri]) == 0
-        [at] = {run.experiment_id for run in mlflow.search_experiments(filter_string="name = 'shop'")}
-        assert len(mlflow.search_logged_models([at], output_format="list")) == len(logged["models"])
-    finally:
-        mlflow.set_tracking_uri(before)
-        sys.path[:] = path
+    assert {*logged["models"], linear} == set(logged["added"])
+    uri, path = mlflow.get_tracking_uri(), list(sys.path)
+    mlflow.set_tracking_uri("sqlite:///elsewhere.db")
+    assert run_command(cli, ["export", "mlflow", str(experiment / "runs/shop"), "--to", uri]) == 0
+    assert (mlflow.get_tracking_uri(), sys.path) == ("sqlite:///elsewhere.db", path)
+    mlflow.set_tracking_uri(uri)
+    [at] = {run.experiment_id for run in mlflow.search_experiments(filter_string="name = 'shop'")}
+    assert len(mlflow.search_logged_models([at], output_format="list")) == len(logged["models"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["lightgbm", "linear"])
-def test_it_loads_in_a_fresh_environment(
-    experiment: Path, logged: dict[str, Any], model: str, tmp_path: Path
-) -> None:
+def test_it_loads_in_a_fresh_environment(experiment: Path, logged: dict[str, Any], tmp_path: Path) -> None:
     """In one made of the model's own requirements: nothing of the harness is there."""
-    run = named(experiment, model)
-    fetch = "import mlflow, sys; mlflow.set_tracking_uri('sqlite:///mlflow.db'); "
-    fetch += "mlflow.artifacts.download_artifacts(sys.argv[1], dst_path=sys.argv[2])"
-    stored = tmp_path / "stored"
-    stored.mkdir()
-    subprocess.run(
-        [sys.executable, "-c", fetch, logged["models"][run.path.name], stored], cwd=experiment, check=True
+    import mlflow
+
+    run = named(experiment, "lightgbm")
+    folder = mlflow.artifacts.download_artifacts(
+        logged["models"][run.path.name], dst_path=str(tmp_path / "stored")
     )
-    [folder] = {path.parent for path in stored.rglob("MLmodel")}
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
     python = tmp_path / "env" / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", "-r", folder / "requirements.txt"]
+    install = [python, "-m", "pip", "install", "--quiet", "-r", Path(folder) / "requirements.txt"]
     done = subprocess.run(install, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    as_the_library_takes(experiment, run).to_csv(tmp_path / "rows.csv", index=False)
     program = """
 import sys, importlib.util, numpy, pandas, mlflow.pyfunc
 assert importlib.util.find_spec("ltr_harness") is None
 model = mlflow.pyfunc.load_model(sys.argv[1])
-numpy.save("scores.npy", model.predict(pandas.read_csv(sys.argv[2], dtype={"stock": "float64"})))
+numpy.save("scores.npy", model.predict(pandas.read_csv(sys.argv[2], dtype="float32")))
 """
-    command = [python, "-c", program, folder, experiment / "test.csv"]
+    command = [python, "-c", program, folder, tmp_path / "rows.csv"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert np.array_equal(np.load(tmp_path / "scores.npy"), run.test_scores["score"])

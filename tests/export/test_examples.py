@@ -2,7 +2,6 @@
 
 from ltr_harness.export.forest import Split, Tree
 from ltr_harness.export.mlflow import legal_names
-from ltr_harness.export.pyfunc import values_of
 
 
 def test_tree_grown() -> None:
@@ -19,9 +18,3 @@ def test_legal_names() -> None:
         "ndcg@10": "ndcg_at_10",
         "ndcg(empty=one,gain=linear)@10": "ndcg.empty-one.gain-linear_at_10",
     }
-
-
-def test_values_of() -> None:
-    assert values_of("12") == ("12", 12)
-    assert values_of("012") == ("012",)
-    assert values_of("red") == ("red",)

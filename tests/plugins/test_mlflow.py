@@ -156,7 +156,7 @@ def test_a_column_that_the_signature_names_is_handed_over(mlflow: Any, rows: pd.
 
 def test_a_model_that_export_logged(mlflow: Any, tmp_path: Path) -> None:
     exported = export(FROZEN, uri=mlflow.get_tracking_uri(), experiment="here")
-    rows = pd.read_csv(FROZEN / "rows.csv", dtype="float64")
+    rows = pd.read_csv(FROZEN / "rows.csv", dtype="float32")
     expected = json.loads((FROZEN / "expected.json").read_text())["models"]["lgbm"]["scores"]
     [model] = [uri for folder, uri in exported.models.items() if folder.startswith("lgbm")]
     rng = np.random.default_rng(0)

@@ -157,8 +157,8 @@ def to_mlflow(runs: Path, uri: str | None, experiment: str | None, models: bool,
 
     RUNS is a run folder, or an experiment's folder: then its runs stand below one that carries the report. Logged
     are parameters, the history round by round, means on test, every file of the run, per_query.parquet among
-    them, and its model, which `mlflow.pyfunc.load_model` loads where nothing of the harness is installed. In names,
-    `ndcg@10` becomes `ndcg_at_10`. Needs the extra `mlflow`.
+    them, and the model of LightGBM, XGBoost or CatBoost in MLflow's own flavour. In names, `ndcg@10` becomes
+    `ndcg_at_10`. Needs the extra `mlflow`.
     """
     from ltr_harness.export.mlflow import export
 
