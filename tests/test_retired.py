@@ -38,6 +38,8 @@ COMMANDS = {
     "format ranklib": [*EXPORT, "ranklib"],
     "format solr": [*EXPORT, "solr"],
     "format treelite": [*EXPORT, "treelite"],
+    "compare interleaved": ["compare", "interleaved", "log.csv", "--json"],
+    "--interleaving": ["power", "--interleaving", "--difference", "0.02"],
 }
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import click
 
+from ltr_harness.retired import retirement
+
 # Modules of `commands` under the headings of `ltr-harness --help`, with their lines there: it imports none of them.
 COMMANDS = {
     "Experiments": {
@@ -76,18 +78,23 @@ class SuggestingGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        outer = ctx.command_path.split()[1:]
         try:
-            return super().resolve_command(ctx, args)
+            found = super().resolve_command(ctx, args)
         except click.UsageError:
             from ltr_harness.catalog import did_you_mean
-            from ltr_harness.retired import retirement
 
-            name = " ".join([*ctx.command_path.split()[1:], args[0]])
+            name = " ".join([*outer, args[0]])
             if sentence := retirement(name):
                 raise click.UsageError(f"{name}: {sentence}", ctx) from None
             meant = OTHER_NAMES.get(name)
             cure = f"did you mean {meant!r}?" if meant else did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(f"no command {name!r}; {cure}", ctx) from None
+        # the word behind a command was once a command too, unless it is the name of an input
+        name = " ".join([*outer, *args[:2]])
+        if (sentence := retirement(name)) and not (ctx.resilient_parsing or os.path.exists(args[1])):
+            raise click.UsageError(f"{name}: {sentence}", ctx)
+        return found
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The first example of each command, where the group has none of its own."""

@@ -272,7 +272,7 @@ class PowerPlan:
     about: str  # what is tested and how, in words
     level: float  # of the test's first step, for this many models
     plans: tuple[ModelPlan, ...]  # one for each model
-    draw: str = "query"  # what chance draws as a whole, such as "decided session", "unit in each arm"
+    draw: str = "query"  # what chance draws as a whole, such as "unit in each arm"
     unit: str | None = None  # the attribute whose values are drawn instead, such as "user_id"
     notes: tuple[str, ...] = ()
 

@@ -79,7 +79,7 @@ CHECKS = {
     "propensity_invalid": _Check("error", "rows", "propensities are missing or outside 0 … 1",
         "a probability above 0"),
     "arm_varies": _Check("error", "queries", "queries change arm from row to row",
-        "one arm per list; lists made by two rankers are for `compare interleaved`"),
+        "one arm per list; lists that two rankers made are interleaved, not arms"),
     "rank_tied": _Check("warning", "queries", "queries give a rank twice", "such items count as tied"),
     "rank_gap": _Check("warning", "queries", "queries have gaps in their ranks or do not begin at 1: truncated lists",
         "log every row that was shown"),

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, stdtr
+from scipy.special import stdtr
 
 from ltr_harness.groups import Floats as Floats
 
@@ -306,15 +306,6 @@ def paired_differences(one: Floats, other: Floats, tolerance: float = TIE) -> Fl
     """``one - other`` per query, (n,), with exactly 0 within the tolerance: rounding noise must not be significant."""
     d: Floats = one - other
     return np.where(np.abs(d) <= tolerance, 0.0, d)
-
-
-def sign_test_p(d: Floats, *, tolerance: float = TIE) -> Floats:
-    """Sign test, exact, ties left out: p in (0, 1]; 1 where all are ties, NaN where no difference is defined."""
-    wins, ties, losses = win_tie_loss(d, tolerance)
-    decided = wins + losses
-    fewer = np.minimum(wins, losses)
-    p = np.clip(2 * bdtr(fewer.astype(np.float64), np.maximum(decided, 1), 0.5), SMALLEST_P, 1.0)
-    return np.where(decided > 0, p, np.where(ties > 0, 1.0, np.nan))
 
 
 def win_tie_loss(

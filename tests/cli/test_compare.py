@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click import NoSuchOption
 
 from ltr_harness import compare, evaluate, load_run, run_experiment
 from ltr_harness.cli import cli
@@ -437,5 +436,3 @@ def test_a_unit_is_an_attribute_of_the_data_or_a_column_of_tables(ltr: Cli, tmp_
     )
     code, _, err = ltr(*files, "--unit", "user")
     assert (code, "unit 'user': no query has an attribute 'user'" in err) == (2, True)
-    code, _, err = ltr("interleaved", files[0], "--unit", "user_id")
-    assert (code, NoSuchOption("--unit").format_message() in err) == (2, True)

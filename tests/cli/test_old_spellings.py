@@ -15,7 +15,6 @@ ROWS = ("evaluate", "--data", "rows.csv", "--scores", "rows.csv")
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    Path("log.csv").write_text("session_id,team,click\n" + "1,a,1\n1,b,0\n2,b,1\n2,a,0\n3,b,1\n3,a,0\n")
     Path("rows.csv").write_text("query_id,grade,score\n7,2,1\n7,0,2\n9,1,2\n9,0,1\n")
     for name, values in (("old", (0.5, 0.4, 0.3)), ("new", (0.6, 0.4, 0.4))):
         Path(f"{name}.csv").write_text("query_id,mrr\n" + "".join(f"{q},{x}\n" for q, x in enumerate(values)))
@@ -34,11 +33,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("old", "new", "note"),
     [
-        (
-            ("compare", "log.csv", "--interleaving"),
-            ("compare", "interleaved", "log.csv"),
-            "`compare --interleaving` is now `compare interleaved`; the next version refuses --interleaving",
-        ),
         (
             ("compare", "old.csv", "new.csv", "--data-sets", "-m", "mrr"),
             ("compare", "sets", "old.csv", "new.csv", "-m", "mrr"),

@@ -169,23 +169,6 @@ def test_one_seed_is_said() -> None:
     )
 
 
-def test_sessions_of_interleaving(ltr: Cli) -> None:
-    code, out, _ = ltr("--interleaving", "--difference", "0.02")
-    assert code == 0
-    assert out.startswith("4,908 decided sessions find a difference of +0.02 with 80% probability.\n")
-    assert "share of the decided sessions above one half, sign test, level 5 %: to find" in out
-    assert "it takes 4,908 decided sessions." in out  # 4,906 by compare interleaved, which has no Student's t
-    rows = [
-        (f"s{s}", team, int(team == ("a", "b")[s % 2]) if s % 4 else 0)
-        for s in range(40)
-        for team in ("a", "b")
-    ]
-    pd.DataFrame(rows, columns=["session_id", "team", "click"]).to_csv("log.csv", index=False)
-    code, out, _ = ltr("log.csv", "--interleaving", "--difference", "0.02")
-    assert code == 0
-    assert "Note: 75% of the sessions in log.csv were decided: 80% takes 6,544 in all" in out
-
-
 def test_units_of_an_ab_test(ltr: Cli) -> None:
     """2 * 2.8**2 * .8**2 / .01**2 = 100,466 by the normal distribution."""
     code, out, _ = ltr("--ab-test", "--sd", "0.8", "--difference", "0.01")
@@ -205,8 +188,6 @@ def test_units_of_an_ab_test(ltr: Cli) -> None:
         (["old.csv", "--sd", "0.1", "--difference", "0.1"], "old.csv with --sd; --sd plans from numbers, without runs"),
         (["--sd", "0.1", "--difference", "0.1", "--unit", "u"], "--unit with --sd"),
         (["--ab-test", "--difference", "0.1"], "--ab-test: --sd is missing; expected a number above 0"),
-        (["--ab-test", "--interleaving", "--difference", "0.1"], "expected one of them"),
-        (["--interleaving", "--difference", "0.6"], "expected a --difference between -0.5 and 0.5"),
         (["old.csv", "--difference", "0.1"], "old: is the only model, and a plan is about differences of two"),
         (["old.csv", "new.csv", "--difference", "0.1", "--test", "sign"], "'sign' was retired; use 'permutation'"),
         (["old.csv", "flat.csv", "--difference", "0.1"], "no model differs from old in mrr by more for one query than"),

@@ -218,10 +218,6 @@ def test_the_command(ltr: Cli) -> None:
             NoSuchOption("--fail-if").format_message(),
         ),
         (("sets", "small/report", "web/report", "--cheap", "x"), NoSuchOption("--cheap").format_message()),
-        (
-            ("sets", "small/report", "web/report", "--interleaving"),
-            NoSuchOption("--interleaving").format_message(),
-        ),
         (("sets", "small/report", "web/report", "--baseline", "nobody"), "no model 'nobody'"),
     ],
 )

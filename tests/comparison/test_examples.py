@@ -1,13 +1,11 @@
 """Small examples of internals, which a reader can check by hand."""
 
 import numpy as np
-import pandas as pd
 
 from ltr_harness.comparison.cheap_labels import powered
 from ltr_harness.comparison.comparable import differences
 from ltr_harness.comparison.comparison import family_text
 from ltr_harness.comparison.gates import parse_gate
-from ltr_harness.comparison.interleaving import interleaved
 from ltr_harness.comparison.ledger import expected_gain
 from ltr_harness.comparison.over_time import FoldSigns, blocks, how_many, signs_sentence
 from ltr_harness.comparison.pairs import SystemResult, _shared
@@ -46,16 +44,6 @@ def test_parse_gate() -> None:
     assert gate.limit is None
     assert gate.significant
     assert parse_gate("ndcg@10 < baseline - 0.005").margin == -0.005
-
-
-def test_interleaved() -> None:
-    sessions = [("s1", "old", 0), ("s1", "new", 1), ("s2", "new", 2), ("s2", "old", 1), ("s3", "old", 0)]
-    result = str(interleaved(pd.DataFrame(sessions, columns=["session_id", "team", "click"])))
-    assert result.splitlines() == [
-        "old won 0 sessions, new 2; 1 was tied or without clicks.",
-        "old won 0.0% of the decided sessions [0.0%, 84.2%], sign test p = 0.5000",
-        "This many sessions detect a share of 100.0% (80 % power); 52% takes 4,906 decided sessions.",
-    ]
 
 
 def test_expected_gain() -> None:

@@ -18,7 +18,6 @@ from ltr_harness.stats.contributions import (
     Contributions,
     moments,
     paired_differences,
-    sign_test_p,
     win_tie_loss,
 )
 from ltr_harness.stats.families import outcomes
@@ -45,7 +44,7 @@ def bootstrap_p(d: np.ndarray, **options: int) -> np.ndarray:
     return p_of(d, "bootstrap", **options)
 
 
-ALL_P = [sign_flip_p, paired_t_p, bootstrap_p, sign_test_p]
+ALL_P = [sign_flip_p, paired_t_p, bootstrap_p]
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +59,6 @@ class TestPublished:
     def test_t(self, adhoc: np.ndarray) -> None:
         assert float(paired_t_p(adhoc)) == pytest.approx(0.0013193972, abs=5e-11)
         assert float(paired_t_p(adhoc)) / 2 == pytest.approx(0.0006596986, abs=5e-11)
-
-    def test_sign(self, adhoc: np.ndarray) -> None:
-        assert float(sign_test_p(adhoc, tolerance=0.01)) == pytest.approx(0.009559879, abs=5e-10)
-        assert float(sign_test_p(adhoc, tolerance=0.01)) / 2 == pytest.approx(0.004779939, abs=1e-9)
 
     @pytest.mark.long
     def test_permutation_within_monte_carlo_error(self, adhoc: np.ndarray) -> None:
@@ -191,12 +186,6 @@ class TestOthers:
     def test_t_as_scipy(self, d: np.ndarray) -> None:
         assert paired_t_p(d) == pytest.approx(stats.ttest_1samp(d, 0).pvalue, rel=1e-12)
 
-    def test_sign_as_scipy(self, d: np.ndarray) -> None:
-        for column in d.T:
-            wins, losses = int((column > 0).sum()), int((column < 0).sum())
-            oracle = stats.binomtest(wins, wins + losses).pvalue
-            assert float(sign_test_p(column)) == pytest.approx(oracle, rel=1e-10)
-
     def test_bootstrap_close_to_t(self, d: np.ndarray) -> None:
         assert bootstrap_p(d) == pytest.approx(paired_t_p(d), abs=0.02)
 
@@ -209,10 +198,6 @@ class TestOthers:
         d = np.array([1 / 3 + 1 / 3 - 2 / 3 + 1e-16, 5e-10, 2e-9, -0.5])
         assert [int(count) for count in win_tie_loss(d)] == [1, 2, 1]
 
-    def test_one_decided_query_proves_nothing(self) -> None:
-        assert float(sign_test_p(np.array([0.5, 0.0, 0.0]))) == 1.0
-        assert float(sign_test_p(np.array([0.5, -0.5]))) == 1.0
-
     def test_each_column_of_the_bootstrap_has_its_own_unit(self) -> None:
         d = np.random.default_rng(6).normal(0.1, 1, 50)
         assert bootstrap_p(np.column_stack([d, d * 1e9])).tolist() == [float(bootstrap_p(d))] * 2
@@ -220,7 +205,7 @@ class TestOthers:
     def test_rounding_noise_is_no_difference(self) -> None:
         one = np.random.default_rng(0).random(200)
         d = paired_differences(one * (1 + 1e-15), one)
-        assert [float(test(d)) for test in ALL_P] == [1.0] * 4
+        assert [float(test(d)) for test in ALL_P] == [1.0] * 3
 
     def test_a_difference_of_just_the_tolerance_is_none(self) -> None:
         one, other = np.array([0.5, 0.5, 0.25]), np.array([0.25, 0.0, 0.5])
@@ -233,7 +218,7 @@ class TestOthers:
         whole = test(d)  # type: ignore[operator]
         padded = np.concatenate([d, np.full((40, 3), np.nan)])
         p = test(padded)  # type: ignore[operator]
-        assert p == pytest.approx(whole, rel=1e-12 if test in (paired_t_p, sign_test_p) else 0.5)
+        assert p == pytest.approx(whole, rel=1e-12 if test is paired_t_p else 0.5)
         d[:, 1] = np.nan
         p = test(d)  # type: ignore[operator]
         assert np.isnan(p[1])

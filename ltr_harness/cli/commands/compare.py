@@ -1,6 +1,5 @@
 """`ltr-harness compare`: which ranking is better, over the same queries; and gates for CI."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,7 +13,7 @@ from ltr_harness.cli import SuggestingGroup, options, streams
 from ltr_harness.cli.output import print_means, say, say_json, say_note, say_notes, say_page
 from ltr_harness.errors import GateError, Problem, UsageError, all_of
 from ltr_harness.files import write_whole
-from ltr_harness.wording import count_of, json_value, printable
+from ltr_harness.wording import count_of, printable
 
 if TYPE_CHECKING:
     from ltr_harness.comparison.gates import Gate
@@ -52,7 +51,7 @@ class _Modes(SuggestingGroup):
         return super().make_context(info_name, args, parent, **extra)
 
 
-_RENAMED = {"--data-sets": "sets", "--interleaving": "interleaved", "--cheap-labels": "labels"}
+_RENAMED = {"--data-sets": "sets", "--cheap-labels": "labels"}
 
 
 def _renamed(args: list[str]) -> list[str]:
@@ -301,27 +300,6 @@ def compare_sets(
     across = across_data_sets(comparisons, by_set)
     say_page(data_sets_page(across), as_json, output, ("html", "md", "json"))
     say_notes(notes)
-    return 0
-
-
-@options.examples("""
-  ltr-harness compare interleaved sessions.parquet      # team drafts: session_id, team, click per item shown
-  ltr-harness compare interleaved sessions.csv --json
-""")
-@command.command("interleaved")
-@click.argument("log", type=options.DATA)
-@options.method("confidence")
-@options.as_json
-def compare_interleaved(log: Path, as_json: bool, **given: Any) -> int:
-    """Compare two rankers by a log of interleaved lists.
-
-    Each session is one vote. LOG has session_id, team and click in every row; with user_id, the votes of one user
-    count together.
-    """
-    from ltr_harness.comparison.interleaving import interleaved
-
-    votes = interleaved(log, options.taken_method(given).confidence)
-    say(json.dumps(json_value(votes)) if as_json else str(votes))
     return 0
 
 
