@@ -14,6 +14,7 @@ RETIRED: dict[str, str] = {
     "(load_xgboost_model)",
     "compare interleaved": "was retired; docs/monitoring.md has forty lines of Python that count the votes",
     "--interleaving": "was retired; --sd 0.5 --difference 0.02 plans for a share of 52 % of the decided votes",
+    "--strata": "was retired; --sample N alone draws every kind of query in proportion, up to chance",
 }
 
 

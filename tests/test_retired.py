@@ -40,6 +40,7 @@ COMMANDS = {
     "format treelite": [*EXPORT, "treelite"],
     "compare interleaved": ["compare", "interleaved", "log.csv", "--json"],
     "--interleaving": ["power", "--interleaving", "--difference", "0.02"],
+    "--strata": ["evaluate", "--data", "log.parquet", "--sample", "100", "--strata", "market"],
 }
 
 

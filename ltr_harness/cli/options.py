@@ -190,10 +190,7 @@ def rankings(*without: str) -> Callable[[F], F]:
 
 
 def score_columns(command: F) -> F:
-    """``--score-column``, ``--sample`` and ``--strata``: see `streams.ScoreColumns`."""
-    strata = click.option(
-        "--strata", metavar="COLUMN", help="Draw the sample in proportion to a column's values."
-    )
+    """``--score-column`` and ``--sample``: see `streams.ScoreColumns`."""
     sample = click.option(
         "--sample",
         type=click.IntRange(min=2),
@@ -207,7 +204,7 @@ def score_columns(command: F) -> F:
         metavar="COLUMN",
         help="Scores in a column of --data, in place of files; several times. Tables of any size are read in batches.",
     )
-    return columns(sample(strata(command)))
+    return columns(sample(command))
 
 
 _WRITTEN = {"reader_name": "--reader", "reader_options": "--column", "score_columns": "--score-column"}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ltr_harness.comparison.pairs import Difference
     from ltr_harness.comparison.stream import StreamEvaluation
 
-_NO_VERDICT = "queries are weighted by stratum, so differences have intervals and no verdict"
 _ROLES = ("query", "label", "document_id", "weight", "judged", "retrieved")
 
 
@@ -32,16 +31,14 @@ class ScoreColumns:
     columns: Mapping[str, str]
     max_grade: float | None
     sample: int | None
-    strata: str | None
 
     @classmethod
     def taken(cls, given: dict[str, Any], baseline: str | None) -> "ScoreColumns | None":
         """What a command's options say, taken out of all that was given; None without ``--score-column``."""
-        names, sample, strata = (given.pop(name, None) for name in ("score_columns", "sample", "strata"))
+        names, sample = given.pop("score_columns"), given.pop("sample")
         if not names:
-            if sample is not None or strata is not None:
-                option = "--strata" if sample is None else "--sample"
-                raise UsageError(f"{option} without --score-column; expected scores in a column of --data")
+            if sample is not None:
+                raise UsageError("--sample without --score-column; expected scores in a column of --data")
             return None
         if given["data"] is None:
             raise UsageError("--score-column without --data; expected the table that has the column")
@@ -53,7 +50,7 @@ class ScoreColumns:
             raise UsageError(f"--baseline {baseline}: no such --score-column; {expected}")
         names = sorted(dict.fromkeys(names), key=lambda name: name != baseline)
         columns = _columns(given["data"], given["reader_options"])
-        return cls(given["data"], names, columns, given["max_grade"], sample, strata)
+        return cls(given["data"], names, columns, given["max_grade"], sample)
 
     def evaluated(self, metrics: Sequence[Metric]) -> "tuple[StreamEvaluation, list[str]]":
         """The metrics of every column, and notes."""
@@ -62,7 +59,7 @@ class ScoreColumns:
         shown = sys.stderr.isatty()
         found = evaluate_stream(
             self.data, metrics, self.names, self.columns, max_grade=self.max_grade, sample=self.sample,
-            strata=self.strata, progress=(lambda n: say_again(f"{count_of(n, 'row')} read")) if shown else None,
+            progress=(lambda n: say_again(f"{count_of(n, 'row')} read")) if shown else None,
         )  # fmt: skip
         if shown:
             say_again(f"{'':40}\r")
@@ -74,8 +71,6 @@ class ScoreColumns:
             notes.append(f"{', '.join(scaled)}: the largest label; {cure}")
         if found.sample is not None and found.n_queries < (self.sample or 0):
             notes.append(f"--sample {self.sample}: {self.data} has {queries}; all were evaluated")
-        if found.weighted and len(self.names) > 1:
-            notes.append(f"--strata {self.strata}: {_NO_VERDICT}")
         if found.moments is not None:
             notes.append(f"the values of {queries} are not kept: means and moments alone")
         return found, notes
@@ -105,13 +100,8 @@ def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
 def say_without_comparison(
     found: "StreamEvaluation", title: str, notes: Sequence[str], method: Method, reports: bool, in_json: bool
 ) -> None:
-    """Print means and differences where the values of queries are not kept, or count by stratum."""
-    if found.weighted:
-        own = vars(Method(confidence=method.confidence))
-        changed = [options.written(name) for name, value in vars(method).items() if value != own[name]]
-        if named := ["gates and reports"] if reports else changed:
-            raise UsageError(f"{', '.join(named)} with --strata: {_NO_VERDICT}; expected --sample N alone")
-    elif reports:
+    """Print means and differences where the values of queries are not kept."""
+    if reports:
         lacking = "gates and reports need the values of all queries, which are not kept"
         raise UsageError(f"{lacking}; expected --sample N")
     first = found.metrics[0]
@@ -119,10 +109,9 @@ def say_without_comparison(
         say_json({"means": found.means, "notes": notes, **as_json(found, first, method)})
         return
     say(f"{title}: {counts(query=found.n_queries, row=found.n_rows)}")
-    if found.moments is not None:
-        rows = [[name, *(four_decimals(of[name]) for of in found.means.values())] for name in found.metrics]
-        say()
-        print_table(["mean", *found.means], rows)
+    rows = [[name, *(four_decimals(of[name]) for of in found.means.values())] for name in found.metrics]
+    say()
+    print_table(["mean", *found.means], rows)
     say_rest(found, first, method)
     say_notes(notes)
 
@@ -133,7 +122,7 @@ def say_rest(found: "StreamEvaluation", metric: str, method: Method) -> None:
 
     percent = f"with {100 * method.confidence:g} % intervals:"
     if found.sample is not None:
-        said = f"Sample of {found.n_queries:,} from {count_of(int(found.sample.sizes.sum()), 'query')}"
+        said = f"Sample of {found.n_queries:,} from {count_of(found.sample.n_all, 'query')}"
         say(f"\n{said}. Means over all of them, {percent}")
         cells: dict[str, list[str]] = {metric: [] for metric in found.metrics}
         for one, _, other, *ends in _estimates(found, method):
@@ -161,7 +150,7 @@ def as_json(found: "StreamEvaluation", metric: str, method: Method) -> dict[str,
     if found.sample is not None:
         keys = ("metric", "ranking", "baseline", "mean", "ci_low", "ci_high")
         estimates = [dict(zip(keys, one, strict=True)) for one in _estimates(found, method)]
-        return {"sample": {"n": found.n_queries, "of": int(found.sample.sizes.sum()), "estimates": estimates}}
+        return {"sample": {"n": found.n_queries, "of": found.sample.n_all, "estimates": estimates}}
     of = {score: vars(one) for score, one in _differences(found, metric, method).items()}
     return {"differences": {"metric": metric, "baseline": _pairs(found)[0][0], "of": of}} if of else {}
 

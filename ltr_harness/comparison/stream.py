@@ -1,4 +1,4 @@
-"""Evaluation of tables larger than the memory: batch by batch, of all queries or of a stratified sample by hash."""
+"""Evaluation of tables larger than the memory: batch by batch, of all queries or of a sample by hash."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from ltr_harness import arrow
 from ltr_harness.comparison.paired_moments import PairedMoments
 from ltr_harness.cores import available_cores
 from ltr_harness.errors import DataError, UsageError
-from ltr_harness.logs.columns import Ids, hashes_of, numbers_of
+from ltr_harness.logs.columns import hashes_of, numbers_of
 from ltr_harness.logs.log import Log, open_log
 from ltr_harness.metrics import Metric
 from ltr_harness.stats.contributions import Floats
@@ -32,58 +32,31 @@ _ROWS = 250_000
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Queries of a sample and the strata that they are from, in ascending order of their hashes.
+    """A sample of queries: those with the lowest hashes of their ids, so that a larger one contains the smaller."""
 
-    A larger sample of the same queries contains the smaller. Of each stratum it has two queries or all, the others in
-    proportion to the strata's sizes (Webster's method, so that no stratum loses a query when the sample grows).
-    """
-
-    hashes: NDArray[np.uint64]  # (n_drawn,)
-    strata: NDArray[np.int64]  # int64 (n_drawn,), the number of each query's stratum
-    drawn: NDArray[np.int64]  # int64 (n_strata,), queries of the sample in each stratum
-    sizes: NDArray[np.int64]  # int64 (n_strata,), all queries in each stratum
-
-    @classmethod
-    def of(cls, hashes: NDArray[np.uint64], strata: NDArray[np.int64], n: int) -> "Drawn":
-        """The sample of `n` queries from all (n_queries,), of which each stratum 0, 1, 2 … has at least one."""
-        sizes = np.bincount(strata)
-        order = np.lexsort((hashes, strata))
-        rank = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        turn = (rank + 0.5) / sizes[strata[order]]
-        chosen = order[np.lexsort((hashes[order], turn, rank >= 2))[:n]]
-        chosen = chosen[np.argsort(hashes[chosen])]
-        own = strata[chosen]
-        return cls(hashes[chosen], own, np.bincount(own, minlength=sizes.size), sizes)
-
-    @property
-    def weighted(self) -> bool:
-        """Whether the queries of some strata stand for more of all queries than those of others."""
-        return self.sizes.size > 1 and bool((self.drawn < self.sizes).any())
+    hashes: NDArray[np.uint64]  # (n_drawn,), ascending
+    n_all: int  # the queries that it was drawn from
 
     def estimate(
         self, values: Floats, confidence: float = 0.95, counts: Floats | float = 1.0
     ) -> tuple[float, float, float]:
         """The mean over all queries where a metric is defined, and its interval: 0 wide where all were drawn.
 
-        With weights w = size / drawn of a stratum and counts c, mean = sum(w c y) / sum(w c); the variance is the
-        ratio's, linearised: the sum over strata of size^2 (1 - drawn / size) s^2 / drawn of e = c (y - mean), over
-        sum(w c)^2; t with one degree of freedom for each query but one per stratum.
+        With counts c, mean = sum(c y) / sum(c) over the n queries drawn of N; the variance is the ratio's, linearised:
+        n (1 - n / N) s^2 of e = c (y - mean), over sum(c)^2; Student's t with n - 1 degrees of freedom.
         `values` and `counts` are in the order of `hashes`.
         """
         counts = np.where(np.isnan(values), 0.0, counts)
         values = np.nan_to_num(values)
-        weights = self.sizes / np.maximum(self.drawn, 1)
-        total = (weights[self.strata] * counts).sum()
+        total = counts.sum()
         if not total:
             return np.nan, np.nan, np.nan
-        mean = float((weights[self.strata] * counts * values).sum() / total)
+        mean = float((counts * values).sum() / total)
+        n, freedom = values.size, max(values.size - 1, 1)
         off = counts * (values - mean)
-        off -= (np.bincount(self.strata, off) / np.maximum(self.drawn, 1))[self.strata]
-        squares = np.bincount(self.strata, off**2) / np.maximum(self.drawn - 1, 1)
-        lacking = (self.sizes - self.drawn) * weights
-        freedom = max(int((self.drawn - 1).clip(0).sum()), 1)
-        half = stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt((lacking * squares).sum()) / total
-        return mean, float(mean - half), float(mean + half)
+        variance = n * (1 - n / self.n_all) * (off**2).sum() / freedom
+        half = float(stdtrit(freedom, 0.5 + confidence / 2) * np.sqrt(variance) / total)
+        return mean, mean - half, mean + half
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +70,7 @@ class StreamEvaluation:
         results: column of scores to a table with a row for each query, as `ltr_harness.arrow.per_query` has them and
             `compare` takes them; empty where only moments are kept.
         moments: of the queries where all rankings have a value; None where `results` has the values.
-        sample: the queries drawn; None where all were evaluated. `compare` counts each of them once, so a
-            stratified sample is compared by `estimate`.
+        sample: the queries drawn; None where all were evaluated.
     """
 
     metrics: tuple[str, ...]
@@ -109,21 +81,8 @@ class StreamEvaluation:
     sample: Drawn | None = None
 
     @property
-    def weighted(self) -> bool:
-        """Whether the sample is stratified, so that its queries stand for different numbers of all queries."""
-        return self.sample is not None and self.sample.weighted
-
-    @property
     def means(self) -> dict[str, dict[str, float]]:
-        """Column of scores to metric to mean; to the bit that of `evaluate` where values are kept.
-
-        Of a stratified sample it is the estimate for all queries of the table.
-        """
-        if self.weighted:
-            return {
-                score: {name: self.estimate(name, score)[0] for name in self.metrics}
-                for score in self.results
-            }
+        """Column of scores to metric to mean; to the bit that of `evaluate` where values are kept."""
         if self.moments is None:
             return {score: arrow.means(table) for score, table in self.results.items()}
         each = self.moments.mean.copy()
@@ -163,7 +122,6 @@ def evaluate_stream(
     *,
     max_grade: float | None = None,
     sample: int | None = None,
-    strata: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StreamEvaluation:
     """Metrics of a table of any size by columns of scores in it, in bounded memory.
@@ -179,13 +137,12 @@ def evaluate_stream(
         max_grade: the scale's highest grade. None: the largest label, read first where a metric needs it.
         sample: how many queries to evaluate, drawn by a hash of their ids: the same whatever the order of the rows.
             A larger sample contains the smaller. All where there are no more.
-        strata: a column that is the same in all rows of a query; the sample has its values in proportion.
         progress: called with the rows that were read, batch by batch.
 
     Raises:
         DataError: a column is not there or holds what it cannot; a query's rows stand apart; the table has no rows.
         MetricError: a metric is unknown.
-        UsageError: a sample too small for its strata.
+        UsageError: no column of scores, or a sample of fewer than two queries.
 
     Example:
         >>> import pyarrow as pa
@@ -199,18 +156,16 @@ def evaluate_stream(
     texts = [named.get("query", arrow.QUERY), *([named["document_id"]] if "document_id" in named else [])]
     log = open_log(source, text_columns=texts)
     named = arrow.columns_of(log.columns, {**named, "score": listed[0]}, log.name)
-    log.refuse_missing([*listed, *([strata] if strata is not None else [])])
+    log.refuse_missing(listed)
     if sample is not None and sample < 2:
         raise UsageError(f"a sample of {sample}; expected 2 queries or more, because one has no interval")
-    if strata is not None and sample is None:
-        raise UsageError(f"strata {strata!r} without a sample; expected sample=N")
     del named["score"]
     stream = _Stream(log, named.pop("query"), progress)
     try:
         asked = arrow.asked_of(metrics, max_grade)
         if any(one.on_scale(1.0) != one for one in asked):
             asked = arrow.asked_of(asked, stream.largest(named["label"]))
-        drawn = None if sample is None else stream.drawn(sample, strata)
+        drawn = None if sample is None else stream.drawn(sample)
         return stream.evaluated(asked, named, listed, drawn)
     except DataError as error:
         file = log.name
@@ -233,32 +188,17 @@ class _Stream:
         numbers = (numbers_of(table[label], label) for table in self._log.batches([label], None))
         return max(float(np.fmax.reduce(one, initial=1.0)) for one in numbers)
 
-    def drawn(self, n: int, strata: str | None) -> Drawn:
+    def drawn(self, n: int) -> Drawn:
         """The sample of `n` queries."""
-        seen, known = _Seen(self._log, self._query), Ids()
-        hashes, codes = [], []
 
-        def read(part: pa.Table, in_order: bool) -> Any:
-            table, ids, sizes = self._grouped(part, in_order)
-            return table, hashes_of(ids), sizes
+        def read(part: pa.Table, in_order: bool) -> NDArray[np.uint64]:
+            return hashes_of(self._grouped(part, in_order)[1])
 
-        for table, own, sizes in self._each(read, [] if strata is None else [strata]):
-            seen.add(own)
-            hashes.append(own)
-            if strata is not None:
-                codes.append(arrow.one_per_query(known.add(table[strata], strata), sizes, strata))
+        seen = _Seen(self._log, self._query)
+        for hashes in self._each(read, []):
+            seen.add(hashes)
         seen.check()
-        every = np.concatenate(hashes)
-        of_queries = np.zeros(every.size, np.int64)
-        if strata is not None:
-            of_queries = np.unique(np.concatenate(codes), return_inverse=True)[1]
-        n_strata = int(of_queries.max()) + 1
-        if strata is not None and n < 2 * n_strata:
-            found = f"a sample of {n:,} for {n_strata:,} values of {strata!r}"
-            raise UsageError(
-                f"{found}; expected {2 * n_strata:,} or more, two queries of each, or another column"
-            )
-        return Drawn.of(every, of_queries, n)
+        return Drawn(seen.hashes[:n].copy(), seen.hashes.size)
 
     def evaluated(
         self, asked: Sequence[Metric], named: Mapping[str, str], scores: Sequence[str], drawn: Drawn | None
@@ -330,21 +270,21 @@ class _Seen:
 
     def __init__(self, log: Log, query: str) -> None:
         self._log, self._query = log, query
-        self._sorted = np.empty(0, np.uint64)
+        self.hashes = np.empty(0, np.uint64)  # ascending; of all queries after `check`
         self._new: list[NDArray[np.uint64]] = []
 
     def add(self, hashes: NDArray[np.uint64]) -> None:
         """Raises DataError: rows of a query stand apart, as far as it is known."""
         self._new.append(hashes)
-        if sum(map(len, self._new)) >= self._sorted.size:
+        if sum(map(len, self._new)) >= self.hashes.size:
             self.check()
 
     def check(self) -> None:
         """Raises DataError: rows of a query stand apart."""
-        self._sorted = np.concatenate([self._sorted, *self._new])
-        self._sorted.sort()
+        self.hashes = np.concatenate([self.hashes, *self._new])
+        self.hashes.sort()
         self._new = []
-        again = self._sorted[1:][self._sorted[1:] == self._sorted[:-1]]
+        again = self.hashes[1:][self.hashes[1:] == self.hashes[:-1]]
         if not again.size:
             return
         ends: dict[Any, int] = {}

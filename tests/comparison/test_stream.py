@@ -204,10 +204,6 @@ REFUSED = {
     "scores that are NaN": ({"scores": "nan"}, "log.parquet: score is NaN in query "),
     "no scores": ({"scores": []}, "no column of scores"),
     "a sample of one": ({"sample": 1}, "a sample of 1; expected 2 queries or more"),
-    "no such stratum": ({"sample": 9, "strata": "markt"}, "has no column 'markt'; did you mean 'market'?"),
-    "strata alone": ({"strata": "market"}, "strata 'market' without a sample"),
-    "strata by row": ({"sample": 9, "strata": "new"}, "log.parquet: column 'new': differs within a query"),
-    "many strata": ({"sample": 5, "strata": "market"}, "a sample of 5 for 3 values of 'market'; expected 6 or more"),
     "no such metric": ({"metrics": "ndgc"}, "did you mean 'ndcg'"),
 }  # fmt: skip
 
@@ -241,37 +237,27 @@ def ids_of(found: StreamEvaluation) -> set[str]:
 
 def test_a_sample_is_the_same_in_any_order_and_nested(monkeypatch: pytest.MonkeyPatch) -> None:
     table = world(1, 300)
-    for strata in (None, "market"):
-        drawn = [
-            ids_of(evaluate_stream(table, "mrr", "live", sample=n, strata=strata)) for n in range(6, 300, 21)
-        ]
-        assert [len(one) for one in drawn] == list(range(6, 300, 21))
-        assert all(one < other for one, other in pairwise(drawn))
-        mixed = table.take(np.random.default_rng(0).permutation(len(table)))
-        assert ids_of(evaluate_stream(mixed, "mrr", "live", sample=27, strata=strata)) == drawn[1]
-        with monkeypatch.context() as patch:
-            small_batches(patch, 50)
-            found = evaluate_stream(table, "mrr", ["live", "new"], sample=27, strata=strata)
-        assert ids_of(found) == drawn[1]
-        whole = evaluate_stream(table, "mrr", ["live", "new"])
-        rows = {row["query_id"]: row["mrr"] for row in whole.results["live"].to_pylist()}
-        assert all(
-            row["mrr"] == pytest.approx(rows[row["query_id"]], abs=0, nan_ok=True)
-            for row in found.results["live"].to_pylist()
-        )
-
-
-def test_strata_have_their_share() -> None:
-    found = evaluate_stream(world(1, 300), "mrr", "live", sample=60, strata="market")
+    drawn = [ids_of(evaluate_stream(table, "mrr", "live", sample=n)) for n in range(6, 300, 21)]
+    assert [len(one) for one in drawn] == list(range(6, 300, 21))
+    assert all(one < other for one, other in pairwise(drawn))
+    mixed = table.take(np.random.default_rng(0).permutation(len(table)))
+    assert ids_of(evaluate_stream(mixed, "mrr", "live", sample=27)) == drawn[1]
+    small_batches(monkeypatch, 50)
+    found = evaluate_stream(table, "mrr", ["live", "new"], sample=27)
+    assert ids_of(found) == drawn[1]
     assert found.sample is not None
-    assert found.sample.drawn.tolist() == [20, 20, 20]
-    rare = Drawn.of(hashes_of(pa.array(np.arange(1000))), np.repeat([0, 1, 2], [900, 98, 2]), 100)
-    assert rare.drawn.tolist() == [88, 10, 2]  # proportion alone would leave out the third
+    assert found.sample.n_all == 300
+    whole = evaluate_stream(table, "mrr", ["live", "new"])
+    rows = {row["query_id"]: row["mrr"] for row in whole.results["live"].to_pylist()}
+    assert all(
+        row["mrr"] == pytest.approx(rows[row["query_id"]], abs=0, nan_ok=True)
+        for row in found.results["live"].to_pylist()
+    )
 
 
 def test_a_sample_of_more_queries_than_there_are() -> None:
     table = world(2)
-    found = evaluate_stream(table, METRICS, ["live", "new"], sample=1000, strata="market")
+    found = evaluate_stream(table, METRICS, ["live", "new"], sample=1000)
     assert_equals_evaluate(found, table)
     mean, low, high = found.estimate("mrr", "live")
     assert mean == pytest.approx(found.means["live"]["mrr"])
@@ -283,22 +269,19 @@ def test_a_sample_of_more_queries_than_there_are() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("n_strata", [1, 6])
-def test_intervals_cover_the_mean_of_all(n_strata: int) -> None:
-    """Skewed values, users with many alike queries, strata of very unequal size, undefined queries."""
-    rng = np.random.default_rng(n_strata)
+def test_intervals_cover_the_mean_of_all() -> None:
+    """Skewed values, users with many alike queries, undefined queries."""
+    rng = np.random.default_rng(1)
     n, worlds = 3000, 1500
     user = np.minimum(rng.geometric(0.01, n), 400)
-    strata = np.minimum(user % 23, n_strata - 1) if n_strata > 1 else np.zeros(n, int)
-    values = np.clip(rng.beta(0.3, 1.5, 401)[user] + rng.normal(0, 0.05, n) + 0.1 * strata, 0, 1)
+    values = np.clip(rng.beta(0.3, 1.5, 401)[user] + rng.normal(0, 0.05, n), 0, 1)
     values[rng.random(n) < 0.15] = np.nan
     truth = np.nanmean(values)
     means, covered = [], 0
     for _ in range(worlds):
         hashes = rng.integers(0, 2**63, n).astype(np.uint64)  # other ids
-        sample = Drawn.of(hashes, strata, 200)
-        rows = np.argsort(hashes)[np.searchsorted(np.sort(hashes), sample.hashes)]
-        mean, low, high = sample.estimate(values[rows])
+        rows = np.argsort(hashes)[:200]
+        mean, low, high = Drawn(hashes[rows], n).estimate(values[rows])
         means.append(mean)
         covered += low <= truth <= high
     error = np.std(means) / np.sqrt(worlds)
@@ -370,15 +353,13 @@ def test_a_sample_is_printed_with_its_interval(data: pa.Table, ltr: Ltr) -> None
         "mrr",
         "--sample",
         "30",
-        "--strata",
-        "market",
     )
     code, out, _ = ltr("evaluate", *sample)
     assert code == 0
     assert "Sample of 30 from 120 queries. Means over all of them, with 95 % intervals:" in out
     _, out, _ = ltr("evaluate", *sample, "--json")
     said = json.loads(out)["sample"]
-    found = evaluate_stream(data, "mrr", "live", sample=30, strata="market")
+    found = evaluate_stream(data, "mrr", "live", sample=30)
     assert (said["n"], said["of"]) == (30, 120)
     [estimate] = said["estimates"]
     assert (estimate["mean"], estimate["ci_low"], estimate["ci_high"]) == found.estimate("mrr", "live")
@@ -391,54 +372,14 @@ def test_a_sample_is_printed_with_its_interval(data: pa.Table, ltr: Ltr) -> None
     assert "--sample 500: log.parquet has 120 queries; all were evaluated" in err
 
 
-def uneven() -> pa.Table:
-    """Nine queries in ten are of one market, where `new` is better; in 20 rare ones it is much worse."""
-    rng = np.random.default_rng(7)
-    query = np.repeat(np.arange(400), 8)
-    labels, live = rng.integers(0, 3, query.size), rng.normal(size=query.size)
-    common = query < 360
-    new = np.where(common, labels + live, live - 2 * labels)
-    market = np.where(common, "de", np.char.add("x", (query % 20).astype(str)))
-    columns = {"query_id": query, "label": labels, "live": live, "new": new, "market": market}
-    return pa.table(columns | {"w": 1.0 + 3 * (query % 7)})
-
-
-def test_a_stratified_sample_contradicts_itself_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ltr: Ltr
-) -> None:
-    """The drawn queries alone would say worse, of a column that is better over all queries."""
-    pq.write_table(uneven(), tmp_path / "log.parquet")
-    monkeypatch.chdir(tmp_path)
-    both = ("--data", "log.parquet", "--score-column", "live", "--score-column", "new", "-m", "ndcg@3")
-    strata = (*both, "--sample", "60", "--strata", "market")
-    found = evaluate_stream(uneven(), "ndcg@3", ["live", "new"], sample=60, strata="market")
-    assert found.weighted
-    assert compare(found.results, metrics=["ndcg@3"]).paired("new").verdict == "worse"
-    mean, low, _ = found.estimate("ndcg@3", "new", "live")
-    assert low > 0
-    means = {name: of["ndcg@3"] for name, of in found.means.items()}
-    assert means == {name: found.estimate("ndcg@3", name)[0] for name in means}
-    assert means["new"] - means["live"] == pytest.approx(mean)
-    for name in ("evaluate", "compare"):
-        code, out, err = ltr(name, *strata)
-        assert (code, "worse" in out, "by query:" in out, f"+{mean:.4f} [+" in out) == (0, False, False, True)
-        assert "--strata market: queries are weighted by stratum, so differences have intervals" in err
-        assert "verdict" not in json.loads(ltr(name, *strata, "--json")[1])
-    assert json.loads(ltr("compare", *strata, "--json")[1])["means"]["new"]["ndcg@3"] == means["new"]
-    own = json.loads(ltr("evaluate", *strata, "--json")[1])
-    assert "comparison" not in own
-    assert own["rankings"][1]["metrics"]["ndcg@3"]["mean"] == means["new"]
-    for more in (["--fail-if", "ndcg@3 < baseline"], ["-o", "out"], ["--strict"], ["--margin", "0.1"]):
-        code, _, err = ltr("compare", *strata, *more)
-        assert (code, "expected --sample N alone" in err) == (2, True)
-    whole = ("--sample", "400", "--strata", "market")
-    assert "new is better than live" in ltr("compare", *both, *whole)[1]
-
-
 def test_a_sample_of_weighted_queries() -> None:
-    found = evaluate_stream(uneven(), ["ndcg@3", "mrr"], "live", {"weight": "w"}, sample=1000)
+    table = world(7, 400)
+    table = table.append_column(
+        "w", pa.array([1.0 + 3 * (int(one[1:]) % 7) for one in table["query_id"].to_pylist()])
+    )
+    found = evaluate_stream(table, ["ndcg@3", "mrr"], "live", {"weight": "w"}, sample=1000)
     assert found.estimate("mrr", "live") == pytest.approx([found.means["live"]["mrr"]] * 3)
-    part = evaluate_stream(uneven(), "mrr", "live", {"weight": "w"}, sample=100)
+    part = evaluate_stream(table, "mrr", "live", {"weight": "w"}, sample=100)
     assert part.estimate("mrr", "live")[0] == pytest.approx(part.means["live"]["mrr"])
 
 
@@ -476,7 +417,7 @@ def test_many_queries_are_said_to_be_moments(
 COMMANDS = {
     "evaluate --score-column live": "--score-column without --data",
     "evaluate --data log.parquet --scores live.txt --sample 9": "--sample without --score-column",
-    "compare live.txt --data log.parquet --strata market": "--strata without --score-column",
+    "compare live.txt --data log.parquet --sample 9": "--sample without --score-column",
     "evaluate --data log.parquet --scores live.txt --score-column live": "--scores with --score-column",
     "evaluate --data log.parquet --score-column live --column lable=market": "expected ROLE=COLUMN with --score-column",
     "evaluate --data log.parquet --score-column live --baseline old": "--baseline old: no such --score-column",
@@ -498,12 +439,18 @@ def test_messages(command: str, data: pa.Table, ltr: Ltr) -> None:
 
 
 def test_the_interval_of_a_sample_by_hand() -> None:
-    """Two of four queries and two of six: (4 * .4 + 6 * .8) / 10, and Student's t with two degrees of freedom."""
-    drawn = Drawn(np.arange(4, dtype=np.uint64), np.array([0, 0, 1, 1]), np.array([2, 2]), np.array([4, 6]))
-    mean, low, high = drawn.estimate(np.array([0.3, 0.5, 0.6, 1.0]))
-    variance = 4**2 * (1 - 2 / 4) * 0.02 / 2 + 6**2 * (1 - 2 / 6) * 0.08 / 2
-    half = 4.302653 * np.sqrt(variance) / 10
-    assert (mean, low, high) == pytest.approx((0.64, 0.64 - half, 0.64 + half))
+    """Three of twelve queries: s^2 = .13, and Student's t with two degrees of freedom."""
+    mean, low, high = Drawn(np.arange(3, dtype=np.uint64), 12).estimate(np.array([0.3, 0.5, 1.0]))
+    half = 4.302653 * np.sqrt((1 - 3 / 12) * 0.13 / 3)
+    assert (mean, low, high) == pytest.approx((0.6, 0.6 - half, 0.6 + half))
+
+
+def test_the_interval_of_a_weighted_sample_by_hand() -> None:
+    """Counts 1 and 3 and an undefined query: mean .6, e = -.3 and .3, of a sum of counts of 4."""
+    drawn = Drawn(np.arange(3, dtype=np.uint64), 12)
+    mean, low, high = drawn.estimate(np.array([0.3, np.nan, 0.7]), counts=np.array([1.0, 2.0, 3.0]))
+    half = 4.302653 * np.sqrt((1 - 3 / 12) * 3 * 0.09) / 4
+    assert (mean, low, high) == pytest.approx((0.6, 0.6 - half, 0.6 + half))
 
 
 def test_queries_and_rows_are_counted() -> None:

@@ -187,7 +187,7 @@ def _compare(
         raise click.MissingParameter(ctx=(at := click.get_current_context()), param=at.command.params[0])
     compared = ComparedInputs(inputs, metrics, conditions, given, cheap_labels, columns)
     stream, title = compared.stream, compared.title
-    if stream is not None and (stream.weighted or stream.moments is not None):
+    if stream is not None and stream.moments is not None:
         reports = bool(conditions or output or summary)
         streams.say_without_comparison(stream, title, compared.notes, method, reports, as_json)
         return 0

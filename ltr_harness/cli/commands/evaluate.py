@@ -31,7 +31,7 @@ if TYPE_CHECKING:
   ltr-harness evaluate --qrels qrels.txt --run a.run --run b.run.gz -m ndcg@10 --baseline a
   ltr-harness evaluate --qrels qrels.txt --run a.run --format trec_eval -q
   ltr-harness evaluate --data s3://bucket/test/ --scores scores.csv
-  ltr-harness evaluate --data logs/ --score-column live --score-column new --sample 100000 --strata market
+  ltr-harness evaluate --data logs/ --score-column live --score-column new --sample 100000
 
 \b
 Several --run or --scores are compared with the first, or with --baseline.
@@ -140,7 +140,7 @@ def _of_columns(
         raise UsageError(f"{found}; expected --sample N, or fewer queries")
     compared = None
     primary = stream.metrics[asked.metrics.index(asked.primary)]
-    if len(columns.names) > 1 and stream.moments is None and not stream.weighted:
+    if len(columns.names) > 1 and stream.moments is None:
         from ltr_harness.report.data import ReportData
 
         names = list(dict.fromkeys([primary, *stream.metrics]))
@@ -227,7 +227,6 @@ def _print(found: _Found) -> None:
         say()
         print_means(found.compared.comparison)
         return
-    weighted = found.stream is not None and found.stream.weighted  # by stratum, as the values are not
     for ranking in found.each:
         # each mean with the name it was asked for by and the queries it is over; then how the first one spreads
         metrics = ranking.metrics
@@ -243,7 +242,7 @@ def _print(found: _Found) -> None:
         if len(set(said)) == 1:
             say(f"\n{said[0]}")
         values = first.per_query[~np.isnan(first.per_query)]
-        if values.size > 1 and not weighted:
+        if values.size > 1:
             low, median, high = (four_decimals(float(end)) for end in np.quantile(values, [0.1, 0.5, 0.9]))
             zeros = f"0 in {100 * float(np.mean(values == 0)):.1f} % of the queries"
             say(f"\n{name} by query: p10 {low}, median {median}, p90 {high}; {zeros}")
