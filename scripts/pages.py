@@ -174,7 +174,7 @@ def make_pages(folder: Path, stored: Path | None) -> dict[str, Path]:
         changed = [f"--set={one}" for one in (f"name=set-{seed}", f"data.seed={seed}", *small)]
         ltr("run", CONFIGS / "quickstart.yaml", "--runs", folder / "runs", *changed)
     sets = [folder / "runs" / f"set-{seed}" for seed in (1, 2)]
-    ltr("compare", "sets", *sets, "-o", folder / "sets")
+    ltr("compare-sets", *sets, "-o", folder / "sets")
     ltr("show", "runs", folder / "runs", "-o", folder / "index.html")
     ltr("monitor", CONFIGS / "monitor_quickstart.yaml", "-o", folder / "monitor", "--exit-zero")
     ltr("data", "describe", CONFIGS / "quickstart.yaml", "-o", folder / "card")

@@ -315,10 +315,13 @@ def command_parts(command: click.Command, context: click.Context, path: str) -> 
     """A command's help as Markdown: prose, the synopsis, a table of options, examples as code."""
     yield from help_text(command.help or "")
     yield f"```text\n{' '.join([path, *command.collect_usage_pieces(context)])}\n```"
-    records = [one.get_help_record(context) for one in command.get_params(context)]
-    described = [one for one in records if one is not None and one[1] and "--help" not in one[0]]
-    if described:
-        yield table(("option", "meaning"), [(f"`{name}`", prose(text)) for name, text in described])
+    advanced = getattr(command, "advanced", ())
+    for heading, are_advanced in (("option", False), ("advanced option", True)):
+        options = [one for one in command.get_params(context) if (one.name in advanced) == are_advanced]
+        records = [one.get_help_record(context) for one in options]
+        described = [one for one in records if one is not None and one[1] and "--help" not in one[0]]
+        if described:
+            yield table((heading, "meaning"), [(f"`{name}`", prose(text)) for name, text in described])
     yield from help_text(command.epilog or "")
 
 

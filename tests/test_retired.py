@@ -38,6 +38,8 @@ COMMANDS = {
     "format ranklib": [*EXPORT, "ranklib"],
     "format solr": [*EXPORT, "solr"],
     "format treelite": [*EXPORT, "treelite"],
+    "compare sets": ["compare", "sets", "runs/a", "runs/b", "--weights", "a=1,b=2"],
+    "compare labels": ["compare", "labels", "a.run", "b.run", "--qrels", "human.txt", "--cheap", "llm.txt"],
     "compare interleaved": ["compare", "interleaved", "log.csv", "--json"],
     "--interleaving": ["power", "--interleaving", "--difference", "0.02"],
     "--strata": ["evaluate", "--data", "log.parquet", "--sample", "100", "--strata", "market"],
@@ -48,6 +50,15 @@ COMMANDS = {
 def test_a_command_is_told_the_cure(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(cli, COMMANDS[name]) == 2
     assert capsys.readouterr().err.endswith(f"rror: {name}: {RETIRED[name]}\n")
+
+
+def test_an_input_may_be_called_like_a_retired_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sets").mkdir()
+    assert run_command(cli, ["compare", "sets"]) == 2
+    assert capsys.readouterr().err.startswith("error: sets: contains no run")
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from ltr_harness.retired import retirement
 # Modules of `commands` under the headings of `ltr-harness --help`, with their lines there: it imports none of them.
 COMMANDS = {
     "Experiments": {
-        "init": "Write a first experiment file, for your data or made-up data.",
+        "init": "Write a first experiment file, for your or made-up data.",
         "check": "Find every problem of an experiment before training.",
         "run": "Train what is missing, compare, report.",
         "report": "Rebuild the report from stored runs.",
@@ -28,6 +28,8 @@ COMMANDS = {
     "Measure": {
         "evaluate": "Metrics for scores from any source, TREC runs included.",
         "compare": "Compare runs, score files or TREC runs; gates for CI.",
+        "compare-sets": "Compare the same models on several data sets.",
+        "compare-labels": "Compare by human labels, with cheap labels of more queries.",
         "power": "How many queries, users and seeds find a difference.",
         "agreement": "Do offline metrics predict what A/B tests measured?",
         "explain": "The arithmetic of one query, document by document.",
@@ -37,7 +39,7 @@ COMMANDS = {
         "predict": "Score new rows with a stored model.",
         "export": "Models for search engines and MLflow, requirements for pip.",
     },
-    "Production": {"monitor": "Production logs against a baseline: what changed, where, why."},
+    "Production": {"monitor": "Production logs against a baseline: what changed, and why."},
     "Data": {"data": "Describe, convert and split ranking data."},
     "Setup": {
         "doctor": "Check the installation.",
@@ -112,7 +114,8 @@ class LazyGroup(SuggestingGroup):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"ltr_harness.cli.commands.{name}").command
+        module = f"ltr_harness.cli.commands.{name.replace('-', '_')}"
+        command: click.Command = importlib.import_module(module).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

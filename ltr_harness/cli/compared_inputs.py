@@ -2,9 +2,9 @@
 
 import glob
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -29,8 +29,12 @@ from ltr_harness.runs.folder import RECORD
 from ltr_harness.runs.record import MetricSummary
 from ltr_harness.stats.method import Method
 
+if TYPE_CHECKING:
+    from ltr_harness.report.data import ReportData
+
 EXPERIMENT = "experiment.yaml"
 TABLES = (".csv", ".tsv", ".parquet")
+_NO_RANKINGS = rankings.RankingSource()
 
 
 def expanded(inputs: Sequence[str]) -> tuple[list[Path], list[str]]:
@@ -77,8 +81,9 @@ class ComparedInputs:
         self,
         inputs: Sequence[str],
         texts: Sequence[str],
-        gates: Sequence[Gate],
-        given: dict[str, Any],
+        gates: Sequence[Gate] = (),
+        source: rankings.RankingSource = _NO_RANKINGS,
+        *,
         cheap_labels: Path | None = None,
         columns: ScoreColumns | None = None,
     ) -> None:
@@ -107,16 +112,12 @@ class ComparedInputs:
             self._take_columns(columns, texts, gates)
             return
         systems: dict[Path, SystemResult] = {}
-        if given["data"] is not None or given["qrels"] is not None:
+        if source.data is not None or source.qrels is not None:
             if not files:
                 raise UsageError("--data or --qrels without a file of scores or a run to measure against it")
-            systems = self._evaluated(files, texts, gates, given)
+            systems = self._evaluated(files, texts, gates, source)
         else:
-            if cheap_labels is not None:
-                found = "stored runs and tables have values of the queries that they were tested on alone"
-                cure = "`predict` scores more queries with a stored run, for --data"
-                raise UsageError(f"--cheap without --data or --qrels; {found}: {cure}")
-            for option in (options.written(name) for name, value in given.items() if value):
+            for option in (options.written(name) for name, value in vars(source).items() if value):
                 found = f"{option} without --data or --qrels"
                 raise UsageError(f"{found}; {option} is about files of scores or TREC runs")
             found = "is neither a run folder nor a table"
@@ -148,6 +149,14 @@ class ComparedInputs:
         self.notes += notes
         self.title = str(columns.data)
         self.items = [self.stream.results]
+
+    def report_data(self, comparison: Comparison) -> "ReportData":
+        """A comparison of these inputs, as reports take it."""
+        from ltr_harness.report.data import ReportData
+
+        complete = [run for run in self.runs if run.record.status == "complete"]
+        failed = [run.record for run in self.runs if run.record.status == "failed"]
+        return ReportData(comparison, complete, failed, None, self.title)
 
     def compared(
         self,
@@ -181,15 +190,18 @@ class ComparedInputs:
         return counted(comparison, self.runs) if ledger else comparison
 
     def _evaluated(
-        self, files: Sequence[Path], texts: Sequence[str], gates: Sequence[Gate], given: dict[str, Any]
+        self,
+        files: Sequence[Path],
+        texts: Sequence[str],
+        gates: Sequence[Gate],
+        source: rankings.RankingSource,
     ) -> dict[Path, SystemResult]:
         """The files as systems, by the metrics asked for; those of the runs beside them where none is."""
         record = self.runs[0].record if self.runs else None
         if record is not None and not texts:
             texts = list(dict.fromkeys([record.primary, *record.metrics]))
         asked = metric_names.parsed(texts)
-        kind = "scores" if given["data"] is not None else "run"
-        source = rankings.RankingSource(**{**given, kind: files})
+        source = replace(source, scores=files) if source.data is not None else replace(source, run=files)
         wide = None
         if self._cheap_labels is None:
             loaded = rankings.load_rankings(source)
@@ -206,6 +218,11 @@ class ComparedInputs:
         if self.runs:
             self.notes += _without_valid(scaled, "files, 1 or the one from validation data for runs")
         if wide is not None:
+            if beside := [path for path in self._paths if path not in files]:
+                found = "stored runs and tables have no values by cheap labels"
+                raise UsageError(
+                    f"{beside[0]} with --cheap; {found}: `predict` scores the rows of --data with a stored run"
+                )
             rows = rows_among(loaded.judgments, wide.judgments)
             agreement = agreement_of(loaded.judgments, wide.judgments, rows)
             self.cheap = [wide.system(scored, scored.evaluate(scaled)) for scored in wide.all], agreement

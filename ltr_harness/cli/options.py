@@ -2,15 +2,18 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from ltr_harness.cli.output import say_note
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import CHOICES, RETIRED, Method, method_of
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=click.Command)
@@ -34,6 +37,45 @@ class Place(click.Path):
         return super().convert(value, param, ctx)
 
 
+class Command(click.Command):
+    """A command whose help has some options, by the names of their values, under a heading of their own."""
+
+    def __init__(self, *arguments: Any, advanced: Collection[str] = (), **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.advanced = advanced
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write everyday options first, then those under *Advanced*."""
+        every = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        for heading, are_advanced in (("Options", False), ("Advanced", True)):
+            options = [one for one in every if (one.name in self.advanced) == are_advanced]
+            if lines := [line for one in options if (line := one.get_help_record(ctx)) is not None]:
+                with formatter.section(heading):
+                    formatter.write_dl(lines)
+
+
+ADVANCED = frozenset(
+    [
+        "reader_name",
+        "reader_options",
+        "all_queries",
+        "judged_only",
+        "depth",
+        "max_grade",
+        "sample",
+        "test",
+        "strict",
+        "confidence",
+        "draws",
+        "seed",
+        "no_ledger",
+        "convention",
+        "junit",
+        "summary",
+    ]
+)
+"""What few comparisons need: how data is read and joined, the statistics, and files for CI."""
+
 PATH, DATA = Place(), Place(data=True)
 FILE, FOLDER = Place(dir_okay=False), Place(file_okay=False)
 COUNT = click.IntRange(min=1)
@@ -41,6 +83,18 @@ COUNT = click.IntRange(min=1)
 config = click.argument("config", type=PATH)
 run = click.argument("run", type=PATH)
 files = click.argument("files", nargs=-1, required=True, type=DATA)
+
+
+def inputs(metavar: str, *, required: bool = False) -> Callable[[F], F]:
+    """Files, folders or patterns of them, which the command resolves."""
+    return click.argument("inputs", nargs=-1, required=required, metavar=metavar, shell_complete=_files)
+
+
+def _files(_: click.Context, __: click.Parameter, typed: str) -> "list[CompletionItem]":
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(typed, type="file")]
+
 
 overrides = click.option(
     "--set",
@@ -249,6 +303,17 @@ def method(*names: str) -> Callable[[F], F]:
     return add
 
 
+baseline = click.option(
+    "--baseline",
+    metavar="NAME",
+    help="The model the others are compared with.  [default: what an experiment declares, else the first]",
+)
+common_queries = flag("--common-queries", "Compare the queries that all have.")
+summary = file(
+    "--summary",
+    'Append verdict, table and gates as Markdown: --summary "$GITHUB_STEP_SUMMARY".',
+    FILE,
+)
 no_ledger = flag(
     "--no-ledger",
     "Do not count this comparison in looks.jsonl, which says how often these test queries decided.",

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ltr_harness.comparison import Comparison
     from ltr_harness.report.blocks import Report
+    from ltr_harness.report.data import ReportData
 
 _ASCII = str.maketrans({"–": "-", "…": "...", **dict(zip("▁▂▃▄▅▆▇█", "_.,-~=+#", strict=True))})
 
@@ -86,6 +87,21 @@ def print_means(comparison: "Comparison") -> None:
             (name, [comparison.summary(one, name).mean for one in models]) for name in comparison.metrics
         )
         print_table(["mean", *models], [[name, *map(formats.metric, means)] for name, means in of_metrics])
+
+
+def say_comparison(data: "ReportData", as_json: bool, more: Mapping[str, Any]) -> None:
+    """A comparison with all means, or its values as JSON, with more keys than a report has."""
+    if as_json:
+        from ltr_harness.report.json_document import document
+
+        say_json(document(data) | dict(more))
+        return
+    from ltr_harness.report.terminal import show
+
+    show(data)
+    if len(data.comparison.metrics) > 1:
+        say()
+        print_means(data.comparison)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> None:

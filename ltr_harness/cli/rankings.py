@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class RankingSource:
     """Where rankings and their judgments are: what the options of `options.rankings` say."""
 
-    data: Path | None  # labelled documents; None where `qrels` has the judgments
-    qrels: Path | None
+    data: Path | None = None  # labelled documents; None where `qrels` has the judgments
+    qrels: Path | None = None
     scores: Sequence[Path] = ()  # of the documents of `data`
     run: Sequence[Path] = ()  # rankings for `qrels`
     reader_name: str | None = None  # the format of `data`; guessed if None

@@ -10,6 +10,7 @@ import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.output import counts, print_table, say, say_again, say_json, say_note, say_notes
+from ltr_harness.cli.rankings import RankingSource
 from ltr_harness.errors import DataError, UsageError
 from ltr_harness.metrics import Metric
 from ltr_harness.stats.method import Method
@@ -24,7 +25,7 @@ _ROLES = ("query", "label", "document_id", "weight", "judged", "retrieved")
 
 @dataclass(frozen=True)
 class ScoreColumns:
-    """The options of `options.score_columns`, and of `options.rankings` what goes with them."""
+    """Scores in columns of the data: what the options of `options.score_columns` say."""
 
     data: Path
     names: Sequence[str]
@@ -33,24 +34,25 @@ class ScoreColumns:
     sample: int | None
 
     @classmethod
-    def taken(cls, given: dict[str, Any], baseline: str | None) -> "ScoreColumns | None":
-        """What a command's options say, taken out of all that was given; None without ``--score-column``."""
-        names, sample = given.pop("score_columns"), given.pop("sample")
+    def of(
+        cls, names: Sequence[str], sample: int | None, source: RankingSource, baseline: str | None
+    ) -> "ScoreColumns | None":
+        """The columns, the baseline's first; None without ``--score-column``."""
         if not names:
             if sample is not None:
                 raise UsageError("--sample without --score-column; expected scores in a column of --data")
             return None
-        if given["data"] is None:
+        if source.data is None:
             raise UsageError("--score-column without --data; expected the table that has the column")
-        for name, value in given.items():
+        for name, value in vars(source).items():
             if value and name not in ("data", "max_grade", "reader_options"):
                 raise UsageError(f"{options.written(name)} with --score-column; expected one of them")
         if baseline is not None and baseline not in names:
             expected = f"expected one of {', '.join(names)}"
             raise UsageError(f"--baseline {baseline}: no such --score-column; {expected}")
         names = sorted(dict.fromkeys(names), key=lambda name: name != baseline)
-        columns = _columns(given["data"], given["reader_options"])
-        return cls(given["data"], names, columns, given["max_grade"], sample)
+        columns = _columns(source.data, source.reader_options)
+        return cls(source.data, names, columns, source.max_grade, sample)
 
     def evaluated(self, metrics: Sequence[Metric]) -> "tuple[StreamEvaluation, list[str]]":
         """The metrics of every column, and notes."""
@@ -97,7 +99,7 @@ def _columns(path: Path, texts: Sequence[str]) -> dict[str, str]:
     return columns
 
 
-def say_without_comparison(
+def say_moments(
     found: "StreamEvaluation", title: str, notes: Sequence[str], method: Method, reports: bool, in_json: bool
 ) -> None:
     """Print means and differences where the values of queries are not kept."""

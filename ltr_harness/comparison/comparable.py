@@ -194,7 +194,7 @@ def _query_differences(first: SystemResult, other: SystemResult) -> list[Problem
         cure = f"common_queries=True, or --common-queries, compares the {len(ours & theirs):,} that both have"
         if not ours & theirs:
             cure = "they share no query: are the ids of one data set? "
-            cure += "The same models on several data sets: `compare sets`"
+            cure += "The same models on several data sets: `compare-sets`"
         return [Problem(other.name, found, "the same queries", cure)]
     mine_folds, other_folds = first.judgments_fingerprint.keys(), other.judgments_fingerprint.keys()
     folds = sorted(mine_folds & other_folds)

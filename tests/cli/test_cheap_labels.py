@@ -1,4 +1,4 @@
-"""`compare labels`: human labels of some queries, labels of another hand for many."""
+"""`compare-labels`: human labels of some queries, labels of another hand for many."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ltr_harness.groups import Judgments, QueryGroups
 
 Cli = Callable[..., tuple[int, str, str]]
 
+FROZEN = Path(__file__).parents[1] / "runs" / "frozen" / "v1"
 N, HUMAN, ROWS = 300, 60, 8
 
 
@@ -46,7 +47,7 @@ def ltr(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, fil
     monkeypatch.chdir(files)
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = run_command(cli, ["compare", *arguments, "-m", "ndcg@5"])
+        code = run_command(cli, [*arguments, "-m", "ndcg@5"])
         out, err = capsys.readouterr()
         assert "Traceback" not in err
         return code, out, err
@@ -59,7 +60,7 @@ QRELS = ("--qrels", "human.qrels", "--cheap", "llm.qrels")
 
 @pytest.mark.long
 def test_both_together_say_more_than_human_labels_alone(ltr: Cli) -> None:
-    code, out, _ = ltr("labels", "a.run", "b.run", "c.run", *QRELS, "--json")
+    code, out, _ = ltr("compare-labels", "a.run", "b.run", "c.run", *QRELS, "--json")
     assert code == 0
     found = json.loads(out)["cheap_labels"]
     assert (found["n_human"], found["n_cheap"]) == (60, 240)
@@ -69,7 +70,7 @@ def test_both_together_say_more_than_human_labels_alone(ltr: Cli) -> None:
     assert better["ci_high"] - better["ci_low"] < 0.8 * (better["human_ci_high"] - better["human_ci_low"])
     assert better["queries_saved"] > 30
     assert pairs["c"]["verdict"] == "not distinguishable"
-    words = " ".join(ltr("labels", "a.run", "b.run", "c.run", *QRELS)[1].split())
+    words = " ".join(ltr("compare-labels", "a.run", "b.run", "c.run", *QRELS)[1].split())
     assert "b is better than a at ndcg@5 by human and cheap labels together: +0." in words
     assert "over 60 queries with human labels and 240 with cheap ones alone, worth" in words
     assert f"Human labels alone: {better['human_verdict']}, {better['human_difference']:+.4f}" in words
@@ -78,8 +79,8 @@ def test_both_together_say_more_than_human_labels_alone(ltr: Cli) -> None:
 
 @pytest.mark.long
 def test_data_and_qrels_say_the_same(ltr: Cli) -> None:
-    by_data = ltr("labels", "a.txt", "b.txt", "--data", "human.txt", "--cheap", "llm.txt", "--json")
-    by_qrels = ltr("labels", "a.run", "b.run", *QRELS, "--json")
+    by_data = ltr("compare-labels", "a.txt", "b.txt", "--data", "human.txt", "--cheap", "llm.txt", "--json")
+    by_qrels = ltr("compare-labels", "a.run", "b.run", *QRELS, "--json")
     assert by_data[0] == by_qrels[0] == 0
     assert json.loads(by_data[1])["cheap_labels"] == json.loads(by_qrels[1])["cheap_labels"]
 
@@ -88,7 +89,7 @@ def test_data_and_qrels_say_the_same(ltr: Cli) -> None:
 def test_the_comparison_itself_is_that_of_human_labels(ltr: Cli) -> None:
     with_cheap, alone = (
         json.loads(ltr(*mode, "a.run", "b.run", "--qrels", "human.qrels", "--json")[1])
-        for mode in (("labels", "--cheap", "llm.qrels"), ())
+        for mode in (("compare-labels", "--cheap", "llm.qrels"), ("compare",))
     )
     assert with_cheap["pairs"] == alone["pairs"]
     assert "cheap_labels" not in alone
@@ -109,6 +110,7 @@ def test_the_comparison_itself_is_that_of_human_labels(ltr: Cli) -> None:
             ("few_a.txt", "few_b.txt", "--data", "llm.txt", "--cheap", "human.txt"),
             "human.txt: 240 of 300 queries are not there, or have other rows, such as '60'",
         ),
+        (("a.run", str(FROZEN), *QRELS), "v1 with --cheap; stored runs and tables have no values by cheap labels"),
         (("llm.qrels", "--cheap", "llm.qrels"), "--cheap without --data or --qrels"),
         (("some.csv", "--cheap", "llm.qrels"), "--cheap without --data or --qrels"),
     ],
@@ -118,7 +120,7 @@ def test_what_cheap_labels_do_not_go_with_is_refused(ltr: Cli, arguments: tuple[
         scores = Path(f"{name}.txt").read_text().splitlines(keepends=True)
         Path(f"few_{name}.txt").write_text("".join(scores[: HUMAN * ROWS]))
     Path("some.csv").write_text("query_id,ndcg@5\nq1,0.5\nq2,0.25\n")
-    code, out, err = ltr("labels", *arguments)
+    code, out, err = ltr("compare-labels", *arguments)
     assert (code, out) == (2, "")
     assert said in err
 

@@ -15,7 +15,6 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 import pytest
 import yaml
-from click import NoSuchOption
 
 from ltr_harness import compare, evaluate
 from ltr_harness.cli import cli
@@ -137,8 +136,6 @@ def test_a_strict_gate_takes_thousands_of_queries_and_no_rare_kind_turns_it(ltr:
 def test_misuse(ltr: Cli) -> None:
     code, _, err = ltr(*FILES, "--junit", "gates.xml")
     assert (code, "--junit without --fail-if; its test cases are the gates" in err) == (2, True)
-    code, _, err = ltr("sets", "live.txt", "--summary", "summary.md")
-    assert (code, NoSuchOption("--summary").format_message() in err) == (2, True)
     code, _, err = ltr(*FILES, "--summary", "nowhere/summary.md")
     assert (code, "nowhere/summary.md: cannot be written: No such file or directory" in err) == (2, True)
 

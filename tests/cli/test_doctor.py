@@ -94,6 +94,8 @@ def test_bash_completes_commands_and_options() -> None:
 
     assert completed("ltr-harness mo", 1) == ["monitor"]
     assert completed("ltr-harness run --wo", 2) == ["--workers"]
-    assert completed("ltr-harness compare se", 2) == ["sets", "se"]  # and files that begin so
-    assert completed("ltr-harness compare sets --we", 3) == ["--weights"]
+    assert completed("ltr-harness compare", 1) == ["compare", "compare-sets", "compare-labels"]
+    assert completed("ltr-harness compare se", 2) == ["se"]  # files that begin so
+    assert completed("ltr-harness compare sets --conv", 3) == ["--convention"]
+    assert completed("ltr-harness compare-sets --we", 2) == ["--weights"]
     assert set(completed("ltr-harness ", 1)) == {name for group in COMMANDS.values() for name in group}

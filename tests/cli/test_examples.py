@@ -1,6 +1,6 @@
 """Small examples of internals, which a reader can check by hand."""
 
-from ltr_harness.cli.commands.compare import CheckedGate, as_junit
+from ltr_harness.cli.ci_files import CheckedGate, as_junit
 from ltr_harness.cli.metric_names import split, tools_named, with_relevant
 from ltr_harness.cli.output import counts
 from ltr_harness.cli.trec_eval_layout import asked

@@ -43,7 +43,7 @@ def test_commands_stand_under_headings(ltr: Cli) -> None:
 @pytest.mark.parametrize("path", [path for path, command in ALL.items() if isinstance(command, click.Group)])
 def test_the_lines_of_subcommands_are_whole(ltr: Cli, path: str) -> None:
     lines = ltr(*path.split()[1:], "--help")[1].split("\nCommands:\n")[1].split("\n\n")[0].splitlines()
-    assert len(lines) >= 2
+    assert len(lines) >= 3
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
 
 
@@ -66,9 +66,23 @@ def test_help_loads_nothing_slow() -> None:
 
 def test_usage_names_the_command_as_it_is_typed(ltr: Cli) -> None:
     assert ltr("compare", "-h")[1].startswith("Usage: ltr-harness compare [OPTIONS] RUNS-OR-SCORES…\n")
-    assert ltr("compare", "sets", "-h")[1].startswith("Usage: ltr-harness compare sets [OPTIONS] RUNS…\n")
-    code, _, err = ltr("compare")
-    assert (code, "Missing argument 'RUNS-OR-SCORES…'" in err) == (2, True)
+    assert ltr("compare-sets", "-h")[1].startswith("Usage: ltr-harness compare-sets [OPTIONS] RUNS…\n")
+    code, _, err = ltr("compare-sets")
+    assert (code, "Missing argument 'RUNS…'" in err) == (2, True)
+
+
+def test_options_that_few_need_stand_apart(ltr: Cli) -> None:
+    for name, everyday in (
+        ("compare", "--fail-if"),
+        ("compare-sets", "--weights"),
+        ("compare-labels", "--cheap"),
+    ):
+        first, _, rest = ltr(name, "--help")[1].partition("\nAdvanced:\n")
+        assert f"\n  {everyday} " in first
+        assert "\n  --draws " not in first
+        assert "\n  --draws " in f"\n{rest}"
+        assert "--json" in first
+    assert "Advanced:" not in ltr("list", "--help")[1]
 
 
 @pytest.mark.parametrize("path", ALL)

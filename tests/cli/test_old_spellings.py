@@ -16,9 +16,6 @@ ROWS = ("evaluate", "--data", "rows.csv", "--scores", "rows.csv")
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("rows.csv").write_text("query_id,grade,score\n7,2,1\n7,0,2\n9,1,2\n9,0,1\n")
-    for name, values in (("old", (0.5, 0.4, 0.3)), ("new", (0.6, 0.4, 0.4))):
-        Path(f"{name}.csv").write_text("query_id,mrr\n" + "".join(f"{q},{x}\n" for q, x in enumerate(values)))
-    Path("human.qrels").write_text("7 0 a 1\n7 0 b 0\n")
     Path("llm.qrels").write_text("".join(f"{query} 0 a 1\n{query} 0 b 0\n" for query in (7, 8, 9)))
     for name, scores in (("x", (2, 1)), ("y", (1, 2))):
         lines = [
@@ -33,53 +30,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("old", "new", "note"),
     [
-        (
-            ("compare", "old.csv", "new.csv", "--data-sets", "-m", "mrr"),
-            ("compare", "sets", "old.csv", "new.csv", "-m", "mrr"),
-            "`compare --data-sets` is now `compare sets`; the next version refuses --data-sets",
-        ),
-        (
-            (
-                "compare",
-                "x.run",
-                "y.run",
-                "--qrels",
-                "human.qrels",
-                "--cheap-labels",
-                "llm.qrels",
-                "-m",
-                "mrr",
-            ),
-            (
-                "compare",
-                "labels",
-                "x.run",
-                "y.run",
-                "--qrels",
-                "human.qrels",
-                "--cheap",
-                "llm.qrels",
-                "-m",
-                "mrr",
-            ),
-            "`compare --cheap-labels` is now `compare labels --cheap`; the next version refuses --cheap-labels",
-        ),
-        (
-            ("compare", "x.run", "y.run", "--qrels", "human.qrels", "--cheap-labels=llm.qrels", "-m", "mrr"),
-            (
-                "compare",
-                "labels",
-                "x.run",
-                "y.run",
-                "--qrels",
-                "human.qrels",
-                "--cheap=llm.qrels",
-                "-m",
-                "mrr",
-            ),
-            "`compare --cheap-labels` is now `compare labels --cheap=llm.qrels`; the next version refuses "
-            "--cheap-labels",
-        ),
         (
             (*ROWS, "--set", "label=grade", "-m", "mrr", "--reader-option", "regroup=true"),
             (*ROWS, "--column", "label=grade", "-m", "mrr", "--reader-option", "regroup=true"),
@@ -104,11 +54,6 @@ def test_an_old_spelling_does_the_same_with_a_note(
     code, out, err = ltr(*new)
     assert note not in err
     assert ltr(*old) == (code, out, f"note: {note}\n{err}")
-
-
-def test_a_file_may_be_named_like_a_command_of_compare(ltr: Cli, files: Path) -> None:
-    Path("old.csv").rename("sets")
-    assert "sets: is neither a run folder nor a table" in ltr("compare", "./sets", "new.csv")[2]
 
 
 def test_with_the_format_of_trec_eval_q_stays(ltr: Cli, files: Path) -> None:

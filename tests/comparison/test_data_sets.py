@@ -1,4 +1,4 @@
-"""The same models on several data sets: `across_data_sets` and `compare sets`."""
+"""The same models on several data sets: `across_data_sets` and `compare-sets`."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def ltr(
         assert (tmp_path / name / "report" / FILE).read_bytes() == to_parquet(one)
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = run_command(cli, ["compare", *arguments])
+        code = run_command(cli, list(arguments))
         out, err = capsys.readouterr()
         assert "Traceback" not in err
         return code, out, err
@@ -180,7 +180,7 @@ def ltr(
 
 @pytest.mark.long
 def test_the_command(ltr: Cli) -> None:
-    inputs = ("sets", "small/report", "web/report/report.json")
+    inputs = ("compare-sets", "small/report", "web/report/report.json")
     code, out, _ = ltr(*inputs, "-o", "page")
     assert code == 0
     assert out.startswith(
@@ -206,19 +206,25 @@ def test_the_command(ltr: Cli) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("small/report", "web/report"), "The same models on several data sets: `compare sets`"),
-        (("sets", "small/report"), "1 data set; several are compared"),
-        (("small/report", "web/report", "--weights", "small=1"), NoSuchOption("--weights").format_message()),
+        (("compare", "small/report", "web/report"), "The same models on several data sets: `compare-sets`"),
+        (("compare-sets", "small/report"), "1 data set; several are compared"),
         (
-            ("sets", "small/report", "web/report", "--weights", "small"),
+            ("compare", "small/report", "web/report", "--weights", "small=1"),
+            NoSuchOption("--weights").format_message(),
+        ),
+        (
+            ("compare-sets", "small/report", "web/report", "--weights", "small"),
             "--weights small; expected NAME=NUMBER",
         ),
         (
-            ("sets", "small/report", "web/report", "--fail-if", "mrr < baseline"),
+            ("compare-sets", "small/report", "web/report", "--fail-if", "mrr < baseline"),
             NoSuchOption("--fail-if").format_message(),
         ),
-        (("sets", "small/report", "web/report", "--cheap", "x"), NoSuchOption("--cheap").format_message()),
-        (("sets", "small/report", "web/report", "--baseline", "nobody"), "no model 'nobody'"),
+        (
+            ("compare-sets", "small/report", "web/report", "--cheap", "x"),
+            NoSuchOption("--cheap").format_message(),
+        ),
+        (("compare-sets", "small/report", "web/report", "--baseline", "nobody"), "no model 'nobody'"),
     ],
 )
 def test_what_the_command_refuses(ltr: Cli, arguments: tuple[str, ...], said: str) -> None:

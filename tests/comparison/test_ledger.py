@@ -164,3 +164,18 @@ def test_run_report_compare_and_python_count_together(
     [experiment] = json.loads(ltr("show", "runs", runs, "--json")[1])["experiments"]
     assert experiment["looks"] == 10
     assert LEDGER not in ltr("show", "runs", runs)[1]
+
+
+@pytest.mark.long
+def test_a_comparison_over_data_sets_counts_on_each(
+    ltr: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("small", "web"):
+        data = {**SMALL["data"], "seed": len(name)}
+        Path("one.yaml").write_text(yaml.safe_dump({**SMALL, "name": name, "data": data}))
+        assert ltr("run", "one.yaml", "--no-ledger", "--workers", "1")[0] == 0
+    assert ltr("compare-sets", "runs/small", "runs/web", "--no-ledger")[0] == 0
+    assert not Path("runs", LEDGER).exists()
+    assert ltr("compare-sets", "runs/small", "runs/web")[0] == 0
+    assert list(looks_at(Path("runs")).values()) == [Looks(1, 2)] * 2

@@ -423,7 +423,7 @@ COMMANDS = {
     "evaluate --data log.parquet --score-column live --baseline old": "--baseline old: no such --score-column",
     "compare --data log.parquet --score-column live": "one --score-column; expected two or more",
     "compare log.parquet --data log.parquet --score-column live --score-column new": "log.parquet with --score-column",
-    "compare": "Missing argument 'RUNS-OR-SCORES…'",
+    "compare": "nothing to compare; expected runs, tables or scores",
     "evaluate --data live.txt --score-column live": "live.txt: is of no known format",
     "evaluate --data none.parquet --score-column live": "none.parquet: no such file or folder",
     "evaluate --data log.parquet --score-column live --sample 1": "--sample",

@@ -63,6 +63,8 @@ With --format trec_eval, -m takes trec_eval's names too: map, P.5,10, ndcg_cut.1
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(
+    score_columns: tuple[str, ...],
+    sample: int | None,
     metrics: tuple[str, ...],
     relevant: float | None,
     per_query: bool,
@@ -86,7 +88,8 @@ def command(
     if short and form != "trec_eval":
         say_note("-q is now --per-query; the next version takes -q with --format trec_eval alone")
     per_query = per_query or short
-    columns = streams.ScoreColumns.taken(given, baseline)
+    source = rankings.RankingSource(**given)
+    columns = streams.ScoreColumns.of(score_columns, sample, source, baseline)
     if form == "trec_eval":
         found = "--format trec_eval"
         if columns is not None:
@@ -95,12 +98,12 @@ def command(
             raise UsageError(f"{found} compares nothing; leave out --baseline and --common-queries")
         from ltr_harness.cli.trec_eval_layout import say_measures
 
-        say_measures(metrics, rankings.RankingSource(**given), relevant or 1, per_query)
+        say_measures(metrics, source, relevant or 1, per_query)
         return 0
     asked = metric_names.parsed(metrics, relevant)
     if columns is not None:
         return _of_columns(columns, asked, form, per_query)
-    loaded = rankings.load_rankings(rankings.RankingSource(**given))
+    loaded = rankings.load_rankings(source)
     if len(loaded.all) == 1 and (baseline or common_queries):
         raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
     scaled, notes = loaded.on_scale(asked.metrics)

@@ -8,6 +8,7 @@ import click
 
 from ltr_harness.cli import options
 from ltr_harness.cli.output import say_notes, say_page
+from ltr_harness.cli.rankings import RankingSource
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import Method
 
@@ -28,7 +29,7 @@ A gate "ndcg@10 < baseline - 0.005" takes as many queries as finding a differenc
 Exit 2: results that must not be compared, or nothing to plan with.
 """)
 @click.command("power")
-@click.argument("inputs", nargs=-1, metavar="[RUNS-OR-SCORES…]")
+@options.inputs("[RUNS-OR-SCORES…]")
 @click.option(
     "--difference",
     type=float,
@@ -56,6 +57,10 @@ def command(
     inputs: tuple[str, ...],
     difference: float,
     power: str,
+    metric: str | None,
+    baseline: str | None,
+    common_queries: bool,
+    models: int | None,
     sd: float | None,
     ab_test: bool,
     output: Path | None,
@@ -69,7 +74,7 @@ def command(
     """
     from ltr_harness.report.pages import power_page
 
-    method = options.taken_method(given)
+    method, source = options.taken_method(given), RankingSource(**given)
     try:
         powers = list(dict.fromkeys(float(part) for part in power.split(",") if part.strip()))
     except ValueError:
@@ -79,43 +84,35 @@ def command(
     if not (difference and abs(difference) < float("inf")):
         raise UsageError(f"--difference {difference:g}; expected a difference that is not 0, such as 0.005")
     if ab_test or sd is not None:
-        plan = _from_sd(sd, ab_test, inputs, difference, powers, method, given)
+        which = "--ab-test" if ab_test else "--sd"
+        about_runs = {"metric": metric, "baseline": baseline, "common_queries": common_queries}
+        about_runs |= {**vars(source), "unit": method.unit}
+        unused = [*inputs, *(options.written(name) for name, value in about_runs.items() if value)]
+        if unused:
+            raise UsageError(f"{unused[0]} with {which}; {which} plans from numbers, without runs")
+        if sd is None or not 0 < sd < float("inf"):
+            found = "is missing" if sd is None else f"{sd:g}"
+            raise UsageError(f"{which}: --sd {found}; expected a number above 0")
+        plan = _from_sd(sd, ab_test, difference, powers, method, models or 1)
     else:  # from differences at hand, compared as `compare` would
         from ltr_harness.cli.compared_inputs import ComparedInputs
         from ltr_harness.comparison.power import planned
 
         if not inputs:
             raise UsageError("nothing to plan from; expected runs, tables or scores, or --sd")
-        taken = ("metric", "baseline", "common_queries", "models")
-        metric, baseline, shared, models = (given.pop(name) for name in taken)
-        found = ComparedInputs(inputs, [metric] if metric else [], (), given)
-        comparison = found.compared(method, baseline, shared, primary_alone=True, ledger=False)
-        say_notes([*found.notes, *comparison.notes])
+        compared = ComparedInputs(inputs, [metric] if metric else [], source=source)
+        comparison = compared.compared(method, baseline, common_queries, primary_alone=True, ledger=False)
+        say_notes([*compared.notes, *comparison.notes])
         plan = planned(comparison, difference, powers, models)
     say_page(power_page(plan), as_json, output, [part.strip() for part in formats.split(",")])
 
 
 def _from_sd(
-    sd: float | None,
-    ab_test: bool,
-    inputs: Sequence[str],
-    difference: float,
-    powers: Sequence[float],
-    method: Method,
-    given: dict[str, Any],
+    sd: float, ab_test: bool, difference: float, powers: Sequence[float], method: Method, models: int
 ) -> "PowerPlan":
     """From a standard deviation: of differences per query, or of the measure of an A/B test."""
     from ltr_harness.comparison.power import Spread, from_spread, level_text
 
-    models = given.pop("models") or 1
-    which = "--ab-test" if ab_test else "--sd"
-    unused = [name for name, value in given.items() if value] + (["unit"] if method.unit else [])
-    if unused or inputs:
-        what = options.written(unused[0]) if unused else inputs[0]
-        raise UsageError(f"{what} with {which}; {which} plans from numbers, without runs")
-    if sd is None or not 0 < sd < float("inf"):
-        found = "is missing" if sd is None else f"{sd:g}"
-        raise UsageError(f"{which}: --sd {found}; expected a number above 0")
     about, level = f"{method.test_text}, {level_text(method, models)}", method.level(models)
     if ab_test:
         # two means with this spread are compared: the variance of their difference is twice that of one

@@ -1,0 +1,73 @@
+"""`ltr-harness compare-labels`: by human labels of some queries, and cheap labels of many more."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ltr_harness.cli import options
+from ltr_harness.cli.output import say, say_comparison, say_notes
+from ltr_harness.cli.rankings import RankingSource
+from ltr_harness.errors import UsageError
+
+
+@options.examples("""
+  ltr-harness compare-labels a.run b.run --qrels human.txt --cheap llm.txt -m ndcg@10
+  ltr-harness compare-labels old.txt new.txt --data human.txt --cheap llm.txt
+""")
+@click.command("compare-labels", cls=options.Command, advanced=options.ADVANCED)
+@options.inputs("SCORES…", required=True)
+@options.file(
+    "--cheap",
+    "Labels of a language model or of clicks for the queries of --data or --qrels and many more, in the same form; "
+    "scores are of its rows.",
+    required=True,
+)
+@options.metrics
+@options.rankings("scores", "run")
+@options.baseline
+@options.common_queries
+@options.method()
+@options.output("Write a report there.")
+@options.summary
+@options.as_json
+def command(
+    inputs: tuple[str, ...],
+    cheap: Path,
+    metrics: tuple[str, ...],
+    baseline: str | None,
+    common_queries: bool,
+    output: Path | None,
+    summary: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Compare by human labels, with cheap labels of more queries.
+
+    SCORES are files of scores for --data, or TREC runs for --qrels, which have the human labels. Means and verdicts
+    are those of the human labels; the estimate with both stands beside them.
+    """
+    method, source = options.taken_method(given), RankingSource(**given)
+    if source.data is None and source.qrels is None:
+        raise UsageError(
+            "--cheap without --data or --qrels; stored runs and tables have values of the queries that they were "
+            "tested on alone: `predict` scores more queries with a stored run, for --data"
+        )
+    from ltr_harness.cli.ci_files import append_summary
+    from ltr_harness.cli.compared_inputs import ComparedInputs
+    from ltr_harness.comparison.cheap_labels import with_cheap_labels
+    from ltr_harness.report import write_report
+
+    compared = ComparedInputs(inputs, metrics, source=source, cheap_labels=cheap)
+    comparison = compared.compared(method, baseline, common_queries)
+    assert compared.cheap is not None  # of cheap labels
+    powered = with_cheap_labels(comparison, *compared.cheap)
+    comparison = replace(comparison, notes=(*powered.lines(), *comparison.notes))
+    data = compared.report_data(comparison)
+    say_comparison(data, as_json, {"cheap_labels": powered})
+    if output is not None:
+        say(f"report: {write_report(data, output)}", err=as_json)
+    if summary is not None:
+        append_summary(summary, data)
+    say_notes(compared.notes)
