@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from ltr_harness.cli.data_source import read_files
@@ -15,7 +14,6 @@ from ltr_harness.dataset import RankingDataset
 from ltr_harness.errors import DataError, GateError, NotComparableError, UsageError
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.experiment.reproduce import fold_of
-from ltr_harness.export.verification import in_runtimes
 from ltr_harness.metrics import Metric, bind, parse_metric
 from ltr_harness.rankers.adapters import TreeModel
 from ltr_harness.rankers.ranker import FittedModel
@@ -40,15 +38,11 @@ def say_first_rounds(
         took = latency(first_rounds(alone, cut.rounds), split.features, documents, calls=_CALLS, seconds=0.1)
         means = dict(zip(map(str, metrics), cut.means, strict=True))
         cuts.append({"rounds": cut.rounds, **means, "p50": took.p50})
-    with TemporaryDirectory() as folder:
-        others, refused = in_runtimes(alone, split.feature_names, Path(folder))
-    say_notes(f"timed in {stored.record.ranker} alone: {why}" for why in refused)
-    times = [
-        {"runtime": name, **took.model_dump(include={"documents", "calls", "p50", "p99"})}
-        for name, score in {stored.record.ranker: alone.score, **others}.items()
-        for n in insight.DOCUMENTS
-        for took in [latency(score, split.features, n, calls=_CALLS, seconds=_SECONDS)]
-    ]
+    timed = {"documents", "calls", "p50", "p99"}
+    times: list[dict[str, Any]] = []
+    for n in insight.DOCUMENTS:
+        took = latency(alone.score, split.features, n, calls=_CALLS, seconds=_SECONDS)
+        times.append({"runtime": stored.record.ranker, **took.model_dump(include=timed)})
     leaves, per_row = stored.record.n_leaves or 0, insight.microseconds_per_row(model, split.features)
     if as_json:
         sizes = {"leaves": leaves, "microseconds_per_row": per_row, "documents": documents}

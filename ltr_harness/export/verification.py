@@ -1,6 +1,5 @@
 """Verification of an exported file: it is read back, and its scores are compared with the model's."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -8,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, GateError, MissingExtraError
+from ltr_harness.errors import GateError
 from ltr_harness.export.forest import forest_of
-from ltr_harness.export.formats import ModelFormat, Scores, catalog
+from ltr_harness.export.formats import ModelFormat, Scores
 from ltr_harness.files import errors_naming, unfinished
 from ltr_harness.groups import Bools, Floats, QueryGroups
 from ltr_harness.metrics import Binding, Metric, bind
@@ -160,25 +159,3 @@ def _agreement(scores: Floats, binding: Binding, metric: Metric, chosen: Bools) 
 def _order(scores: Floats, groups: QueryGroups) -> NDArray[np.intp]:
     """The rows of each query, the highest score first, equal scores as in the data."""
     return np.lexsort((-scores, np.repeat(np.arange(groups.n_queries), groups.sizes)))
-
-
-def in_runtimes(
-    model: FittedModel, feature_names: Sequence[str], folder: Path
-) -> tuple[dict[str, Scores], list[str]]:
-    """What scores in each runtime that is installed; and why a model cannot be taken there."""
-    found: dict[str, Scores] = {}
-    try:
-        forest = forest_of(model, feature_names)
-    except DataError as problem:
-        return found, [str(problem)]
-    refused = []
-    for name in ("onnx",):  # whose own runtime reads it here, on one thread
-        form = catalog.load(name)()
-        try:
-            form.write(forest, model, folder / name)
-            found[name] = form.read(folder / name, feature_names)
-        except MissingExtraError:
-            continue
-        except DataError as problem:
-            refused.append(str(problem))
-    return found, refused

@@ -9,7 +9,6 @@ import json
 import shutil
 import warnings
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from ltr_harness.wording import plain_number
 
 pytestmark = pytest.mark.long
 
-RUNTIMES = {"onnx": ("onnx", "onnxruntime")}
 
 Cli = Callable[..., tuple[int, str, str]]
 
@@ -276,13 +274,12 @@ class TestTrees:
         assert set(trees["lgbm"]["cuts"][0]) == {"rounds", "ndcg@3", "mrr@3", "p50"}
         assert set(trees["xgb"]["cuts"][0]) == {"rounds", "ndcg@3", "p50"}
 
-    def test_what_a_list_takes_in_every_runtime_that_is_installed(self, trees: dict[str, Any]) -> None:
+    def test_what_a_list_takes(self, trees: dict[str, Any]) -> None:
         found = trees["xgb"]
         assert found["documents"] == 20
         assert all(cut["p50"] > 0 for cut in found["cuts"])
-        names = ["xgboost", *(name for name, needs in RUNTIMES.items() if all(map(find_spec, needs)))]
         assert [(one["runtime"], one["documents"]) for one in found["latency"]] == [
-            (name, documents) for name in names for documents in (10, 100, 1000)
+            ("xgboost", documents) for documents in (10, 100, 1000)
         ]
         assert all(0 < one["p50"] <= one["p99"] for one in found["latency"] if one["p99"] is not None)
 

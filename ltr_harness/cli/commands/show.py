@@ -61,8 +61,7 @@ def show_trees(
     Nothing is trained.
 
     Times are of one call that scores a list, on one thread, in microseconds, measured now: a machine that does
-    nothing else is best. Beside the library that trained it, ONNX Runtime is timed where it is installed.
-    With --budget RUNs are run folders and experiments' folders.
+    nothing else is best. With --budget RUNs are run folders and experiments' folders.
     """
     from ltr_harness.cli import trees
 
