@@ -1,5 +1,7 @@
 """Names that were retired, as a user types them, and what to do instead."""
 
+_JOINT = "p-values and intervals are always joint over each family of comparisons; leave it out"
+
 RETIRED: dict[str, str] = {
     "data get": "sets are not fetched any more; `ltr-harness data list` prints where each is to be had and how to lay "
     "out its files",
@@ -17,6 +19,8 @@ RETIRED: dict[str, str] = {
     "compare interleaved": "was retired; docs/monitoring.md has forty lines of Python that count the votes",
     "--interleaving": "was retired; --sd 0.5 --difference 0.02 plans for a share of 52 % of the decided votes",
     "--strata": "was retired; --sample N alone draws every kind of query in proportion, up to chance",
+    "compare.correction": _JOINT,
+    "--correction": _JOINT,
 }
 
 

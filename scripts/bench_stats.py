@@ -125,7 +125,6 @@ def main() -> None:
     print(f"\n{'beside it':44}{'seconds':>10}")
     for name, function in (
         ("skew-adjusted, joint (the default)", tested()),
-        ("skew-adjusted, no correction", tested(correction="none")),
         ("bootstrap", tested(test="bootstrap")),
         ("t", tested(test="t")),
         ("bounded", tested(test="bounded")),

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -263,10 +263,10 @@ def holm_beyond_joint(draw: Draw) -> Callable[[Random], Sample]:
         d = draw(rng)[0]
         d[:, :3] += 3.5 * np.sqrt(2 / len(d))
         total = Contributions.of(d)
-        p = outcomes(total, replace(method, correction="none")).p
-        order = np.argsort(p)
-        steps = np.maximum.accumulate(p[order] * np.arange(9, 0, -1)) < 0.05
-        joint = outcomes(total, method).p_corrected < 0.05
+        found = outcomes(total, method)
+        order = np.argsort(found.p)
+        steps = np.maximum.accumulate(found.p[order] * np.arange(9, 0, -1)) < 0.05
+        joint = found.p_corrected < 0.05
         return Sample((np.count_nonzero(order[steps] < 3) - np.count_nonzero(joint[:3])) / 3)
 
     return sample

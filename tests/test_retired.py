@@ -27,6 +27,7 @@ IN_EXPERIMENTS = {
         "report: {sections: [verdict, published]}",
         "5:30: report.sections.1: report section published",
     ),
+    "compare.correction": ("compare: {correction: none}", "5:11: compare.correction"),
 }
 
 
@@ -59,6 +60,15 @@ def test_an_input_may_be_called_like_a_retired_command(
     Path("sets").mkdir()
     assert run_command(cli, ["compare", "sets"]) == 2
     assert capsys.readouterr().err.startswith("error: sets: contains no run")
+
+
+OPTIONS = {"--correction": ["compare", "a.csv", "b.csv", "--correction", "none"]}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_an_option_is_told_the_cure(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(cli, OPTIONS[name]) == 2
+    assert f"Error: {name}: {RETIRED[name]}\n" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import click
 
 from ltr_harness.cli.output import say_note
 from ltr_harness.errors import UsageError
-from ltr_harness.stats.method import CHOICES, RETIRED, Method, method_of
+from ltr_harness.stats.method import TESTS, Method, method_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -284,20 +284,18 @@ def method(*names: str) -> Callable[[F], F]:
         for option in reversed(dataclasses.fields(Method)):
             if names and option.name not in names:
                 continue
-            words = CHOICES.get(option.name)
-            kind = type(option.default)
-            if option.default is None:
+            kind: Any = type(option.default)
+            if option.name == "test":
+                kind = click.Choice(list(TESTS))
+            elif option.default is None:
                 kind = str if "min_length" in option.metadata else float
-            said = option.metadata["description"]
             command = click.option(
                 f"--{option.name}",
                 type=kind,
                 default=option.default,
                 show_default=option.default is not None,
-                help=f"{said[:-1]}: {', '.join(words)}." if words else said,
+                help=option.metadata["description"],
             )(command)
-        for name in RETIRED.keys() - CHOICES.keys():
-            command = click.option(f"--{name}", hidden=True)(command)
         return command
 
     return add
@@ -324,10 +322,9 @@ def taken_method(given: dict[str, Any]) -> Method:
     """The `Method` that a command's options say, taken out of all that was given."""
     names = [option.name for option in dataclasses.fields(Method)]
     chosen = {name: given.pop(name) for name in names if name in given}
-    retired = {name: given.pop(name) for name in RETIRED.keys() & given.keys()}
     if given.pop("strict", False):
         source = click.get_current_context().get_parameter_source("test")
         if source is click.core.ParameterSource.COMMANDLINE and chosen["test"] != "bounded":
             raise UsageError(f"--strict with --test {chosen['test']}; --strict is --test bounded")
         chosen["test"] = "bounded"
-    return method_of(chosen | {name: value for name, value in retired.items() if value is not None})
+    return method_of(chosen)

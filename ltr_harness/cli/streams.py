@@ -179,8 +179,7 @@ def _differences(found: "StreamEvaluation", metric: str, method: Method) -> "Map
     if method.unit is not None or (source is click.core.ParameterSource.COMMANDLINE and method.test != "t"):
         what = f"--test {method.test}" if method.unit is None else "--unit"
         raise UsageError(f"{what} needs the values of all queries, which are not kept; expected --sample N")
-    options = {name: getattr(method, name) for name in ("confidence", "margin", "correction")}
     try:
-        return found.moments.compare(metric, **options)
+        return found.moments.compare(metric, confidence=method.confidence, margin=method.margin)
     except DataError as error:  # too few queries, or the difference rests on few of them
         raise DataError(str(error).replace("compare() on the merged results", "--sample N")) from None

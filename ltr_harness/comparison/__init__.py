@@ -48,7 +48,7 @@ def compare(
             `metrics` says by what.
         ledger: count the comparison of stored runs in ``looks.jsonl`` beside their experiments, and note from the tenth
             on what the best of so many models gains by chance.
-        **options: how it is computed, the fields of `Method`: ``test``, ``correction``, ``confidence``, ``margin``,
+        **options: how it is computed, the fields of `Method`: ``test``, ``confidence``, ``margin``,
             ``draws``, ``seed``, and ``unit``: the query attribute, such as ``"user_id"``, whose
             queries belong together (a column of that name in tables).
 

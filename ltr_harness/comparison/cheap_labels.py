@@ -64,7 +64,7 @@ def powered(
 def chosen_at_random(cheap: Floats, rest: Floats, method: Method) -> bool:
     """Whether the human-labelled queries look like a random part of all, by their cheap differences."""
     apart = WeightedSum((Contributions.of(cheap), Contributions.of(rest)), (1.0, -1.0))
-    family = replace(method, test="skew-adjusted", correction="joint", margin=None, unit=None)
+    family = replace(method, test="skew-adjusted", margin=None, unit=None)
     p = outcomes(apart, family).p_corrected
     return not bool((p < RANDOM).any())
 

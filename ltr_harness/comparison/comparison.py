@@ -18,7 +18,7 @@ from ltr_harness.comparison.over_time import FoldSigns, InTime, fold_signs, in_t
 from ltr_harness.comparison.pairs import Contrast, Letters, Paired, Summary, SystemResult, value_bounds
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.contributions import Codes, paired_differences
-from ltr_harness.stats.method import Correction, Method, Test
+from ltr_harness.stats.method import Method, Test
 from ltr_harness.wording import count_of, html_table, p_equals, p_text, plural
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Comparison:
         baseline: the model the others are compared with.
         summaries: one per metric and model.
         pairs: one per metric and model except the baseline.
-        method: test, correction, confidence, and how they were computed.
+        method: test, confidence, and how they were computed.
         families: which hypotheses were corrected together, in words, primary first.
         n_queries: size of the query set.
         n_without_relevant: queries without a relevant document, where the inputs tell; else undefined ones.
@@ -87,10 +87,6 @@ class Comparison:
     @property
     def test(self) -> Test:
         return self.method.test
-
-    @property
-    def correction(self) -> Correction:
-        return self.method.correction
 
     @property
     def confidence(self) -> float:
@@ -344,7 +340,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         percent = f"{self.method.percent} % interval"
         head = ["model", self.primary, percent, "sd", "queries", "difference", percent]
-        head += [f"p ({self.correction})", "win / tie / loss", "verdict"]
+        head += ["p (joint)", "win / tie / loss", "verdict"]
         rows = []
         for model in self.ranking:
             summary, pair = self.summary(model), self._pairs.get((model, self.primary))
@@ -427,14 +423,13 @@ def _size(comparison: Comparison, pair: Paired) -> str:
     """The difference, its interval and p-value, over how many queries, and what one training says nothing about."""
     method = comparison.method
     family = len(comparison.systems) - 1
-    several = "simultaneous interval" if method.simultaneous else "interval by itself"
-    kind = "interval" if family < 2 else several
+    kind = "interval" if family < 2 else "simultaneous interval"
     text = f"{pair.difference:+.4f} ({method.percent} % {kind} {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
     over = f" over {method.unit or 'queries'} and seeds, "
     text += over if pair.over_seeds else f", {method.test_text} "
     text += p_equals(pair.p_corrected)
     if family > 1:
-        text += f" jointly over {family} comparisons" if method.simultaneous else " uncorrected"
+        text += f" jointly over {family} comparisons"
     text += f"){_over(comparison, pair.n)}"
     return f"{text} {_ONE_SEED}" if comparison._of_one_training(pair) else text
 

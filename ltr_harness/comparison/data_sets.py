@@ -1,7 +1,7 @@
 """The same models on several data sets: on average, on each, and which of them may be best."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
@@ -134,9 +134,8 @@ def across_data_sets(
             line = rare_kind(independent[model], room, width, first.method, family=len(average))
             rare += [f"{model} on average: {line}"] if line else []
     # first and last rank of each model by the average, in the family of all pairs
-    joint = replace(first.method, correction="joint")
     above, below, closest = dict.fromkeys(first.models, 0), dict.fromkeys(first.models, 0), np.inf
-    for pair, difference in zip(pairs, _average(cells, w, higher, joint, len(pairs)), strict=True):
+    for pair, difference in zip(pairs, _average(cells, w, higher, first.method, len(pairs)), strict=True):
         if difference.verdict in _WORDS:
             winner, loser = pair if difference.verdict == "better" else reversed(pair)
             below[winner] += 1

@@ -104,7 +104,7 @@ class Gate:
             if not (shown if self.significant else math.isnan(near) or met(near, self.margin)):
                 return ""
             how = "is shown" if shown else "cannot be excluded"
-            several = "simultaneous " * (comparison.method.simultaneous and len(comparison.models) > 2)
+            several = "simultaneous " * (len(comparison.models) > 2)
             percent = comparison.method.percent
             interval = f"{percent} % {several}interval {pair.ci_low:+.4f} to {pair.ci_high:+.4f}"
             if math.isnan(near):

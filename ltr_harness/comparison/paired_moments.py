@@ -100,7 +100,7 @@ class PairedMoments:
 
         Args:
             metric: one of the metrics; the first if none is named.
-            **options: ``confidence``, ``margin`` and ``correction`` as for `compare`; of a family by Bonferroni.
+            **options: ``confidence`` and ``margin`` as for `compare`; of a family by Bonferroni.
 
         Returns:
             Model to difference, interval, p-values and verdict.
@@ -109,7 +109,7 @@ class PairedMoments:
             DataError: fewer than 100,000 queries, or a difference that rests on about 100 of them or fewer.
             UsageError: fewer than two models, no such metric or option.
         """
-        if others := options.keys() - {"confidence", "margin", "correction"}:
+        if others := options.keys() - {"confidence", "margin"}:
             raise UsageError(f"moments have no option {min(others)!r}; expected {_MERGED}")
         if len(self.models) < 2:
             raise UsageError(f"{len(self.models)} of 2 models; expected at least two results to compare")
@@ -129,7 +129,6 @@ class PairedMoments:
             if one > _MOST_SKEWED:
                 found = f"the difference rests on few of {n:,} queries (skewness of its mean {one:.2f})"
                 raise DataError(f"{model}: {found}; expected at most {_MOST_SKEWED:g}, or {_MERGED}")
-        family = len(models) if method.correction == "joint" else 1
-        tested = by_t(mean, np.sqrt(squares / (n - 1) / n), np.full(len(models), n - 1.0), method, family)
+        tested = by_t(mean, np.sqrt(squares / (n - 1) / n), np.full(len(models), n - 1.0), method)
         higher = [parse_metric(name).higher_is_better] * len(models)
         return dict(zip(models, differences_of(mean, tested, higher, method), strict=True))

@@ -404,7 +404,7 @@ def letters(
     sample = Contributions.of(d, None if units is None else units[defined])
     ranges = np.full(len(one), bounds[1] - bounds[0])
     alike = np.ones((len(models), len(models)), dtype=bool)
-    family = replace(method, correction="joint", margin=None)
+    family = replace(method, margin=None)
     apart = outcomes(sample, family, ranges=ranges).p_corrected < method.alpha
     alike[one, other] = alike[other, one] = ~apart
     names = [models[at] for at in order.tolist()]

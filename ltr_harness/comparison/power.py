@@ -366,6 +366,6 @@ def from_spread(
 def level_text(method: Method, family: int) -> str:
     """The level of the first step among so many models, in words."""
     text = f"level {100 * method.level(family):.3g} %"
-    if family < 2 or method.correction == "none":
+    if family < 2:
         return text
     return f"{text} (of {family} comparisons, by Bonferroni; the joint draws ask for less)"

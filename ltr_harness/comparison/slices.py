@@ -63,7 +63,7 @@ def slice_results(comparison: Comparison, metric: str | None = None) -> tuple[Sl
     columns = np.stack([column for _, _, column in places], axis=1)
     n = np.count_nonzero(~np.isnan(columns), axis=0)
     columns[:, n < SMALLEST] = np.nan
-    method = replace(comparison.method, correction="joint", margin=None)
+    method = replace(comparison.method, margin=None)
     ranges = np.full(len(places), comparison.value_range(metric))
     tested = outcomes(Contributions.of(columns, comparison.units), method, ranges=ranges)
     base_means, means = np.full((2, len(places)), math.nan)

@@ -14,7 +14,6 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
-    PrivateAttr,
     ValidationError,
     WithJsonSchema,
     create_model,
@@ -313,17 +312,11 @@ class CompareConfig(Section):
     """The model all others are compared with; the first one unless given."""
     ledger: bool = True
     """Count the comparison in looks.jsonl beside the experiments, as every other of these test queries."""
-    _outdated: str = PrivateAttr(default="")
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         _ = self.method
         return self
-
-    @property
-    def outdated(self) -> str:
-        """What the options of version 0.2 that were written mean now; "" where there are none."""
-        return self._outdated
 
     @property
     def method(self) -> Method:

@@ -24,7 +24,6 @@ from ltr_harness.config.tree import KeyPath, Node, Place, dotted, from_plain, pl
 from ltr_harness.errors import ConfigError, Problem, UsageError
 from ltr_harness.files import stored_file
 from ltr_harness.logs.settings import one_or_many
-from ltr_harness.stats.method import successors
 from ltr_harness.time_folds import PERIOD
 
 Kind = TypeVar("Kind", bound=BaseModel)
@@ -83,6 +82,10 @@ def _without_retired(tree: Node) -> tuple[Node, tuple[str, ...]]:
         others = from_plain([name for name in names if name != "published"] or None, chosen.place)
         tree = tree.changed(("report", "sections"), lambda _: others)
         left_out.append("report section published")
+    if (correction := tree.at(("compare", "correction"))) is not None:
+        tree = tree.changed(("compare",), lambda compare: compare.without("correction"))
+        if correction.value != "joint":  # as every comparison is now
+            left_out.append("compare.correction")
     return tree, tuple(left_out)
 
 
@@ -345,18 +348,7 @@ class _Loading:
         return ModelConfig(**dict(options), ranker_name=name, ranker=ranker)
 
     def compare(self) -> CompareConfig | None:
-        node, compare = self.mapping("compare"), None
-        if node is not None:
-            said = []
-            for name, successor in successors(node.plain()).items():
-                old = node.mapping[name]
-                renamed = replace(old, value=successor)
-                node = node.with_entry(name, renamed) if successor else node.without(name)
-                now = f"is {successor!r} now" if successor else "is a part of the test now"
-                said.append(f"{name} {old.value!r} {now}")
-            compare = self.validated(CompareConfig, node, ("compare",))
-            if compare is not None and said:
-                compare._outdated = f"compare: {', '.join(said)}"
+        compare = self.section(CompareConfig, "compare")
         baseline, models = self.tree.at(("compare", "baseline")), self.tree.at(("models",))
         if models is not None and models.mapping and baseline is not None and isinstance(baseline.value, str):
             where, cure = ("compare", "baseline"), "the first model is the baseline unless one is named"

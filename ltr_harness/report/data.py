@@ -220,7 +220,7 @@ def experiment_data(
         ledger=ledger and settings.ledger,
         **asdict(settings.method),
     )
-    said = [settings.outdated] if settings.outdated else []
+    said = []
     if experiment.left_out:
         said.append(
             f"experiment.yaml has retired parts, which are left out: {', '.join(experiment.left_out)}"

@@ -27,7 +27,7 @@ from ltr_harness.wording import printable
 
 _OF_THE_REPORT = ("title", "metrics", "models", "n_undefined", "slices", "failures")
 _OF_THE_COMPARISON = (
-    *("verdict", "primary", "baseline", "test", "correction", "confidence"),
+    *("verdict", "primary", "baseline", "test", "confidence"),
     *("family", "notes", "n_queries", "pairs", "fold_signs"),
 )
 
@@ -77,7 +77,6 @@ class Document(BaseModel):
     metrics: list[str]
     models: list[str] = Field(description="Best mean at the primary metric first.")
     test: str
-    correction: str
     unit: str | None = Field(default=None, description="Unit of tests and intervals: a query attribute.")
     confidence: float
     family: str = Field(description="Which hypotheses were corrected together.")

@@ -11,7 +11,7 @@ from ltr_harness.comparison.over_time import signs_sentence
 from ltr_harness.report import formats
 from ltr_harness.report.blocks import plain
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import corrected_label, failures_sentence, queries_sentence
+from ltr_harness.report.sections.verdict import JOINT_P, failures_sentence, queries_sentence
 from ltr_harness.wording import printable, without_commands
 
 SIGNS = {"better": "▲", "worse": "▼", "equivalent": "=", "not distinguishable": "·", "baseline": ""}
@@ -69,7 +69,7 @@ def render(data: ReportData, *, width: int = 80, colour: bool = False) -> str:
     if against:
         table.add_column("change", justify="right", no_wrap=True)
         table.add_column(label, no_wrap=True)
-        table.add_column(corrected_label(data.comparison.method.correction), justify="right", no_wrap=True)
+        table.add_column(JOINT_P, justify="right", no_wrap=True)
         table.add_column("", no_wrap=True, min_width=1)
     for place, name in enumerate(data.models):
         summary, pair = data.comparison.summary(name), data.paired(name, data.primary)

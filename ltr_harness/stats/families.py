@@ -54,25 +54,21 @@ def outcomes(
     m = estimate.mean.size
     found = Outcome.unknown(m)
     widths = np.full(m, np.inf) if ranges is None else ranges
-    joint = method.correction == "joint"
     for part in families or (slice(None),):
         family = np.arange(m)[part]
         tested = family[estimate.units[family] > 1]
         if not tested.size:
             continue
-        size = tested.size if joint else 1
-        drawn = method.test not in ("t", "bounded")
-        for which in tested[:, None] if drawn and not joint else (tested,):
-            own = estimate.columns(which)
-            if drawn:
-                found.put(which, _by_draws(own, method))
-            elif method.test == "t":
-                found.put(which, by_t(own.mean, own.error, own.freedom, method, size))
-            else:
-                found.put(which, _by_bets(own, method, widths[which], size))
+        own = estimate.columns(tested)
+        if method.test == "t":
+            of_family = by_t(own.mean, own.error, own.freedom, method)
+        elif method.test == "bounded":
+            of_family = _by_bets(own, method, widths[tested])
+        else:
+            of_family = _by_draws(own, method)
         if any(seeds):
-            trained = Outcome(*(values[tested] for values in found))
-            found.put(tested, _with_seeds(trained, [seeds[j] for j in tested], method))
+            of_family = _with_seeds(of_family, [seeds[j] for j in tested], method)
+        found.put(tested, of_family)
     return found
 
 
@@ -213,8 +209,9 @@ def _of_constants(p: Floats, mean: Floats, error: Floats, margin: float) -> Floa
     return np.where(error > 0, p, np.where(np.abs(mean) < margin, SMALLEST_P, 1.0))
 
 
-def by_t(mean: Floats, error: Floats, freedom: Floats, method: Method, family: int) -> Outcome:
-    """Student's t of each of (m,) estimates; of a family by Bonferroni."""
+def by_t(mean: Floats, error: Floats, freedom: Floats, method: Method) -> Outcome:
+    """Student's t of a family of (m,) estimates, by Bonferroni."""
+    family = mean.size
     p = student_p(mean, error, freedom)
     reach = stdtrit(freedom, 1 - method.alpha / (2 * family))
     low, high = mean - reach * error, mean + reach * error
@@ -227,8 +224,9 @@ def by_t(mean: Floats, error: Floats, freedom: Floats, method: Method, family: i
     return Outcome(p, np.minimum(family * p, 1.0), p_equivalence, low, high, (reach + _POWER) * error)
 
 
-def _by_bets(estimate: WeightedSum, method: Method, ranges: Floats, family: int) -> Outcome:
-    """Bets on bounded differences; of a family by Bonferroni."""
+def _by_bets(estimate: WeightedSum, method: Method, ranges: Floats) -> Outcome:
+    """Bets on a family of bounded differences, by Bonferroni."""
+    family = ranges.size
     level = method.alpha / family
     (sample,) = estimate.parts
     p, inside, low, high = bounded_means(sample, -ranges, ranges, level, method.seed, method.margin or 0.0)
@@ -240,7 +238,7 @@ def _by_bets(estimate: WeightedSum, method: Method, ranges: Floats, family: int)
 
 def _with_seeds(trained: Outcome, seeds: Sequence[MethodDifference | None], method: Method) -> Outcome:
     """What holds for other queries and other trainings, and for the trained models too; Bonferroni's over trainings."""
-    family = 1 if method.correction == "none" else len(seeds)
+    family = len(seeds)
     level = method.alpha / family
 
     def facts(one: MethodDifference | None) -> tuple[float, ...]:

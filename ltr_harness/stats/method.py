@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.errors import ConfigError, Problem, UsageError
+from ltr_harness.retired import retirement
 from ltr_harness.wording import count_of
 
 Test = Literal["skew-adjusted", "permutation", "t", "bootstrap", "bounded"]
-Correction = Literal["joint", "none"]
 
 TESTS: dict[Test, str] = {
     "skew-adjusted": "skewness-adjusted sign-flip test",
@@ -20,47 +20,15 @@ TESTS: dict[Test, str] = {
     "bootstrap": "studentised bootstrap test",
     "bounded": "betting test for bounded metrics",
 }
-CORRECTIONS: dict[Correction, str] = {"joint": "joint", "none": "no correction"}
 FLIPS = ("skew-adjusted", "permutation")  # the tests that flip signs
-
-CHOICES: Mapping[str, Mapping[Any, str]] = {"test": TESTS, "correction": CORRECTIONS}
-
-RETIRED: Mapping[str, Mapping[str, str]] = {
-    "test": {"wilcoxon": "permutation", "sign": "permutation"},
-    "correction": {"holm": "joint", "bh": "joint", "bonferroni": "joint", "max-t": "joint"},
-    "interval": {"skew-adjusted": "", "t": "", "bca": "", "percentile": ""},
-}
-"""Options of version 0.2 and their successors; the interval belongs to the test and is no option of its own."""
-
-
-def refusal(option: str, value: object) -> Problem | None:
-    """What is wrong with an option of version 0.2, and its successor; None for what never was one."""
-    successor = RETIRED.get(option, {}).get(str(value), "" if option == "interval" else None)
-    if successor is None:
-        return None
-    return Problem(
-        option,
-        f"{value!r} was retired" + ("" if successor else ": the interval belongs to the test"),
-        cure=f"use {successor!r}" if successor else "leave it out",
-    )
-
-
-def successors(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options of version 0.2 among these, and the choice that each is today; "" for none."""
-    return {
-        option: RETIRED[option][value]
-        for option, value in options.items()
-        if option in RETIRED and isinstance(value, str) and value in RETIRED[option]
-    }
 
 
 def method_of(options: Mapping[str, Any]) -> "Method":
     """The method that keywords of `compare` describe; a choice or keyword that does not exist is refused."""
     known = [option.name for option in fields(Method)]
     for name in options.keys() - set(known):
-        if problem := refusal(name, options[name]):
-            raise ConfigError(problem)
-        raise UsageError(f"compare() has no option {name!r}; {did_you_mean(name, known)}")
+        cure = retirement(f"compare.{name}") or did_you_mean(name, known)
+        raise UsageError(f"compare() has no option {name!r}; {cure}")
     return Method(**options)
 
 
@@ -98,10 +66,6 @@ class Method:
         "and allows for their skewness, `permutation` flips signs alone, `bounded` holds for every distribution and "
         "needs thousands of queries.",
     )
-    correction: Correction = _option(  # noqa: RUF009
-        "joint",
-        "`joint`: p-values and intervals hold for all comparisons of a family at once; or `none`.",
-    )
     confidence: float = _option(
         0.95,
         "Confidence level of intervals; tests use one minus it.",
@@ -136,11 +100,10 @@ class Method:
         problems = []
         for option in fields(self):
             value = getattr(self, option.name)
-            if option.name in CHOICES:
-                known = CHOICES[option.name]
-                if value not in known:
-                    found, cure = f"unknown {option.name} {value!r}", did_you_mean(str(value), known)
-                    problems.append(refusal(option.name, value) or Problem(option.name, found, cure=cure))
+            if option.name == "test":
+                if value not in TESTS:
+                    found, cure = f"unknown test {value!r}", did_you_mean(str(value), TESTS)
+                    problems.append(Problem("test", found, cure=cure))
             elif not ((value is None and option.default is None) or _within(value, option)):
                 problems.append(Problem(option.name, f"{value!r}", option.metadata["expected"]))
         # not known for units of unlike size
@@ -158,23 +121,16 @@ class Method:
         """One line for captions."""
         drawn = self.test in (*FLIPS, "bootstrap")
         test = self.test_text + (f" ({count_of(self.draws, 'draw')}, seed {self.seed})" if drawn else "")
-        kind = "of differences simultaneous" if self.simultaneous else "each by itself"
-        correction = "joint over each family" if self.simultaneous else CORRECTIONS[self.correction]
-        return f"{test}, {correction}, {self.percent} % intervals ({kind})"
+        return f"{test}, joint over each family, {self.percent} % intervals (of differences simultaneous)"
 
     @property
     def test_text(self) -> str:
         """The test in words, with the unit that it goes by."""
         return TESTS[self.test] + (f" by {self.unit}" if self.unit is not None else "")
 
-    @property
-    def simultaneous(self) -> bool:
-        """Whether the intervals of a family's differences hold all at once; else each holds by itself."""
-        return self.correction == "joint"
-
     def level(self, family: int) -> float:
         """The level of one of so many comparisons by Bonferroni, which the joint draws undercut."""
-        return self.alpha if self.correction == "none" else self.alpha / max(family, 1)
+        return self.alpha / max(family, 1)
 
     @property
     def percent(self) -> str:

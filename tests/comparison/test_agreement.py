@@ -56,14 +56,15 @@ def test_p_interval_and_estimate_over_random_differences(runs: int) -> None:
         test = str(rng.choice(list(TESTS)))
         method = Method(
             test="skew-adjusted" if units is not None and test in ("bootstrap", "bounded") else test,  # type: ignore[arg-type]
-            correction=str(rng.choice(["joint", "none"])),  # type: ignore[arg-type]
             draws=int(rng.choice([100, 200])),
             confidence=float(rng.choice([0.5, 0.8, 0.95, 0.99])),
             margin=None if rng.random() < 0.5 else 0.1,
         )
         sample = Contributions.of(d, units)
         width = 2 * float(np.nan_to_num(np.abs(d)).max()) + 0.5
-        found = outcomes(sample, method, ranges=np.full(d.shape[1], width))
+        alone = [slice(at, at + 1) for at in range(d.shape[1])]
+        families = None if rng.random() < 0.5 else alone
+        found = outcomes(sample, method, families=families, ranges=np.full(d.shape[1], width))
         known, mean = sample.units > 1, sample.mean
         seen += int(known.sum())
         low, high = found.low[known], found.high[known]
@@ -135,7 +136,7 @@ def check(result: Comparison) -> int:
         letters = result.letters(metric)
         for pair in result.all_pairs(metric):
             one, other = set(letters.groups[pair.model]), set(letters.groups[pair.other])
-            if one and other and letters.n == result.n_queries and result.method.correction == "joint":
+            if one and other and letters.n == result.n_queries:
                 significant = pair.p_corrected < alpha
                 assert (not one & other) == significant, (pair, letters)
     for part in slice_results(result):
@@ -155,7 +156,6 @@ def test_words_letters_gates_and_slices_over_random_tables(runs: int) -> None:
         test = str(rng.choice(["skew-adjusted", "skew-adjusted", "permutation", "t", "bounded"]))
         options = {
             "test": test,
-            "correction": str(rng.choice(["joint", "joint", "none"])),
             "draws": 200,
             "margin": None if rng.random() < 0.7 else 0.05,
         }

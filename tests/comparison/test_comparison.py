@@ -280,9 +280,8 @@ class TestMethodIsFollowed:
         return outcomes(Contributions.of(columns), result.method, ranges=np.ones(columns.shape[1]))
 
     @pytest.mark.parametrize("test", ["skew-adjusted", "permutation", "bootstrap", "t", "bounded"])
-    @pytest.mark.parametrize("correction", ["joint", "none"])
-    def test_differences(self, frames: dict[str, pd.DataFrame], test: str, correction: str) -> None:
-        result = compare(frames, metrics=["ndcg@10"], test=test, correction=correction, **self.CHOICES)
+    def test_differences(self, frames: dict[str, pd.DataFrame], test: str) -> None:
+        result = compare(frames, metrics=["ndcg@10"], test=test, **self.CHOICES)
         d = np.column_stack([result.query_differences(name) for name in ("m1", "m2")])
         expected = self.direct(result, d)
         for at, pair in enumerate(result.pairs):
@@ -324,45 +323,28 @@ class TestFamilies:
         alone, together = compare(models(), metrics=["ndcg@10"]), compare(models())
         assert alone.verdict == together.verdict
 
-    @pytest.mark.parametrize(
-        ("correction", "test"),
-        [
-            ("joint", "t"),
-            ("joint", "bootstrap"),
-            ("none", "t"),
-            ("none", "permutation"),
-            ("joint", "permutation"),
-            ("joint", "skew-adjusted"),
-            ("none", "skew-adjusted"),
-        ],
-    )
-    def test_every_correction_and_test(self, correction: str, test: str) -> None:
-        result = compare(models(), correction=correction, test=test, draws=2000)
+    @pytest.mark.parametrize("test", ["t", "bootstrap", "permutation", "skew-adjusted"])
+    def test_every_test(self, test: str) -> None:
+        result = compare(models(), test=test, draws=2000)
         assert result.paired("m1").verdict == "better"
         assert all(pair.p <= pair.p_corrected + 1e-12 <= 1 + 1e-12 for pair in result.pairs)
-        assert (result.correction, result.test) == (correction, test)
+        assert result.test == test
 
     @pytest.mark.long
     def test_bootstrap_intervals_are_near_t(self) -> None:
-        plain, resampled = (compare(models(), test=test, correction="none") for test in ("t", "bootstrap"))
-        for one, other in zip(plain.pairs, resampled.pairs, strict=True):
-            assert one.ci_low == pytest.approx(other.ci_low, abs=0.002)
+        frames = models()
+        for name in ("m1", "m2", "m3"):  # a family of one
+            two = {"m0": frames["m0"], name: frames[name]}
+            plain, resampled = (compare(two, metrics=["ndcg@10"], test=test) for test in ("t", "bootstrap"))
+            assert plain.paired(name).ci_low == pytest.approx(resampled.paired(name).ci_low, abs=0.002)
         assert resampled.summary("m0").ci_low == pytest.approx(plain.summary("m0").ci_low, abs=0.002)
 
     @pytest.mark.long
     def test_joint_intervals_are_wider(self) -> None:
-        plain, joint = (compare(models(), correction=one).paired("m1") for one in ("none", "joint"))
-        assert joint.ci_high - joint.ci_low > plain.ci_high - plain.ci_low
-
-    @pytest.mark.parametrize(("option", "successor"), [("wilcoxon", "permutation"), ("sign", "permutation")])
-    def test_retired_tests_name_their_successor(self, option: str, successor: str) -> None:
-        with pytest.raises(ConfigError, match=f"{option}.* retired.*{successor}"):
-            compare(models(), test=option)
-
-    @pytest.mark.parametrize("option", ["holm", "bh", "bonferroni", "max-t"])
-    def test_retired_corrections_name_their_successor(self, option: str) -> None:
-        with pytest.raises(ConfigError, match=f"{option}.* retired.*joint"):
-            compare(models(), correction=option)
+        frames = models()
+        alone = compare({name: frames[name] for name in ("m0", "m1")}).paired("m1")
+        joint = compare(frames).paired("m1")
+        assert joint.ci_high - joint.ci_low > alone.ci_high - alone.ci_low
 
     def test_a_baseline_of_nan_is_in_no_family(self) -> None:
         frames = models(shifts=(0.0, 0.05))
@@ -377,12 +359,10 @@ class TestStability:
     def test_adding_a_model_changes_no_raw_number_of_the_others(self) -> None:
         frames = models(shifts=(0.0, 0.02, 0.01))
         corrected = ("p_corrected", "verdict", "detectable", "ci_low", "ci_high")
-        for correction in ("none", "joint"):
-            two = compare({name: frames[name] for name in ("m0", "m1")}, correction=correction)
-            three = compare(frames, correction=correction)
-            before, after = two.paired("m1"), three.paired("m1")
-            kept = {name: getattr(before, name) for name in corrected} if correction == "joint" else {}
-            assert str(dataclasses.replace(after, **kept)) == str(before)
+        before = compare({name: frames[name] for name in ("m0", "m1")}).paired("m1")
+        after = compare(frames).paired("m1")
+        kept = {name: getattr(before, name) for name in corrected}
+        assert str(dataclasses.replace(after, **kept)) == str(before)
 
     @pytest.mark.long
     def test_order_of_rows_and_models_changes_nothing(self) -> None:
@@ -551,10 +531,9 @@ class TestSeeds:
         assert pair.p_equivalence == pytest.approx(2 * known.p_equivalence(0.2))
         assert pair.trained_p < pair.p
 
-    @pytest.mark.parametrize("correction", ["joint", "none"])
-    def test_no_correction_makes_methods_surer_than_their_models(self, correction: str) -> None:
+    def test_methods_are_no_surer_than_their_models(self) -> None:
         systems = [self.system(f"m{at}", [0.0, 0.02 * at, 0.01 * at], seed=at) for at in range(4)]
-        result = compare_systems(systems, ["ndcg@10"], method=Method(correction=correction, draws=500))
+        result = compare_systems(systems, ["ndcg@10"], method=Method(draws=500))
         for pair in result.pairs:
             assert pair.trained_p <= pair.p <= pair.p_corrected
             assert pair.trained_p_corrected <= pair.p_corrected
@@ -596,9 +575,9 @@ class TestSeeds:
                 values[name][world] = own + rng.normal(0, 0.005, (seeds, 1))
         replicates, up = tuple("123"[:seeds]), dict.fromkeys(worlds, True)
         systems = [SystemResult(name, ids, of_worlds, replicates, up) for name, of_worlds in values.items()]
-        result = compare_systems(systems, worlds, method=Method(test="t", correction="none"))
+        result = compare_systems(systems, worlds, method=Method(test="t"))
         pairs = [result.paired("b", world) for world in worlds]
-        alarms = sum(pair.verdict in ("better", "worse") for pair in pairs)
+        alarms = sum(pair.p < 0.05 for pair in pairs)  # each world by itself
         of_models = sum(pair.trained_p < 0.05 for pair in pairs)
         assert alarms / 300 <= 0.088  # 5 % and three standard errors
         assert of_models / 300 >= models_alarm
@@ -662,11 +641,10 @@ class TestAllPairs:
 class TestErrors:
     def test_options_all_at_once(self) -> None:
         with pytest.raises(ConfigError) as caught:
-            compare(models(), test="permutaton", correction="jiont", confidence=95, margin=-1, draws=0)
+            compare(models(), test="permutaton", confidence=95, margin=-1, draws=0)
         text = str(caught.value)
         assert "unknown test 'permutaton'; did you mean 'permutation'?" in text
-        assert "unknown correction 'jiont'; did you mean 'joint'?" in text
-        assert len(caught.value.problems) == 5
+        assert len(caught.value.problems) == 4
 
     @pytest.mark.parametrize(
         ("option", "value", "expected"),

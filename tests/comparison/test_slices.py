@@ -148,7 +148,7 @@ def test_one_model_alone_has_no_parts_to_be_compared_on(systems: list[SystemResu
 
 
 def test_p_interval_and_word_of_a_part_are_one_fact(systems: list[SystemResult]) -> None:
-    for part in slice_results(compare(*systems, correction="none", draws=500)):
+    for part in slice_results(compare(*systems, draws=500)):
         outside = part.ci_low > 0 or part.ci_high < 0
         assert outside == (part.p < 0.05) == (part.verdict in ("better", "worse"))
 

@@ -20,7 +20,7 @@ from ltr_harness.config.expand import PRESETS
 from ltr_harness.config.schema import json_schema
 from ltr_harness.config.tree import parse_yaml
 from ltr_harness.metrics import ERR, NDCG, parse_metric
-from ltr_harness.stats.method import CHOICES, Method
+from ltr_harness.stats.method import TESTS, Method
 
 Write = Callable[..., Path]
 
@@ -51,12 +51,7 @@ def test_defaults_are_those_of_the_documentation(write: Write, in_folder: Path, 
     assert (stopping.metric, stopping.on, stopping.patience) == (NDCG(k=10), "valid", 50)
     assert (stopping.min_delta, stopping.every, stopping.max_rounds) == (0.0, 1, 2000)
     compare = experiment.compare
-    assert (compare.baseline, compare.test, compare.correction, compare.confidence) == (
-        "trees",
-        "skew-adjusted",
-        "joint",
-        0.95,
-    )
+    assert (compare.baseline, compare.test, compare.confidence) == ("trees", "skew-adjusted", 0.95)
     assert experiment.metrics.primary == NDCG(k=10)
     assert names(experiment)[:5] == ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "mrr@1"]
     assert len(names(experiment)) == 4 * 4
@@ -254,7 +249,7 @@ def test_the_resolved_yaml_is_complete_stable_and_loads_as_the_same_experiment(
         "patience: 50",
         "regroup: false",
         "learning_rate: 1.0e-05",
-        "correction: joint",
+        "test: skew-adjusted",
         "ascending",
     ):
         assert (said in text) == (said != "ascending")
@@ -308,10 +303,9 @@ def test_settings_are_the_resolved_experiment(write: Write, small: str) -> None:
 
 
 @pytest.mark.long
-def test_comparisons_know_the_tests_and_corrections_that_exist() -> None:
-    properties = json_schema()["properties"]["compare"]["properties"]
-    for name, words in CHOICES.items():
-        assert properties[name]["enum"] == list(words) == list(get_args(get_type_hints(Method)[name]))
+def test_comparisons_know_the_tests_that_exist() -> None:
+    tests = json_schema()["properties"]["compare"]["properties"]["test"]
+    assert tests["enum"] == list(TESTS) == list(get_args(get_type_hints(Method)["test"]))
 
 
 @pytest.mark.long

@@ -39,7 +39,7 @@ def test_another_baseline(experiment_folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_comparison_is_made_as_the_configuration_says(tmp_path: Path) -> None:
-    asked = {"test": "bootstrap", "correction": "none", "confidence": 0.9, "margin": 0.9}
+    asked = {"test": "bootstrap", "confidence": 0.9, "margin": 0.9}
     config = SMALL | JSON | {"compare": {"baseline": "a-feature", "draws": 300, "seed": 5, **asked}}
     config["models"] = {name: SMALL["models"][name] for name in ("z-random", "a-feature")}
     method = run_experiment(config, runs=tmp_path).comparison.method

@@ -118,12 +118,12 @@ def test_results_are_read_without_code(
 @pytest.mark.long
 def test_the_report_is_that_of_the_declared_comparison(foreign: Path) -> None:
     settings = yaml.safe_load((foreign / "experiment.yaml").read_text())
-    settings["compare"] |= {"baseline": "one", "correction": "none"}
+    settings["compare"] |= {"baseline": "one", "test": "t"}
     text = yaml.safe_dump(settings, sort_keys=False)
     (foreign / "experiment.yaml").write_text(text)
     data = stored_data([foreign])
     assert data.comparison.baseline == "one"
-    assert data.comparison.method.correction == "none"
+    assert data.comparison.method.test == "t"
     assert data.experiment_yaml == text
     assert not executed(foreign)
 

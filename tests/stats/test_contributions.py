@@ -61,7 +61,7 @@ def test_units_of_one_size_are_their_means() -> None:
     assert found.mean == pytest.approx(means.mean(axis=0))
     assert found.error == pytest.approx(means.std(axis=0, ddof=1) / np.sqrt(6))
     assert found.freedom == pytest.approx(5.0)
-    ends = outcomes(found, Method(test="t", correction="none"))
+    ends = outcomes(found, Method(test="t"), families=[slice(at, at + 1) for at in range(3)])
     expected = [t_interval(column) for column in means.T]
     assert np.stack([ends.low, ends.high], axis=1) == pytest.approx(np.array(expected))
 
@@ -229,7 +229,7 @@ def test_each_sample_has_its_own_skewness() -> None:
 
 def test_two_units_tested_by_hand() -> None:
     d, units = np.array([[1.0], [1.0], [0.0], [0.0]]), np.array([0, 0, 1, 1])
-    method = Method(test="t", correction="none", margin=1.0, confidence=0.5, unit="user_id")
+    method = Method(test="t", margin=1.0, confidence=0.5, unit="user_id")
     found = outcomes(Contributions.of(d, units), method)
     assert (found.p[0], found.p_corrected[0]) == pytest.approx((0.5, 0.5))  # one error off 0
     assert (found.low[0], found.high[0]) == pytest.approx(
@@ -254,6 +254,6 @@ def test_intervals_go_by_units_of_unlike_sizes() -> None:
     sample = Contributions.of(d, units)
     error = np.sqrt(0.75**2 / 0.4 + 0.5**2 / 0.8 + 0.25**2 / 0.8) / 5
     assert sample.error[0] == pytest.approx(error)
-    found = outcomes(sample, Method(test="t", correction="none", unit="user_id"))
+    found = outcomes(sample, Method(test="t", unit="user_id"))
     reach = t.ppf(0.975, sample.freedom[0]) * error
     assert (found.low[0], found.high[0]) == pytest.approx((0.5 - reach, 0.5 + reach))

@@ -9,7 +9,7 @@ from ltr_harness.stats.contributions import Contributions, WeightedSum, moments,
 from ltr_harness.stats.drift import bin_edges, distances, worth
 from ltr_harness.stats.errors_in_variables import TrueEffects, variation_p
 from ltr_harness.stats.families import outcomes, rare_kind, rare_share, rare_training
-from ltr_harness.stats.method import Method, refusal, successors
+from ltr_harness.stats.method import Method
 from ltr_harness.stats.seeds import method_difference, seed_agreement
 from ltr_harness.stats.several_samples import bonferroni, same_shares_p, sample_ratio_p, variance_between
 from ltr_harness.stats.two_samples import Sample, always_valid_p, difference, mean_estimate
@@ -133,22 +133,9 @@ def test_rare_training() -> None:
     assert rare_training(3, 0.03, 1.0, Method()) == collapse
 
 
-def test_refusal() -> None:
-    assert str(refusal("correction", "holm")) == "correction: 'holm' was retired; use 'joint'"
-
-
-def test_successors() -> None:
-    assert successors({"test": "t", "correction": "holm", "interval": "bca"}) == {
-        "correction": "joint",
-        "interval": "",
-    }
-
-
 def test_method_describe() -> None:
-    assert (
-        Method(test="t", correction="none").describe()
-        == "paired t test, no correction, 95 % intervals (each by itself)"
-    )
+    said = "paired t test, joint over each family, 95 % intervals (of differences simultaneous)"
+    assert Method(test="t").describe() == said
 
 
 def test_moments() -> None:

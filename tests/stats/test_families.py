@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -23,6 +25,12 @@ def differences(rng: np.random.Generator, n: int, models: int) -> np.ndarray:
 
 def family(d: np.ndarray, method: Method) -> Outcome:
     return outcomes(Contributions.of(d), method, ranges=np.full(d.shape[1], 10.0))
+
+
+def each(d: np.ndarray, method: Method) -> Outcome:
+    """Every column a family of its own."""
+    alone = [slice(at, at + 1) for at in range(d.shape[1])]
+    return outcomes(Contributions.of(d), method, families=alone, ranges=np.full(d.shape[1], 10.0))
 
 
 RUNS = [40, pytest.param(1000, marks=pytest.mark.slow)]
@@ -60,15 +68,17 @@ def test_any_false_equivalence_among_nine(runs: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("test", ["skew-adjusted", "permutation", "t", "bootstrap", "bounded"])
-@pytest.mark.parametrize("correction", ["joint", "none"])
-def test_p_interval_equivalence_and_estimate_are_one_fact(test: str, correction: str) -> None:
+@pytest.mark.parametrize("tested", [family, each])
+def test_p_interval_equivalence_and_estimate_are_one_fact(
+    test: str, tested: Callable[[np.ndarray, Method], Outcome]
+) -> None:
     """Of 0.2's pairs 54 in 1,000 contradicted themselves in small samples, and 3 to 16 % of skewed ones with `t`."""
     rng = np.random.default_rng(8)
-    method = Method(test=test, correction=correction, margin=0.1, draws=200)  # type: ignore[arg-type]
+    method = Method(test=test, margin=0.1, draws=200)  # type: ignore[arg-type]
     for _ in range(60):
         d = np.clip(np.exp(rng.normal(0, 1, (int(rng.integers(2, 60)), 3))) - rng.choice([1.0, 1.6]), -5, 5)
         d = np.where(rng.random(d.shape) < rng.choice([0.0, 0.8]), 0.0, d) * rng.choice([0.01, 0.2])
-        found, mean = family(d, method), d.mean(axis=0)
+        found, mean = tested(d, method), d.mean(axis=0)
         outside = (found.low > 0) | (found.high < 0)
         assert (outside == (found.p_corrected < 0.05)).all()
         assert (((found.low > -0.1) & (found.high < 0.1)) == (found.p_equivalence < 0.05)).all()
@@ -126,8 +136,7 @@ def test_a_family_costs_at_most_two_points_of_power_against_holm() -> None:
         d = differences(rng, 200, 9)
         d[:, :3] += 0.02
         joint += int((family(d, Method(draws=1000)).p_corrected[:3] < 0.05).sum())
-        each = family(d, Method(correction="none", draws=1000)).p
-        stepped += int((holm(each)[:3] < 0.05).sum())
+        stepped += int((holm(each(d, Method(draws=1000)).p)[:3] < 0.05).sum())
     assert (stepped - joint) / 3000 <= 0.02
 
 
@@ -140,13 +149,13 @@ def test_undefined_columns_are_no_members() -> None:
     assert with_it.detectable[[0, 2]] == pytest.approx(without.detectable)
 
 
-def test_intervals_hold_together_or_each_by_itself() -> None:
-    """Of two alike columns, at 97.5 % where they are simultaneous and at 95 % where they are not."""
+def test_intervals_hold_together() -> None:
+    """Of two alike columns, at 97.5 % as one family and at 95 % as two."""
     d = np.random.default_rng(5).choice([-1.0, 1.0], (200, 2))
     error = np.sqrt(1 / 199)
     same = d[:, [0, 0]]  # one comparison twice costs nothing
-    for columns, correction, level in ((d, "joint", 0.0127), (same, "joint", 0.025), (d, "none", 0.025)):
-        found = family(columns, Method(correction=correction))  # type: ignore[arg-type]
+    for columns, tested, level in ((d, family, 0.0127), (same, family, 0.025), (d, each, 0.025)):
+        found = tested(columns, Method())
         reach = stats.t.ppf(1 - level, 199) * error
         assert found.high - columns.mean(axis=0) == pytest.approx(np.full(2, reach), rel=0.04)
 
@@ -154,7 +163,7 @@ def test_intervals_hold_together_or_each_by_itself() -> None:
 def test_no_p_of_equivalence_is_above_one() -> None:
     d = np.array([[0.9], [1.0], [1.1], [1.0]])
     for test in ("t", "skew-adjusted", "bounded"):
-        method = Method(test=test, correction="none", margin=0.01)  # type: ignore[arg-type]
+        method = Method(test=test, margin=0.01)  # type: ignore[arg-type]
         assert family(d, method).p_equivalence.tolist() == [1.0]
 
 
@@ -163,23 +172,29 @@ P = 1 - 2 / np.pi * np.arctan(2)  # two errors off 0, of Cauchy's distribution: 
 NARROW = MethodDifference(difference=0.2, standard_error=1e-3, freedom=50.0)
 
 
-def with_seeds(methods: MethodDifference, **options: object) -> tuple[Outcome, Outcome]:
+ALONE = (slice(0, 1), slice(1, 2))
+
+
+def with_seeds(
+    methods: MethodDifference, families: Sequence[slice] | None = None, margin: float | None = None
+) -> tuple[Outcome, Outcome]:
     """Two columns with a mean of .2: what is tested over queries, and with what seeds add to the first."""
     d = 0.2 + np.array([[0.01], [-0.01], [0.02], [-0.02]] * 10) * np.array([1.0, -1.0])
-    method = Method(test="t", **options)  # type: ignore[arg-type]
-    return family(d, method), outcomes(Contributions.of(d), method, seeds=[methods, None])
+    method, sample = Method(test="t", margin=margin), Contributions.of(d)
+    seeded = outcomes(sample, method, families=families, seeds=[methods, None])
+    return outcomes(sample, method, families=families), seeded
 
 
 def test_what_seeds_add_to_each() -> None:
     """Of two p-values the larger, of two intervals the hull."""
-    trained, found = with_seeds(METHODS, correction="none")
+    trained, found = with_seeds(METHODS, ALONE)
     reach = 0.1 * stdtrit(1, 0.975)
     assert (found.p[0], found.p_corrected[0]) == pytest.approx((P, P))
     assert (found.low[0], found.high[0]) == pytest.approx((0.2 - reach, 0.2 + reach))
     assert found.detectable[0] == pytest.approx(METHODS.detectable(0.05))
     for name in ("p", "p_corrected", "low", "high", "detectable"):
         assert getattr(found, name)[1] == getattr(trained, name)[1]
-    trained, found = with_seeds(NARROW, correction="none")
+    trained, found = with_seeds(NARROW, ALONE)
     for name in ("p", "low", "high", "detectable"):
         assert getattr(found, name) == pytest.approx(getattr(trained, name), rel=0.1)
 
@@ -193,8 +208,8 @@ def test_what_seeds_add_to_a_family() -> None:
 
 
 @pytest.mark.parametrize(
-    ("correction", "margin", "expected"), [("none", 0.4, P), ("joint", 0.4, 2 * P), ("none", 0.1, 1.0)]
+    ("families", "margin", "expected"), [(ALONE, 0.4, P), (None, 0.4, 2 * P), (ALONE, 0.1, 1.0)]
 )
-def test_equivalence_over_seeds(correction: str, margin: float, expected: float) -> None:
-    _, found = with_seeds(METHODS, correction=correction, margin=margin)
+def test_equivalence_over_seeds(families: Sequence[slice] | None, margin: float, expected: float) -> None:
+    _, found = with_seeds(METHODS, families, margin)
     assert found.p_equivalence[0] == pytest.approx(expected)

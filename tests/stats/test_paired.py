@@ -28,7 +28,7 @@ B = np.array([1, 1 / 10, 1, 1 / 15])
 
 
 def p_of(d: np.ndarray, test: Test, **options: int) -> np.ndarray:
-    method = Method(test=test, correction="none", **options)  # type: ignore[arg-type]
+    method = Method(test=test, **options)  # type: ignore[arg-type]
     return outcomes(Contributions.of(d.reshape(len(d), -1)), method).p.reshape(d.shape[1:])
 
 

@@ -41,10 +41,15 @@ SKEWED: dict[str, World] = {
 }
 """Differences with mean 0 in all of them, none of which the test was made from."""
 
-EACH = Method(correction="none")
+DEFAULT = Method()
 
 
-def compared(d: np.ndarray, method: Method = EACH) -> Outcome:
+def compared(d: np.ndarray, method: Method = DEFAULT) -> Outcome:
+    """Each column by itself, a family of one."""
+    return outcomes(Contributions.of(d), method, families=[slice(at, at + 1) for at in range(d.shape[1])])
+
+
+def compared_jointly(d: np.ndarray, method: Method = DEFAULT) -> Outcome:
     return outcomes(Contributions.of(d), method)
 
 
@@ -54,7 +59,7 @@ def rejected(world: World, n: int, samples: int, draws: int = 1000) -> list[tupl
     Of all, and of those alone that are below 0, and above.
     """
     d = world(np.random.default_rng(n), (n, samples))
-    method = Method(correction="none", draws=draws)
+    method = Method(draws=draws)
     found, means = compared(d, method), d.mean(axis=0)
     shares = []
     for side in (means != 0, means < 0, means > 0):
@@ -100,7 +105,7 @@ def test_the_largest_of_the_family_counts() -> None:
     signs = np.array(list(product((1, -1), repeat=3)))
     largest = [plain(row[:, None] * d).max() for row in signs]
     expected = [float(np.mean([one >= own - 1e-9 for one in largest])) for own in plain(d)]
-    found = compared(d, Method(test="permutation"))
+    found = compared_jointly(d, Method(test="permutation"))
     assert found.p_corrected.tolist() == expected
     assert (found.p <= found.p_corrected).all()
 
@@ -127,17 +132,18 @@ def test_normal_deviates_of_t(ratio: float, freedom: float) -> None:
 def test_symmetric_differences_are_tested_as_by_plain_flips(n: int) -> None:
     half = np.random.default_rng(n).normal(0, 1, (n // 2, 5))
     d = np.concatenate([half, -half]) + 1.5 / sqrt(n)
-    plain = compared(d, Method(test="permutation", correction="none"))
+    plain = compared(d, Method(test="permutation"))
     assert compared(d).p == pytest.approx(plain.p, abs=0.01)
 
 
 @pytest.mark.parametrize(
-    ("n", "correction"), [(10, "none"), (60, "none"), (900, "none"), (60, "joint"), (900, "joint")]
+    ("n", "tested"),
+    [(10, compared), (60, compared), (900, compared), (60, compared_jointly), (900, compared_jointly)],
 )
-def test_the_interval_excludes_zero_where_significant(n: int, correction: str) -> None:
+def test_the_interval_excludes_zero_where_significant(n: int, tested: Callable[..., Outcome]) -> None:
     rng = np.random.default_rng(n)
     d = rng.exponential(1, (n, 40)) - 1 + np.linspace(-1, 1, 40) * 3 / sqrt(n)
-    found = compared(d, Method(draws=999, correction=correction))  # type: ignore[arg-type]
+    found = tested(d, Method(draws=999))
     significant = found.p_corrected < 0.05
     assert 0 < significant.sum() < 40
     assert ((found.low > 0) | (found.high < 0)).tolist() == significant.tolist()
@@ -153,20 +159,19 @@ def test_other_columns_and_undefined_queries_change_nothing() -> None:
     assert found.low[1] == pytest.approx(alone.low[0])
 
 
-@pytest.mark.parametrize("correction", ["none", "joint"])
-def test_nothing_differs_and_nothing_to_test(correction: str) -> None:
-    method = Method(correction=correction)  # type: ignore[arg-type]
-    found = compared(np.zeros((30, 2)), method)
+@pytest.mark.parametrize("tested", [compared, compared_jointly])
+def test_nothing_differs_and_nothing_to_test(tested: Callable[..., Outcome]) -> None:
+    found = tested(np.zeros((30, 2)))
     assert found.p.tolist() == [1.0, 1.0]
     assert found.low.tolist() == found.high.tolist() == [0.0, 0.0]
-    assert compared(np.empty((9, 0)), method).p.size == 0
-    assert np.isnan(compared(np.array([[0.5], [np.nan]]), method).p).all()
+    assert tested(np.empty((9, 0))).p.size == 0
+    assert np.isnan(tested(np.array([[0.5], [np.nan]])).p).all()
 
 
 @pytest.mark.long
 def test_together_is_never_easier() -> None:
     d = np.random.default_rng(2).exponential(1, size=(200, 8)) - 0.9
-    each, joint = compared(d), compared(d, Method())
+    each, joint = compared(d), compared_jointly(d)
     assert (joint.p_corrected >= each.p - 0.005).all()
     assert (joint.high - joint.low > each.high - each.low).all()
 
@@ -235,7 +240,7 @@ def test_level_where_they_are_not(world: str) -> None:
 def test_power_is_that_of_plain_flips_where_they_are_symmetric() -> None:
     d = np.random.default_rng(5).normal(2.8 / sqrt(50), 1, (50, 1000))
     plain, adjusted, by_t = (
-        np.mean(compared(d, Method(test=test, draws=1000, correction="none")).p < 0.05)
+        np.mean(compared(d, Method(test=test, draws=1000)).p < 0.05)
         for test in ("permutation", "skew-adjusted", "t")
     )
     assert 0.75 < plain < 0.85
@@ -281,7 +286,7 @@ def test_flips_of_units_of_unlike_size_by_hand() -> None:
 
     patterns, own = np.stack([plain(signs) for signs in product((1, -1), repeat=6)]), plain((1,) * 6)
     expected = (patterns >= own - 1e-9).mean(axis=0)
-    method = Method(test="permutation", unit="user", correction="none")
+    method = Method(test="permutation", unit="user")
     assert outcomes(Contributions.of(values, users), method).p.tolist() == expected.tolist()
 
 

@@ -38,8 +38,7 @@ def command(
     from ltr_harness.rankers.objectives import stopping_cautions
 
     job = prepare(read(config, overrides=overrides, runs=runs, verify=verify, workers=None), accept)
-    outdated = job.experiment.compare.outdated
-    notes = dict.fromkeys([outdated] if outdated else [])
+    notes: dict[str, None] = {}
     for line in job.reader.boundaries():
         say(line)
     for fold in job.folds:

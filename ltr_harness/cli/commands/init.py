@@ -275,7 +275,7 @@ def starter(
         *cheapest,
         "  random: {ranker: random}",
         "",
-        "compare: {baseline: xgb-ndcg, test: skew-adjusted, correction: joint, confidence: 0.95}",
+        "compare: {baseline: xgb-ndcg, test: skew-adjusted, confidence: 0.95}",
         "",
     ]
     return "\n".join(lines)

@@ -49,7 +49,7 @@ Exit 2: results that must not be compared, or nothing to plan with.
 )
 @click.option("--sd", type=float, help="Standard deviation of the differences, in place of runs.")
 @options.flag("--ab-test", "Units of an A/B test; --sd is of the measure over units.")
-@options.method("test", "correction", "confidence", "unit")
+@options.method("test", "confidence", "unit")
 @options.output("Write a page there.")
 @click.option("--format", "formats", default="html,md,json,svg", show_default=True, help="What -o writes.")
 @options.as_json

@@ -10,7 +10,7 @@ from ltr_harness.metrics import parse_metric
 from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report.blocks import Block, Definitions, Heading, Paragraph, Span, Text, code, strong
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import corrected_label
+from ltr_harness.report.sections.verdict import JOINT_P
 
 
 def section(data: ReportData) -> list[Block]:
@@ -75,7 +75,7 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
         f"{label} of such samples of queries. That of a difference, where a model was trained with several seeds, "
         "covers it for such samples of queries and seeds together; with one seed it ignores training randomness. "
         "Intervals of means hold each by itself, those of differences "
-        f"{'all at once within their family' if method.simultaneous else 'each by itself as well'}.",
+        "all at once within their family.",
     }
     if data.rivals:
         terms |= {
@@ -84,9 +84,7 @@ def _statistics(data: ReportData) -> tuple[tuple[str, tuple[Text, ...]], ...]:
             "hard are hard for both.",
             "p": "How often a difference at least this far from 0 would appear if the true one were 0 "
             f"({method.test_text}). It is never 0, and does not measure the size of the difference.",
-            corrected_label(
-                method.correction
-            ): "The same after allowing for the number of models tested; the "
+            JOINT_P: "The same after allowing for the number of models tested; the "
             f"primary metric and the others are separate families: {data.comparison.family}.",
             "Verdict": f"better or worse: corrected p below {method.alpha:g}, which is the same as an interval without "
             "0. equivalent: the interval lies inside a margin declared beforehand, allowing for the number of models. "

@@ -6,7 +6,7 @@ from ltr_harness.metrics.core.grammar import MetricName
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import corrected_label, marked, near_models
+from ltr_harness.report.sections.verdict import JOINT_P, marked, near_models
 
 
 def section(data: ReportData) -> list[Block]:
@@ -49,7 +49,7 @@ def _table(data: ReportData, name: str, *, intervals: bool) -> Table:
     method, families = data.comparison.method, data.comparison.families
     family = f" Corrected together: {families[1]}." if len(families) > 1 else ""
     marks = (
-        f"▲ better, ▼ worse than {data.baseline}: {corrected_label(method.correction)} below {method.alpha:g} and an "
+        f"▲ better, ▼ worse than {data.baseline}: {JOINT_P} below {method.alpha:g} and an "
         f"interval of the difference that excludes 0 ({method.test_text}). Best of each column in bold.{family}"
     )
     return Table(

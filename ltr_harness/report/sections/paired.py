@@ -8,7 +8,7 @@ import numpy as np
 from ltr_harness.report import blocks, charts, formats
 from ltr_harness.report.blocks import Block, Chart, Column, Estimate, Heading, Paragraph, Table
 from ltr_harness.report.data import ReportData
-from ltr_harness.report.sections.verdict import corrected_column, near, verdict_badge
+from ltr_harness.report.sections.verdict import CORRECTED, near, verdict_badge
 from ltr_harness.wording import count_of
 
 
@@ -33,7 +33,7 @@ def section(data: ReportData) -> list[Block]:
         {
             Column("Model"): lambda pair: data.model_name(pair.model),
             Column("p", "p", hint=f"{data.comparison.method.test_text}."): lambda pair: pair.p,
-            corrected_column(data): lambda pair: pair.p_corrected,
+            CORRECTED: lambda pair: pair.p_corrected,
             Column("p (t)", "p", hint="Paired t-test, beside the chosen test."): lambda pair: pair.p_t,
             Column("Effect", "number", hint=effect): lambda pair: pair.effect_size,
             Column("Detectable", "metric", hint=detectable): lambda pair: pair.detectable,
@@ -65,7 +65,7 @@ def _table(data: ReportData, metric: str, name: str) -> Table:
             Column("Win / tie / loss", "tally", hint=tally): lambda pair: (
                 f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}"
             ),
-            corrected_column(data): lambda pair: pair.p_corrected,
+            CORRECTED: lambda pair: pair.p_corrected,
         },
     )
 

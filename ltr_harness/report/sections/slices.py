@@ -46,7 +46,7 @@ def _apart(data: ReportData, result: SliceResult, metric: str) -> bool:
 
 def _shaky(data: ReportData, results: Sequence[SliceResult], metric: str) -> list[Block]:
     """Which verdicts a rare kind of query, of which a part may hold none, could reverse."""
-    width, method = data.comparison.value_range(metric), replace(data.comparison.method, correction="joint")
+    width, method = data.comparison.value_range(metric), data.comparison.method
     family = sum(result.n >= SMALLEST for result in results)
     names = [
         f"{result.model} on {LABELS.get(result.attribute, result.attribute)} {result.label}"

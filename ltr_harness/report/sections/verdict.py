@@ -12,7 +12,6 @@ from ltr_harness.comparison.slices import SliceResult
 from ltr_harness.report import blocks
 from ltr_harness.report.blocks import Badge, Block, Cell, Column, Details, ModelName, Paragraph, Table, Tone
 from ltr_harness.report.data import ReportData
-from ltr_harness.stats.method import CORRECTIONS, Correction
 from ltr_harness.wording import count_of
 
 TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "baseline": "muted"}
@@ -22,14 +21,8 @@ def verdict_badge(verdict: str) -> Badge:
     return Badge(verdict, TONES.get(verdict, "neutral"))
 
 
-def corrected_label(correction: Correction) -> str:
-    """How the corrected p-value is headed."""
-    return "joint p" if correction == "joint" else f"p ({CORRECTIONS[correction]})"
-
-
-def corrected_column(data: ReportData) -> Column:
-    label = corrected_label(data.comparison.method.correction)
-    return Column(label, "p", hint="Corrected for testing several models.")
+JOINT_P = "joint p"
+CORRECTED = Column(JOINT_P, "p", hint="Corrected for testing several models.")
 
 
 PILLS: dict[Outcome, Badge] = {
@@ -99,7 +92,7 @@ def fixed_k_table(data: ReportData) -> Table:
         hint = f"Mean of the paired per-query differences, model minus {data.baseline}."
         axis = near(list(pairs.values()))
         columns[Column(f"Difference [{label} CI]", "difference", hint=hint, axis=axis)] = difference
-        columns[corrected_column(data)] = lambda name: pairs[name].p_corrected if name in pairs else None
+        columns[CORRECTED] = lambda name: pairs[name].p_corrected if name in pairs else None
     if headroom := data.comparison.headroom:
         ends = "0 is a random order of the candidates, 1 the best"
         hint = f"Share of what can be gained [{label} CI]: {ends}."
