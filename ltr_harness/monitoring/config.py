@@ -11,7 +11,6 @@ from pydantic import (
     BeforeValidator,
     Field,
     PlainSerializer,
-    PrivateAttr,
     WithJsonSchema,
     model_validator,
 )
@@ -84,10 +83,6 @@ class Windows(Part, use_attribute_docstrings=True):
     min_queries: int = Field(default=200, ge=1, description="Windows with fewer are shown and not tested.")
     season: Literal["none", "weekday", "hour", "hour_of_week"] = "none"
     """weekday: Mondays are compared with Mondays; hour: mornings with mornings; hour_of_week: both."""
-
-
-RETIRED = {"holm": "bonferroni", "spending": "sequence"}
-"""Values of `compare.correct` in version 0.2, and their successors."""
 
 
 class Compare(Part, use_attribute_docstrings=True):
@@ -228,13 +223,6 @@ class MonitorConfig(Part, use_attribute_docstrings=True):
     parity: Parity | None = None
     ubi: Ubi | None = None
     alerts: Alerts = Alerts()
-    seed: int = Field(default=0, ge=0, description="Has no effect; version 0.2 used it for CUSUM.")
-    _outdated: str = PrivateAttr(default="")
-
-    @property
-    def outdated(self) -> str:
-        """What an option of version 0.2 that the file names means now; "" where there is none."""
-        return self._outdated
 
     @property
     def resolved_metrics(self) -> tuple[Metric, ...]:

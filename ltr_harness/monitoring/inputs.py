@@ -67,16 +67,16 @@ def query_features(periods: Periods) -> dict[str, tuple[Floats, Floats]]:
     now, before = columns_of(periods.now, "feature"), columns_of(periods.before, "feature")
     columns = {}
     for name in names_of(periods):
-        shares = [side.get(f"{name}:missing") for side in (now, before)]
-        partly = any(share is not None and np.any((share > 0) & (share < 1)) for share in shares)
+        shares = now[f"{name}:missing"], before[f"{name}:missing"]
+        partly = any(np.any((share > 0) & (share < 1)) for share in shares)
         spreads = [side[f"{name}:std"] for side in (now, before)]
         if not partly and all(not np.any(spread > 0) for spread in spreads):
             columns[name] = (now[f"{name}:mean"], before[f"{name}:mean"])
             continue
         for what in ("mean", "max", "std"):
             columns[f"{name}:{what}"] = (now[f"{name}:{what}"], before[f"{name}:{what}"])
-        if partly and shares[0] is not None and shares[1] is not None:
-            columns[f"{name}:missing"] = (shares[0], shares[1])
+        if partly:
+            columns[f"{name}:missing"] = shares
     return columns
 
 
@@ -95,7 +95,7 @@ def number_column(name: str, now: Floats, before: Floats, periods: Periods, alph
     known = before[~np.isnan(before)]
     ends = [known.min(), np.nextafter(known.max(), np.inf)] if known.size else []
     range_edges = np.unique(np.concatenate((ends, edges)))
-    shares = _missing_share(name, now, periods.now), _missing_share(name, before, periods.before)
+    shares = _missing_share(name, periods.now), _missing_share(name, periods.before)
     bins, cells = ((binned(now, of), binned(before, of)) for of in (edges, range_edges))
     odd = _odd_values(name, now, known, edges)
     rest = _divided(cells, range_edges.size + 2, shares, odd, periods, alpha)
@@ -133,10 +133,9 @@ def _divided(
     return parts, (float(before.mean()), float(now.mean())), gone or odd
 
 
-def _missing_share(name: str, values: Floats, table: pd.DataFrame) -> Floats:
-    """Per query, of its rows; tables of earlier versions know only of queries without any."""
-    share = column_of(table, f"feature:{base_of(name, table)}:missing")
-    return np.isnan(values).astype(np.float64) if share is None else share
+def _missing_share(name: str, table: pd.DataFrame) -> Floats:
+    """Per query, of its rows."""
+    return table[f"feature:{base_of(name, table)}:missing"].to_numpy(np.float64)
 
 
 def _odd_values(name: str, now: Floats, known: Floats, edges: Floats) -> str:

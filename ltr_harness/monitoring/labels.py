@@ -55,7 +55,7 @@ def label_tests(periods: Periods, cut: Cut, mature: Ints) -> list[LabelTest]:
     if config.relevance.chosen != "label":
         both = [name for name in events[0] if name in events[1]]
         columns |= {f"{name} per query": _of_both(f"event:{name}", now, before) for name in both}
-    elif all(RELEVANT in of_side for of_side in events):  # not in results of earlier versions
+    elif all(RELEVANT in of_side for of_side in events):  # a run as the baseline has none
         items = _of_both("n_items", now, before)
         labelled = [of_side.get(LABELLED, n) for of_side, n in zip(events, items, strict=True)]
         with np.errstate(invalid="ignore"):

@@ -17,7 +17,7 @@ from ltr_harness.errors import ConfigError, DataError, HarnessError, Problem
 from ltr_harness.logs.settings import seconds
 from ltr_harness.logs.ubi import OBJECT
 from ltr_harness.metrics import NDCG
-from ltr_harness.monitoring.config import HIGHEST_GRADE, RETIRED, MonitorConfig, needs_whole_grades
+from ltr_harness.monitoring.config import HIGHEST_GRADE, MonitorConfig, needs_whole_grades
 
 FROM = "from"
 _OF_THE_LOG = ("event_log", "maturity", "propensity", "label", "prediction", "list_column")
@@ -107,16 +107,8 @@ def load_monitor_config(
     source: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
 ) -> MonitorConfig:
     """Read and check a configuration."""
-    tree, outdated = merged_tree(source, overrides), ""
-    compare, said = tree.mapping.get("compare", tree), tree.at(("compare", "correct"))
-    successor = None if said is None else RETIRED.get(str(said.value))
-    if said is not None and successor is not None:  # files are read as before
-        if not said.place.line:
-            found = f"compare.correct: {said.value!r} was retired"
-            raise ConfigError.at(said.place, found, cure=f"use {successor!r}")
-        outdated = f"compare: correct {said.value!r} is {successor!r} now"
-        today = compare.with_entry("correct", dataclasses.replace(said, value=successor))
-        tree = tree.with_entry("compare", today)
+    # config.yaml of stored results has a seed, which had no effect
+    tree = merged_tree(source, overrides).without("seed")
     if {"data", "models"} <= tree.mapping.keys() and "columns" not in tree.mapping:
         file, cure = tree.place.name, f"run `ltr-harness run {tree.place.name}`"
         raise ConfigError.at(file, "is an experiment", "a file for monitoring", cure)
@@ -134,7 +126,6 @@ def load_monitor_config(
     if not problems:  # without its rule, a configuration lacks more than it says
         problems += _rules(config, tree)
     ConfigError.refuse(problems)
-    config._outdated = outdated
     return config
 
 

@@ -291,12 +291,7 @@ def _result(
         higher_is_better=config.primary.higher_is_better,
         season=config.windows.season,
         alerts=tuple(alerts),
-        notices=(
-            *([config.outdated] if config.outdated else []),
-            *found.notices,
-            *_advice(found),
-            *notices,
-        ),
+        notices=(*found.notices, *_advice(found), *notices),
         verdict=verdict_of(found),
         config=config.model_dump(mode="json", exclude=PLACES),
     )

@@ -9,7 +9,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -236,7 +236,7 @@ class PastWindow:
     error: float
     relevant_share: float
     seen_until: int  # time of that run's last query: of two about one window, the later one saw more labels
-    hours: dict[str, int] = field(default_factory=dict)  # of the week, to queries; empty in older files
+    hours: dict[str, int]  # of the week, to queries; empty where a log has no times
 
 
 class _Kept(BaseModel):

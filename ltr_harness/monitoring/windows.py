@@ -15,7 +15,7 @@ import pandas as pd
 
 from ltr_harness.groups import Floats, Ints
 from ltr_harness.logs.settings import seconds
-from ltr_harness.monitoring.calendar import THURSDAY, Cut, DaysDiffer, hours_of_week, part_of_season
+from ltr_harness.monitoring.calendar import Cut, DaysDiffer, hours_of_week, part_of_season
 from ltr_harness.monitoring.config import MonitorConfig
 from ltr_harness.monitoring.periods import Periods, mean_of, own_clusters
 from ltr_harness.monitoring.queries import column_of, columns_of, mean_of_known, primary_of
@@ -249,10 +249,6 @@ def _reference(rows: Ints, past: Sequence[PastWindow], periods: Periods) -> tupl
     for window in past:
         hours = np.array([int(hour) for hour in window.hours], dtype=np.int64)
         n = np.array(list(window.hours.values()), dtype=np.float64)
-        # of an earlier version: the calendar knows its weekday, its day was the baseline's
-        if not hours.size:
-            day = window.number * seconds(windows.size) // _DAY_SECONDS
-            hours, n = np.arange(24) + 24 * ((day + THURSDAY) % 7), np.full(24, window.n / 24)
         counts += np.bincount(part_of_season(hours, windows.season), n, minlength=size)[:size]
     return sample.weighted_mean(counts / counts.sum())
 

@@ -60,6 +60,7 @@ def query_table() -> Table:
         watched = {}
         for name, column in (features or {}).items():
             watched |= {f"{name}:mean": column, f"{name}:max": column, f"{name}:std": np.zeros(n)}
+            watched[f"{name}:missing"] = np.isnan(column).astype(np.float64)
         return QueryColumns(
             query_id=names.cast(pa.large_string()).to_pandas(),
             metric={"ndcg@10": values},

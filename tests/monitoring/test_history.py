@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
-import yaml
 
-from ltr_harness.errors import ConfigError, DataError
+from ltr_harness.errors import DataError
 from ltr_harness.monitoring import monitor
 from ltr_harness.monitoring.change import _season_p
 from ltr_harness.monitoring.load import load_monitor_config
@@ -78,7 +77,15 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "windows-0.json").write_text(json.dumps({"version": 9}))
     with pytest.raises(DataError, match="update ltr-harness"):
         read_history(tmp_path, "key")
-    row = {"label": "a", "n": 3, "mean": 0.5, "error": 0.1, "relevant_share": 1.0, "seen_until": 1}
+    row = {
+        "label": "a",
+        "n": 3,
+        "mean": 0.5,
+        "error": 0.1,
+        "relevant_share": 1.0,
+        "seen_until": 1,
+        "hours": {},
+    }
     for number, told in (
         (1, None),
         ("monday", r"windows\.1\.number is 'monday'"),
@@ -130,54 +137,30 @@ def test_a_sequence_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
     assert looks == ["1", "2", "3"]
 
 
-# ---- what version 0.2 left --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("old", "successor"), [("spending", "sequence"), ("holm", "bonferroni")])
-def test_a_retired_correction_names_its_successor(old: str, successor: str, tmp_path: Path) -> None:
-    """In Python and by --set it is refused; a file that names it is read, and says what it means now."""
-    refused = f"compare.correct: {old!r} was retired; use {successor!r}"
-    with pytest.raises(ConfigError, match=refused):
-        load_monitor_config({**CONFIG, "compare": {"correct": old}})
-    path = tmp_path / "monitor.yaml"
-    path.write_text(yaml.safe_dump({**CONFIG, "compare": {"correct": old, "alpha": 0.1}}))
-    with pytest.raises(ConfigError, match=refused):
-        load_monitor_config(path, [f"compare.correct={old}"])
-    config = load_monitor_config(path)
-    assert (config.compare.correct, config.compare.alpha) == (successor, 0.1)
-    assert config.outdated == f"compare: correct {old!r} is {successor!r} now"
-    assert config.digest() == load_monitor_config(path, [f"compare.correct={successor}"]).digest()
-    assert load_monitor_config(path, ["compare.correct=bonferroni"]).outdated == ""
-
-
 @pytest.mark.long
-def test_results_and_histories_with_cusum_and_spending_are_read(tmp_path: Path) -> None:
-    """An earlier result as the baseline, its configuration and its history, as version 0.2 wrote them."""
+def test_a_result_with_its_configuration_and_history_is_read(tmp_path: Path) -> None:
+    """Also where the configuration has the seed that earlier ones had, without an effect."""
     made = {"seed": 1, "days": 2, "queries_per_day": 300}
     config = {**CONFIG, "log": made, "compare": {"correct": "sequence"}, "name": "old"}
     result, history = tmp_path / "result", tmp_path / "history"
     watched = watch(load_monitor_config(config), history=history)
     write_tables(watched, result)
-    windows = [{**window, "cusum": 0.5} for window in watched.result.document["windows"]]
-    document = {**watched.result.document, "windows": windows, "cusum_level": 5.7}
-    (result / "report.json").write_text(json.dumps(document))
-    settings = (result / "config.yaml").read_text()
-    assert "correct: sequence" in settings
-    (result / "config.yaml").write_text(settings.replace("correct: sequence", "correct: spending"))
+    (result / "report.json").write_text(json.dumps(watched.result.document))
+    with (result / "config.yaml").open("a") as settings:
+        settings.write("seed: 0\n")
     log = SyntheticLog(seed=2, start="2026-01-07", days=1, queries_per_day=300)
     found = monitor(result / "config.yaml", log=log, baseline=result, history=history)
     assert found.baseline_kind == "an earlier result of monitor"
-    assert found.notices[0] == "compare: correct 'spending' is 'sequence' now"
     assert "window 3 on record" in found.family
 
 
 def test_past_windows_are_plain_values() -> None:
-    assert PastWindow(1, 2, 0.5, 0.1, 1.0, 3).mean == 0.5
+    assert PastWindow(1, 2, 0.5, 0.1, 1.0, 3, {}).mean == 0.5
 
 
 def test_what_each_window_on_record_may_spend() -> None:
     """Window d has alpha * 6 / (pi d)**2, a third for each of its tests: p-values are multiplied by the inverse."""
-    windows, past = [window(4), window(5)], [PastWindow(3, 300, 0.8, 0.005, 1.0, 0)]
+    windows, past = [window(4), window(5)], [PastWindow(3, 300, 0.8, 0.005, 1.0, 0, {})]
     assert last_look(windows, []) == 2
     assert last_look(windows, past) == 3
     looks = [

@@ -139,7 +139,7 @@ def test_configurations_are_mended_from_the_message(ltr: Cli, tmp_path: Path) ->
 
 
 WRONG: dict[str, Any] = {
-    "name": 3, "log": {"sed": 1}, "baseline": ["a"], "history": {}, "empty": "zeros", "seed": -1,
+    "name": 3, "log": {"sed": 1}, "baseline": ["a"], "history": {}, "empty": "zeros",
     "metrics": ["ndgc@10"],
     "columns": {
         "query_id": 1, "item_id": 1, "rank": 1, "score": 1, "timestamp": 1, "cluster_id": 1, "pair_key": 1,

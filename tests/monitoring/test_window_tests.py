@@ -93,7 +93,7 @@ def test_only_values_at_an_end_of_the_scale_get_a_bounded_interval() -> None:
 
 
 def past(number: int, mean: float = 0.8) -> PastWindow:
-    return PastWindow(number, 4, mean, 0.1, 1.0, 0)
+    return PastWindow(number, 4, mean, 0.1, 1.0, 0, {})
 
 
 def compared(
