@@ -16,7 +16,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -24,7 +24,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from ltr_harness.dataset import RankingDataset, fingerprint_arrays, fingerprint_dataset, fingerprint_judgments
-from ltr_harness.errors import DataError
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.files import (
     CACHE_VARIABLE,
     UNFINISHED,
@@ -65,7 +65,7 @@ _MAPPED = ("features", "document_ids")
 _PAIRS = ("rows", "numbers", "grades")  # of subtopics
 _MISSED = ("queries", "labels", "document_ids")
 _SEVERAL = ("queries", "documents", "grades")
-_FACTS = ("feature_names", "source", "sparse", "notes")
+_FACTS = ("feature_names", "source", "sparse")
 _JUDGED = ("query_weights", "document_ids", "judged")  # of judgments, where they have them
 _OF_ROWS = ("positions", "file_rows", "row_weights", "half_lives")  # of the rows, where they have them
 _ABANDONED_S = 24 * 3600
@@ -99,6 +99,7 @@ def write_entry(folder: Path, dataset: RankingDataset, fingerprints: Fingerprint
             files[name] = dict(stamp(making / f"{name}.npy"))
         facts = {
             **{name: getattr(dataset, name) for name in _FACTS},
+            "cautions": list(map(asdict, dataset.cautions)),
             "attributes": list(dataset.query_attributes),
             "columns": dict(dataset.columns),
             "categories": dict(dataset.categories),
@@ -198,7 +199,7 @@ def _opened(folder: Path, facts: Mapping[str, Any]) -> RankingDataset:
         feature_names=tuple(facts["feature_names"]),
         source=facts["source"],
         sparse=facts["sparse"],
-        notes=tuple(facts["notes"]),
+        cautions=tuple(Caution(**caution) for caution in facts["cautions"]),
         columns=facts["columns"],
         categories={name: tuple(texts) for name, texts in facts["categories"].items()},
         raw_judgments=RawJudgments(**several) if several else None,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import DataError
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.groups import Judgments, QueryGroups, RawJudgments, as_slice
 from ltr_harness.wording import count_of, named
 
@@ -26,7 +26,7 @@ class RankingDataset:
         query_attributes: name to (n_queries,) values, for slices.
         source: how messages call this split, such as ``"mq2008/S1.txt"``.
         sparse: a feature that a row leaves out means 0.0 (LETOR, LibSVM), so missing columns can be added.
-        notes: changes and omissions in reading, for the report.
+        cautions: changes and omissions in reading, for the report.
         file_rows: int64 (n_rows,), the row of the files, from 0, that each row was; None where rows stand as in the
             files, which is so unless scattered queries were brought together or documents were missed.
         columns: role to the column that has it in the files, such as ``{"query": "search_id"}``; empty where
@@ -46,7 +46,7 @@ class RankingDataset:
     query_attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     source: str = ""
     sparse: bool = False
-    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     file_rows: NDArray[np.int64] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -56,7 +56,8 @@ class RankingDataset:
 
     def __repr__(self) -> str:
         size = f"{count_of(self.n_queries, 'query')}, {count_of(self.n_rows, 'row')}"
-        return "\n".join([f"{self.source}: {size}, {named('feature', self.feature_names)}", *self.notes])
+        said = f"{self.source}: {size}, {named('feature', self.feature_names)}"
+        return "\n".join([said, *map(str, self.cautions)])
 
     @property
     def groups(self) -> QueryGroups:
@@ -131,11 +132,13 @@ class RankingDataset:
             raise DataError.at(self.source, "no document is judged", expected)
         sizes = groups.sum(judged, np.int64)
         learned = judgments.with_rows(rows, QueryGroups.from_counts(sizes, groups.ids))
-        notes = list(self.notes)
+        cautions = list(self.cautions)
         if n := self.n_rows - rows.size:
-            notes.append(f"nothing is learned from {count_of(n, 'document')} that nobody judged")
+            text = f"nothing is learned from {count_of(n, 'document')} that nobody judged"
+            cautions.append(Caution("unjudged-documents", "note", text))
         if n := int(np.count_nonzero(~groups.with_rows)):
-            notes.append(f"nothing is learned from {count_of(n, 'query')} without candidates")
+            text = f"nothing is learned from {count_of(n, 'query')} without candidates"
+            cautions.append(Caution("queries-without-candidates", "note", text))
         optional = self.optional_of(rows)
         if self.file_rows is None:
             optional["file_rows"] = rows
@@ -143,7 +146,7 @@ class RankingDataset:
             self,
             features=self.features[rows],
             judgments=replace(learned, judged=None),
-            notes=tuple(notes),
+            cautions=tuple(cautions),
             **optional,
         )
         return kept.take(np.flatnonzero(sizes))

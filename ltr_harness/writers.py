@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.files import Temporary, bare_name, opened_for_writing, whole_files
 from ltr_harness.groups import Array, Floats, Judgments
 from ltr_harness.wording import count_of, csv_cell, plural, printable
@@ -27,8 +27,8 @@ def format_of(path: Path) -> str | None:
     return _SUFFIXES.get(Path(bare_name(path.name.lower())).suffix)
 
 
-def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) -> list[str]:
-    """Write a dataset, all of its files or none; notes on what the format cannot hold."""
+def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) -> list[Caution]:
+    """Write a dataset, all of its files or none; cautions about what the format cannot hold."""
     form = form or format_of(path)
     if form not in FORMATS:
         found = "does not say its format" if form is None else f"unknown format {form!r}"
@@ -41,20 +41,22 @@ def write_dataset(dataset: RankingDataset, path: Path, form: str | None = None) 
         with whole_files(path) as temporary:
             return _write_qrels(dataset.judgments.pool, path, temporary)
     is_text = form in ("letor", "lightgbm")
-    judgments, notes = dataset.judgments if is_text else dataset.judgments.pool, []
+    judgments, cautions = dataset.judgments if is_text else dataset.judgments.pool, list[Caution]()
     labels = judgments.labels
     if judgments.judged is not None:
         labels = np.where(judgments.judged, labels, _UNJUDGED)
-        said = f"documents that nobody judged have the label {_UNJUDGED}"
-        notes.append(f"{said}: read it with the option unjudged={_UNJUDGED}")
+        text = f"documents that nobody judged have the label {_UNJUDGED}"
+        cure = f"read it with the option unjudged={_UNJUDGED}"
+        cautions.append(Caution("unjudged-documents", "note", text, cure))
     if n := int(np.count_nonzero(~judgments.groups.with_rows)):
-        notes.append(f"{count_of(n, 'query')} without documents to write {plural('is', n)} left out")
+        text = f"{count_of(n, 'query')} without documents to write {plural('is', n)} left out"
+        cautions.append(Caution("queries-without-documents", "note", text))
     with whole_files(path) as temporary:
         write = _write_svmlight if is_text else _write_table
-        return notes + write(dataset, labels, path, temporary, form)
+        return cautions + write(dataset, labels, path, temporary, form)
 
 
-def _write_qrels(judgments: Judgments, path: Path, temporary: Temporary) -> list[str]:
+def _write_qrels(judgments: Judgments, path: Path, temporary: Temporary) -> list[Caution]:
     """TREC's judgments: of every query each judged document, missed ones too."""
     labels, documents, queries = judgments.labels, judgments.document_ids, judgments.groups.ids
     if documents is None:
@@ -70,23 +72,25 @@ def _write_qrels(judgments: Judgments, path: Path, temporary: Temporary) -> list
     text = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in rows)
     with opened_for_writing(temporary(path), path.name) as stream:
         stream.write(text.encode("utf-8"))
-    return ["qrels hold the judgments alone, without features"]
+    return [_left_out("qrels hold the judgments alone, without features")]
 
 
 def _write_svmlight(
     dataset: RankingDataset, labels: Floats, path: Path, temporary: Temporary, form: str
-) -> list[str]:
+) -> list[Caution]:
     """LETOR rows, or LightGBM's layout: the same rows without query ids, with sizes beside them."""
-    notes, with_qid = [], form == "letor"
+    cautions, with_qid = [], form == "letor"
     numbered = [str(j) for j in range(dataset.n_features + 1)]
     first = 0 if list(dataset.feature_names) == numbered[:-1] else 1
     if first and list(dataset.feature_names) != numbered[1:]:
         names = path.with_name(path.name + ".features")
         temporary(names).write_text("".join(f"{name}\n" for name in dataset.feature_names), encoding="utf-8")
-        notes.append(f"features are numbered from 1; their names are in {names.name}")
+        text = f"features are numbered from 1; their names are in {names.name}"
+        cautions.append(Caution("numbered-features", "note", text))
     if dataset.categories:
         coded = ", ".join(dataset.categories)
-        notes.append(f"texts are written as codes, from 0 in the order of the texts: {coded}")
+        text = f"texts are written as codes, from 0 in the order of the texts: {coded}"
+        cautions.append(Caution("coded-texts", "note", text))
     documents = dataset.judgments.document_ids
     missed = dataset.judgments.missed
     left_out = {
@@ -113,8 +117,12 @@ def _write_svmlight(
             stream.write(text.encode("utf-8"))
     missing = [what for what, there in left_out.items() if there]
     if missing:
-        notes.append(f"{', '.join(missing)} have no place in this format and are left out")
-    return notes
+        cautions.append(_left_out(f"{', '.join(missing)} have no place in this format and are left out"))
+    return cautions
+
+
+def _left_out(text: str) -> Caution:
+    return Caution("left-out-of-the-file", "note", text)
 
 
 def _refuse(path: Path, what: str, ids: Iterable[str], *, comment: bool = False) -> None:
@@ -150,11 +158,11 @@ def _blocks(dataset: RankingDataset, labels: Floats, first: int, with_qid: bool)
 
 def _write_table(
     dataset: RankingDataset, labels: Floats, path: Path, temporary: Temporary, form: str
-) -> list[str]:
+) -> list[Caution]:
     """A CSV, TSV, Parquet or Arrow table with one named column for everything that the dataset holds."""
     table = _arrow_table(dataset, labels, path)
     target = temporary(path)
-    notes = []
+    cautions = []
     if form == "parquet":
         from pyarrow import parquet
 
@@ -164,7 +172,7 @@ def _write_table(
 
         feather.write_feather(table, target, compression="uncompressed")
     else:
-        notes = _write_csv(table, target, path)
+        cautions = _write_csv(table, target, path)
     roles = ("weight", "position", "document_id", "retrieved")
     options = [f"{role}={role}" for role in roles if role in table.column_names]
     if names := subtopic_columns(dataset):
@@ -174,8 +182,13 @@ def _write_table(
     if dataset.categories and form not in ("parquet", "arrow"):  # whose columns have types
         options.append(f"categorical=[{', '.join(dataset.categories)}]")
     if options:
-        notes.append(f"read it with the options {' '.join(options)}")
-    return notes
+        cautions.append(reader_options(options))
+    return cautions
+
+
+def reader_options(options: Iterable[str]) -> Caution:
+    """Return what is to be given to the reader of a file that was written."""
+    return Caution("reader-options", "note", f"read it with the options {' '.join(options)}")
 
 
 def subtopic_columns(dataset: RankingDataset) -> tuple[str, ...]:
@@ -236,8 +249,8 @@ def _arrow_table(dataset: RankingDataset, labels: Floats, path: Path) -> Any:
     return pa.table([as_arrow(values) for _, values in columns], names=names)
 
 
-def _write_csv(table: Any, target: Path, path: Path) -> list[str]:
-    """Returns a note where texts were changed for good."""
+def _write_csv(table: Any, target: Path, path: Path) -> list[Caution]:
+    """Return a caution where texts were changed for good."""
     from pyarrow import csv
 
     table = table.rename_columns([csv_cell(name) for name in table.column_names])
@@ -254,4 +267,5 @@ def _write_csv(table: Any, target: Path, path: Path) -> list[str]:
         csv.write_csv(table, stream, csv.WriteOptions(delimiter=separator))
     if not changed:
         return []
-    return [f"control characters in {count_of(changed, 'text')} are escapes now; Parquet keeps them"]
+    text = f"control characters in {count_of(changed, 'text')} are escapes now; Parquet keeps them"
+    return [Caution("escaped-characters", "note", text)]

@@ -17,6 +17,7 @@ from ltr_harness.dataset import (
     fingerprint_dataset,
     fingerprint_judgments,
 )
+from ltr_harness.errors import Caution
 from ltr_harness.groups import Judgments, QueryGroups
 
 
@@ -120,4 +121,5 @@ def test_every_part_of_a_dataset_counts() -> None:
         ),
     ]
     assert len({fingerprint_dataset(variant) for variant in variants}) == len(variants)
-    assert fingerprint_dataset(dataset(source="elsewhere", notes=("n",))) == fingerprint_dataset(base)
+    cautioned = dataset(source="elsewhere", cautions=(Caution("kind", "note", "text"),))
+    assert fingerprint_dataset(cautioned) == fingerprint_dataset(base)

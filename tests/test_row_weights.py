@@ -40,7 +40,9 @@ def test_a_row_counts_its_own_weight_and_a_query_the_mean(queries: list[list[flo
     np.testing.assert_allclose(means, pd.Series(flat).groupby(ids).mean())
     n = sum(len(set(query)) > 1 for query in queries)
     assert (data.row_weights is None) == (not n)
-    assert any(note.startswith(f"weights differ within {n} of") for note in data.notes) == bool(n)
+    assert any(note.startswith(f"weights differ within {n} of") for note in map(str, data.cautions)) == bool(
+        n
+    )
     for query in range(len(queries)):
         assert weights_of(data.take(np.array([query])))[0] == queries[query]
 
@@ -107,7 +109,7 @@ def test_weights_halve_back_from_the_newest_row_learned_from() -> None:
     np.testing.assert_allclose(rows, [1, 0.5, 0.25, 0.25], rtol=1e-9)
     np.testing.assert_allclose(queries, [0.75, 0.25], rtol=1e-9)
     assert data.judgments.query_weights is None  # metrics count all queries once
-    assert "in training, weights halve every 1 day back from the newest row (day)" in data.notes
+    assert "in training, weights halve every 1 day back from the newest row (day)" in map(str, data.cautions)
     np.testing.assert_allclose(data.take(np.array([1])).weights_of_rows(), [1, 1])
     assert data.take(np.array([1, 0])).weights_of_queries() == pytest.approx([0.25, 0.75])
 

@@ -208,12 +208,12 @@ class ComparedInputs:
         else:
             wide, loaded = rankings.load_cheap(self._cheap_labels, source)
         wanted = list(dict.fromkeys([asked.primary, *asked.metrics, *(gate.metric for gate in gates)]))
-        scaled, notes = loaded.on_scale(wanted)
+        scaled, cautions = loaded.on_scale(wanted)
         scaled = list(dict.fromkeys(scaled))
         self._rankings = loaded
         typed = asked.names(loaded.on_scale(asked.metrics)[0])
         named = [f"{with_tool(text)} is {name}" for name, text in typed.items()]
-        self.notes += [*loaded.notes, *notes, *named]
+        self.notes += [*map(str, (*loaded.cautions, *cautions)), *named]
         self.metrics = [str(metric) for metric in scaled]
         if self.runs:
             self.notes += _without_valid(scaled, "files, 1 or the one from validation data for runs")

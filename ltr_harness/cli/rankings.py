@@ -10,7 +10,7 @@ import numpy as np
 
 from ltr_harness.cli import data_source, options
 from ltr_harness.dataset import fingerprint_judgments
-from ltr_harness.errors import DataError, UsageError, all_of
+from ltr_harness.errors import Caution, DataError, UsageError, all_of
 from ltr_harness.evaluation import Evaluation, evaluate_bound
 from ltr_harness.files import bare_name
 from ltr_harness.groups import Array, Bools, Floats, Judgments
@@ -79,7 +79,7 @@ class Rankings:
     judgments: Judgments  # what they are measured against: the data, or the qrels without any run
     judgments_file: Path
     max_grade: float | None  # given by the user
-    notes: tuple[str, ...]  # what was left out or looks odd
+    cautions: tuple[Caution, ...]  # what was left out or looks odd
     # what the data says of each query of `judgments`, such as its user
     query_attributes: Mapping[str, Array] = field(default_factory=dict)
 
@@ -87,16 +87,16 @@ class Rankings:
     def fingerprint(self) -> str:
         return fingerprint_judgments(self.judgments)
 
-    def on_scale(self, metrics: Sequence[Metric]) -> tuple[list[Metric], list[str]]:
-        """The metrics with a highest grade where they ask for one, the same for all rankings; and a note."""
+    def on_scale(self, metrics: Sequence[Metric]) -> tuple[list[Metric], list[Caution]]:
+        """The metrics with a highest grade where they ask for one, the same for all rankings; and a caution."""
         grade = self.max_grade
         if grade is None:
             grade = max(float(self.judgments.pool.labels.max()), 1.0)
         scaled = [metric.on_scale(grade) for metric in metrics]
         if scaled == list(metrics) or self.max_grade is not None:
             return scaled, []
-        found = f"max_grade is {plain_number(grade)}, the largest label of {self.judgments_file}"
-        return scaled, [f"{found}; --max-grade says which scale the labels are on"]
+        text = f"max_grade is {plain_number(grade)}, the largest label of {self.judgments_file}"
+        return scaled, [Caution("max-grade", "note", text, "--max-grade says which scale the labels are on")]
 
     def system(self, scored: Scored, evaluation: Evaluation) -> "SystemResult":
         """An evaluated ranking as comparisons take it."""
@@ -125,13 +125,13 @@ def load_rankings(source: RankingSource) -> Rankings:
     from ltr_harness.readers.scores import read_scores
 
     dataset = data_source.read_files([source.data], source.reader_name, source.reader_options)
-    judgments, files, notes = dataset.judgments, source.scores, list[str]()
+    judgments, files, cautions = dataset.judgments, source.scores, list[Caution]()
     of_rows: dict[str, Any] = {"file_order": dataset.file_order, "columns": dataset.columns}
-    scores = all_of([partial(read_scores, path, judgments, notes=notes, **of_rows) for path in files])
+    scores = all_of([partial(read_scores, path, judgments, cautions=cautions, **of_rows) for path in files])
     each = zip(_names(files), files, scores, strict=True)
     rankings = tuple(Scored(name, path, judgments, values) for name, path, values in each)
-    notes, grade = [*dataset.notes, *notes], source.max_grade
-    return Rankings(rankings, judgments, source.data, grade, tuple(notes), dataset.query_attributes)
+    every = (*dataset.cautions, *cautions)
+    return Rankings(rankings, judgments, source.data, source.max_grade, every, dataset.query_attributes)
 
 
 def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
@@ -153,8 +153,8 @@ def load_cheap(cheap: Path, source: RankingSource) -> tuple[Rankings, Rankings]:
         expected = f"the rows of {source.data} and those of more queries, with cheap labels"
         raise DataError.at(cheap, found, expected)
     some = tuple(Scored(one.name, one.path, judgments, one.scores[rows], tag=one.tag) for one in wide.all)
-    notes = (*wide.notes, *dataset.notes)
-    return wide, Rankings(some, judgments, source.data, wide.max_grade, notes, dataset.query_attributes)
+    cautions = (*wide.cautions, *dataset.cautions)
+    return wide, Rankings(some, judgments, source.data, wide.max_grade, cautions, dataset.query_attributes)
 
 
 def _from_runs(source: RankingSource) -> Rankings:
@@ -171,11 +171,11 @@ def _from_runs(source: RankingSource) -> Rankings:
         all_of([partial(qrels_of, source.qrels), *(partial(run_of, path) for path in files)])
         raise
 
-    def scored(path: Path) -> tuple[Scored, str, tuple[str, ...]]:
+    def scored(path: Path) -> tuple[Scored, str, tuple[Caution, ...]]:
         run = run_of(path)  # one at a time: of a joined one only its documents are kept
         one = join(qrels, run, **how)
         ranking = Scored("", run.path, one.judgments, one.scores, one.retrieved, run.tag)
-        return ranking, described(run), one.notes
+        return ranking, described(run), one.cautions
 
     read = all_of([partial(scored, path) for path in files])
     tags = [one.tag for one, _, _ in read]
@@ -184,9 +184,10 @@ def _from_runs(source: RankingSource) -> Rankings:
     said = [(str(qrels.path), described(qrels))]
     said += [(name, form) for name, (_, form, _) in zip(names, read, strict=True)]
     # of TREC's own files there is nothing to say: that is what the options are for
-    notes = [f"{what}: {form}" for what, form in said if not form.startswith("TREC")]
-    notes += [*qrels.notes, *(note for _, _, of_run in read for note in of_run)]
-    return Rankings(rankings, qrels.judgments, source.qrels, source.max_grade, tuple(notes))
+    others = [(what, form) for what, form in said if not form.startswith("TREC")]
+    cautions = [Caution("recognised-form", "note", form, place=what) for what, form in others]
+    cautions += [*qrels.cautions, *(caution for _, _, of_run in read for caution in of_run)]
+    return Rankings(rankings, qrels.judgments, source.qrels, source.max_grade, tuple(cautions))
 
 
 def _stem(path: Path) -> str:

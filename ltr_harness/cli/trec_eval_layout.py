@@ -18,7 +18,7 @@ from ltr_harness.catalog import did_you_mean
 from ltr_harness.cli.metric_names import with_relevant
 from ltr_harness.cli.output import say, say_notes
 from ltr_harness.cli.rankings import RankingSource, Scored, load_rankings
-from ltr_harness.errors import MetricError
+from ltr_harness.errors import Caution, MetricError
 from ltr_harness.metrics import Metric, parse_metric
 from ltr_harness.metrics.core.presets import TREC_EVAL
 from ltr_harness.metrics.core.ranking import RowRanker
@@ -109,7 +109,7 @@ def asked(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def say_measures(texts: Sequence[str], source: RankingSource, relevant: float, per_query: bool) -> None:
     """Print the measures named of all rankings of a source, then what is to be said of them."""
-    measures, notes = asked(texts), list[str]()
+    measures, cautions = asked(texts), list[Caution]()
     loaded = load_rankings(source)
     complete: dict[str, tuple[str, ...]] = {}  # our metrics with every grade they depend on in their names
     for name, cutoffs in measures.items():
@@ -118,11 +118,11 @@ def say_measures(texts: Sequence[str], source: RankingSource, relevant: float, p
             continue
         (metric,), more = loaded.on_scale([with_relevant(parse_metric(name), relevant)])
         complete[str(metric)] = ()
-        notes += more
+        cautions += more
     for scored in loaded.all:
         for line in lines(scored, complete, relevant, source.all_queries, per_query):
             say(line)
-    say_notes([*loaded.notes, *dict.fromkeys(notes)])
+    say_notes([*loaded.cautions, *dict.fromkeys(cautions)])
 
 
 def lines(

@@ -278,7 +278,7 @@ def _written(
         "stopping": rule and {**vars(rule), "metric": str(rule.metric), "on": "valid"},
         "best_round": fitted.best_round,
         "rounds_trained": fitted.rounds_trained,
-        "notes": [*fold.splits.get("test", fold.train).notes, *fitted.notes],
+        "notes": [*map(str, fold.splits.get("test", fold.train).cautions), *fitted.notes],
         "n_leaves": fitted.n_leaves if isinstance(fitted, TreeModel) else None,
         **_results(fitted, fitted.learned, evaluation, seconds, folder, task, job, fold),
     }

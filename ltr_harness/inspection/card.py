@@ -275,7 +275,7 @@ class SplitCard:
             **{key: value for key, value in vars(self).items() if key not in left_out},
             "grades": {f"{grade:g}": n for grade, n in self.grades.items()},
             "random_ndcg": json_value(self.random_ndcg),
-            "notes": self.dataset.notes,
+            "cautions": json_value(self.dataset.cautions),
             "features": json_value(self.features),
             **{some: json_value(own) for some in optional if (own := getattr(self, some))},
         }

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import Judgments, MissedDocuments, OneLabel, QueryGroups, RawJudgments, Subtopics
 from ltr_harness.readers.catboost import CatBoostPool
 from ltr_harness.readers.forms import columns_of, opened_table, qrels_of, table_in_memory
@@ -44,7 +44,7 @@ class Truth:
     by_column: bool = False  # whether columns number the subtopics, as in the rows of a table
     # (n,) values each: what the rows say of their query, and its weight as ``None``
     attributes: Mapping[str | None, NDArray[Any]] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     # int64 and float64 (n_judgments,): the row and the grade of each judgment, where rows are made of several
     several: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
 
@@ -52,7 +52,7 @@ class Truth:
         """Some rows (n,), without their subtopics."""
         columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
         attributes = {name: values[rows] for name, values in self.attributes.items()}
-        columns |= {"attributes": attributes, "notes": self.notes}
+        columns |= {"attributes": attributes, "cautions": self.cautions}
         return Truth(self.source, place=lambda row: self.place(int(rows[row])), **columns)
 
 
@@ -126,7 +126,7 @@ def with_judgments(
     added = elsewhere is None and no_candidates == "zero"
     match = _Match(dataset, truth, as_text(judgments.document_ids), added=added)
     labels, judged, subtopics = judgments.labels, judgments.judged, judgments.subtopics
-    notes = [*dataset.notes, *truth.notes, *match.notes(no_candidates, elsewhere)]
+    cautions = [*dataset.cautions, *truth.cautions, *match.cautions(no_candidates, elsewhere)]
     if labelled:
         _refuse_contradictions(match)
     else:
@@ -135,7 +135,7 @@ def with_judgments(
         n = labels.size - match.rows.size
         said = f"{n:,} of {count_of(labels.size, 'candidate')} ({n / labels.size:.1%}) {plural('is', n)} not in them"
         said = f"; {said} and {plural('has', n)} label 0" if n else ""
-        notes.append(f"labels are those of the judgments{said}")
+        cautions.append(Caution("labels-of-judgments", "note", f"labels are those of the judgments{said}"))
     if subtopics is not None and not truth.by_column:
         found = f"the rows have columns of subtopics, and {truth.source} has not"
         raise DataError.at(dataset.source, found, "the columns of `subtopics` in the judgments too")
@@ -162,20 +162,20 @@ def with_judgments(
             ),
         ),
         query_attributes={name: match.attribute(name) for name in dataset.query_attributes},
-        notes=tuple(notes),
+        cautions=tuple(cautions),
         raw_judgments=match.raw_judgments,
     )
 
 
 def with_candidates(dataset: RankingDataset) -> RankingDataset:
-    """The dataset without the queries that have no row, and a note that counts them."""
+    """The dataset without the queries that have no row, and a caution that counts them."""
     there = dataset.groups.with_rows
     if there.all():
         return dataset
     n = int(np.count_nonzero(~there))
-    said = f"{count_of(n, 'query')} without candidates {plural('is', n)} left out (no_candidates: skip)"
+    text = f"{count_of(n, 'query')} without candidates {plural('is', n)} left out (no_candidates: skip)"
     kept = dataset.take(np.flatnonzero(there))
-    return replace(kept, notes=(*kept.notes, said))
+    return replace(kept, cautions=(*kept.cautions, Caution("queries-without-candidates", "note", text)))
 
 
 class _Match:
@@ -236,22 +236,25 @@ class _Match:
         used = self._by_query(row)
         return RawJudgments(self.number[row[used]], row[used], grades[used])
 
-    def notes(self, no_candidates: NoCandidates, elsewhere: NDArray[np.str_] | None) -> list[str]:
-        """How much was missed, and which judged queries have no row."""
-        notes = [f"every judged document is a candidate: nothing was missed ({self.truth.source})"]
+    def cautions(self, no_candidates: NoCandidates, elsewhere: NDArray[np.str_] | None) -> list[Caution]:
+        """Return how much was missed, and which judged queries have no row."""
+        text = f"every judged document is a candidate: nothing was missed ({self.truth.source})"
         if n := self.missed.size:
             of = f"{count_of(n, 'judged document')} of {count_of(np.unique(self.number[self.missed]).size, 'query')}"
-            notes = [f"{of} {plural('was', n)} missed ({self.truth.source})"]
+            text = f"{of} {plural('was', n)} missed ({self.truth.source})"
+        cautions = [Caution("missed-documents", "note", text)]
         strays = self.strays if elsewhere is None else np.setdiff1d(self.strays, elsewhere)
         if n := strays.size:
             fate = "the value 0" if no_candidates == "zero" else f"{plural('is', n)} left out"
+            kind = "queries-without-candidates"
             said = f"{plural('has', n)} no candidate and {fate} (no_candidates: {no_candidates})"
             if elsewhere is not None:
+                kind = "queries-without-split"
                 cure = "`judgments: {train: …, test: …}` says whose they are"
                 said = f"{plural('is', n)} of no split and counted nowhere, such as {shortened(strays, 3)}: {cure}"
             share = n / np.unique(self.truth.queries[self.truth.judged]).size
-            notes.append(f"{n:,} of the judged queries ({share:.1%}) {said}")
-        return notes
+            cautions.append(Caution(kind, "note", f"{n:,} of the judged queries ({share:.1%}) {said}"))
+        return cautions
 
     def _added(self, name: str | None) -> NDArray[Any] | None:
         """What the judgments say of each added query (n_added,), as the first of its rows has it; None if nothing."""
@@ -392,7 +395,7 @@ def _of_qrels(qrels: Qrels) -> Truth:
         qrels.grades >= 0,
         qrels.place or (lambda row: str(qrels.path)),
         qrels.subtopics,
-        notes=tuple(note.replace(str(qrels.path), qrels.path.name) for note in qrels.notes),
+        cautions=tuple(replace(one, place=qrels.path.name) for one in qrels.cautions),
     )
 
 
@@ -414,8 +417,8 @@ def _together(parts: Sequence[Truth], source: str) -> Truth:
     }
     shared = [name for name in parts[0].attributes if all(name in part.attributes for part in parts)]
     attributes = {name: np.concatenate([part.attributes[name] for part in parts]) for name in shared}
-    notes = tuple(note for part in parts for note in part.notes)
-    return Truth(source, place=place, attributes=attributes, notes=notes, **columns)
+    cautions = tuple(caution for part in parts for caution in part.cautions)
+    return Truth(source, place=place, attributes=attributes, cautions=cautions, **columns)
 
 
 def _one_each(truth: Truth, several: OneLabel | None) -> Truth:
@@ -442,8 +445,9 @@ def _one_each(truth: Truth, several: OneLabel | None) -> Truth:
     label[of], judged[of] = labels, True
     n = int(np.count_nonzero(np.bincount(pair) > 1))
     said = f"{count_of(n, 'document')} of {first.size:,} {plural('has', n)} several judgments"
-    notes = (*truth.notes, f"{said}: their label is {_RULES[several]} (several: {several})")
-    return replace(truth.take(first), labels=label, judged=judged, notes=notes, several=(pair, grades))
+    text = f"{said}: their label is {_RULES[several]} (several: {several})"
+    cautions = (*truth.cautions, Caution("several-labels", "note", text))
+    return replace(truth.take(first), labels=label, judged=judged, cautions=cautions, several=(pair, grades))
 
 
 _RULES = {

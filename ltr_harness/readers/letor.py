@@ -17,7 +17,7 @@ from pydantic import Field
 
 from ltr_harness.cores import available_cores
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import LONGEST_ID
 from ltr_harness.readers import svmlight_kernels as kernels
 from ltr_harness.readers.files import Bound, in_words, located, release, text_bytes
@@ -25,7 +25,11 @@ from ltr_harness.readers.reader import FileReader, ValueOptions
 from ltr_harness.readers.rows import SHOWN, Rows, assembled, bad_rows, limited, query_ids, within_float32
 from ltr_harness.wording import count_of
 
-IGNORED = "comments are ignored: they name no documents for certain, as `# docid = …` in every row would"
+IGNORED = Caution(
+    "ignored-comments",
+    "note",
+    "comments are ignored: they name no documents for certain, as `# docid = …` in every row would",
+)
 
 
 CHUNK = 8 << 20
@@ -232,7 +236,7 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
     def place(row: int) -> str:
         return f"{path_of(row)}:{lines[row]}"
 
-    documents, words, said = _documents(parsed, n_rows)
+    documents, words, ignored = _documents(parsed, n_rows)
     block_starts, block_ids = _blocks(parsed)
     values: dict[str, NDArray[Any]] = {"labels": labels}
     if n_weights := _total(parsed, "weights"):
@@ -256,19 +260,19 @@ def read_svmlight(paths: Sequence[Path], options: IndexOptions, *, with_qid: boo
         query_ids(block_ids),
         place,
         sparse=True,
-        notes=(*_repeats(parsed), *said),
+        cautions=(*_repeats(parsed), *ignored),
         file_starts=file_starts,
     )
     rows = rows.labelled(options, _total(parsed, "beyond"))
     if words is None:
         return rows
-    return _with_words(rows, words) if with_qid else rows.with_values((*rows.notes, IGNORED))
+    return _with_words(rows, words) if with_qid else rows.with_values((*rows.cautions, IGNORED))
 
 
 def _documents(
     parsed: Sequence[_Parsed], n_rows: int
-) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[str]]:
-    """What comments name, and their first words, each where every row has one; and a note on what is ignored."""
+) -> tuple[NDArray[np.str_] | None, NDArray[np.str_] | None, list[Caution]]:
+    """What comments name, and their first words, each where every row has one; and a caution about what is ignored."""
     # first words count where every row has one that may be an id: it stands alone, or has a digit
     n_named = _total(parsed, "documents")
     if not n_named and not _total(parsed, "words"):
@@ -278,8 +282,8 @@ def _documents(
     if n_named == n_rows:
         return texts, None, []
     if n_named:
-        said = f"document ids are ignored: only {n_named:,} of {count_of(n_rows, 'row')} have one"
-        return None, None, [said]
+        text = f"document ids are ignored: only {n_named:,} of {count_of(n_rows, 'row')} have one"
+        return None, None, [Caution("ignored-document-ids", "note", text)]
     if texts is not None:
         letters = texts.view(np.uint32).reshape(len(texts), -1)
         digits = (letters >= ord("0")) & (letters <= ord("9"))
@@ -289,15 +293,16 @@ def _documents(
 
 
 def _with_words(rows: Rows, words: NDArray[np.str_]) -> Rows:
-    """The first words of comments (n_rows,) as document ids, if no query has one twice; and a note that says so."""
+    """The first words of comments (n_rows,) as document ids, if no query has one twice; and a caution that says so."""
     sizes = np.diff(np.append(rows.block_starts, len(words)))
     queries = np.repeat(np.unique(rows.block_ids, return_inverse=True)[1], sizes)
     codes = np.unique(words, return_inverse=True)[1]
     pairs = queries * (int(codes.max()) + 1) + codes
     if np.unique(pairs).size < pairs.size:
-        return rows.with_values((*rows.notes, IGNORED))
-    note = f"document ids are the first words of the comments, such as {str(words[0])!r}"
-    return rows.with_values((*rows.notes, note), document_ids=words)
+        return rows.with_values((*rows.cautions, IGNORED))
+    text = f"document ids are the first words of the comments, such as {str(words[0])!r}"
+    caution = Caution("document-ids-from-comments", "note", text)
+    return rows.with_values((*rows.cautions, caution), document_ids=words)
 
 
 def _filled(
@@ -353,12 +358,13 @@ def _blocks(parsed: Sequence[_Parsed]) -> tuple[NDArray[np.int64], NDArray[np.st
     return np.concatenate(starts), np.concatenate(ids)
 
 
-def _repeats(parsed: Sequence[_Parsed]) -> Iterator[str]:
+def _repeats(parsed: Sequence[_Parsed]) -> Iterator[Caution]:
     for path, parts in groupby(parsed, key=lambda part: part.chunk.path):
         if repeating := [part.counts for part in parts if part.counts.repeats]:
             rows = count_of(sum(counts.repeats for counts in repeating), "row")
             where = f"(first in line {repeating[0].first_repeat})"
-            yield f"{rows} of {path.name} give a feature more than once {where}; the last value counts"
+            text = f"{rows} of {path.name} give a feature more than once {where}; the last value counts"
+            yield Caution("repeated-features", "note", text)
 
 
 def _parse(chunk: Chunk, with_qid: bool, first_index: int, into: _Arrays, options: ValueOptions) -> _Parsed:
@@ -427,7 +433,7 @@ class Letor(IndexOptions, FileReader, ValueOptions):
 
     As LETOR 3/4, MSLR-WEB10K/30K, Istella, Yahoo LTRC and ClueWeb09 publish them. Features that a row leaves
     out are 0.0; ``NULL`` and ``nan`` are missing values (NaN). Feature indices may be unsorted; of an index
-    that a row repeats the last value counts, and a note says so. Document ids come from comments ``# docid = ID`` or
+    that a row repeats the last value counts, and a caution says so. Document ids come from comments ``# docid = ID`` or
     ``# docid:ID`` (also ``doc_id``, ``docno``, ``doc``) where every row has one; else from the first words of the
     comments, as in ``# 7555 Rambo``, where every row has one that stands alone or has a digit, none twice in a query.
     Rows may begin with ``label:weight``, as XGBoost's do; a query's weight is the mean of its rows'.

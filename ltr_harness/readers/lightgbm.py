@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.readers.files import located, text_bytes
 from ltr_harness.readers.letor import IndexOptions, read_svmlight
 from ltr_harness.readers.reader import Reader
@@ -53,8 +53,8 @@ class LightGbm(Reader, IndexOptions):
         else:
             rows = read_svmlight(paths, self, with_qid=False)
         companions = _Companions(paths, np.diff(rows.file_starts))
-        sizes, notes = companions.sizes, (*rows.notes, *companions.notes)
-        rows = rows.with_values(notes, weights=companions.weights, positions=companions.positions)
+        sizes, cautions = companions.sizes, (*rows.cautions, *companions.cautions)
+        rows = rows.with_values(cautions, weights=companions.weights, positions=companions.positions)
         rows = replace(rows, block_starts=np.cumsum(sizes) - sizes, block_ids=np.arange(len(sizes)))
         return assembled(rows, ", ".join(files), regroup=False)
 
@@ -98,17 +98,22 @@ class _Companions:
 
     def __init__(self, paths: Sequence[Path], n_rows: NDArray[np.int64]) -> None:
         self._problems: list[Problem] = []
-        self.notes: list[str] = []
+        self.cautions: list[Caution] = []
         sizes = [self._sizes(path, int(n)) for path, n in zip(paths, n_rows, strict=True)]
         weights, positions = (self._per_row(paths, n_rows, suffix) for suffix in _OTHERS)
         parts = [self._weights(_beside(path, ".weight"), of_file) for path, of_file in weights.items()]
         for path in paths:
             if _beside(path, ".init").is_file():
-                self.notes.append(f"{_beside(path, '.init').name} is not used: models start from zero here")
+                self._note(
+                    "unused-file", f"{_beside(path, '.init').name} is not used: models start from zero here"
+                )
         DataError.refuse(limited(self._problems, noun="problem"))
         self.sizes = np.concatenate(sizes)
         self.weights = np.concatenate(parts) if parts else None
         self.positions = self._positions([*chain(*positions.values())]) if positions else None
+
+    def _note(self, kind: str, text: str) -> None:
+        self.cautions.append(Caution(kind, "note", text))
 
     def _refuse(self, place: Path, found: str, expected: str, cure: str = "") -> None:
         self._problems.append(Problem(str(place), found, expected, cure))
@@ -122,7 +127,7 @@ class _Companions:
             self._refuse(path, found, "the number of rows of each query, one per line", cure)
             return np.empty(0, dtype=np.int64)
         if len(present) == 2:
-            self.notes.append(f"{present[1].name} is not used: {present[0].name} gives the sizes")
+            self._note("unused-file", f"{present[1].name} is not used: {present[0].name} gives the sizes")
         file = present[0]
         values = self._numbers(file, _lines(file), expected)
         is_size = (values >= 1) & (values < 2**53) & (values == np.floor(values))
@@ -163,7 +168,7 @@ class _Companions:
         # LightGBM takes any names, such as pos_1, and so do we: what counts is which rows share one.
         number_of = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         said = "numbered from 0 in the order in which they come up"
-        self.notes.append(f"positions are names ({texts[0]}, …), {said}")
+        self._note("named-positions", f"positions are names ({texts[0]}, …), {said}")
         return np.array([number_of[text] for text in texts], dtype=np.int32)
 
     def _numbers(self, file: Path, lines: list[str], expected: str) -> NDArray[np.float64]:

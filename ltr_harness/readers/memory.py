@@ -52,7 +52,7 @@ def from_arrays(
             whatever `evaluate_runs` takes. Judged documents without a row were missed.
         several: ``majority`` (of equals the lowest), ``mean``, ``max`` or ``median``: the label of a document with
             several judgments, which are an error otherwise.
-        regroup: bring scattered queries together, with a note; otherwise they are an error.
+        regroup: bring scattered queries together, with a caution; otherwise they are an error.
         source: how messages call this data.
 
     Raises:

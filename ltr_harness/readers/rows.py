@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import Judgments, QueryGroups, Subtopics
 from ltr_harness.readers.reader import ValueOptions, grades_in_words
 from ltr_harness.wording import count_of, plural, shortened
@@ -42,39 +42,42 @@ class Rows:
     subtopics: NDArray[np.float64] | None = None
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sparse: bool = False
-    notes: tuple[str, ...] = ()
+    cautions: tuple[Caution, ...] = ()
     # first row of each file, and the end of the last
     file_starts: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def labelled(self, options: ValueOptions, n_beyond: int = 0) -> "Rows":
-        """The rows with 0 where nobody judged, and notes on it, on mapped labels and on values beyond float32."""
-        labels, notes = self.values["labels"], self.notes
+        """The rows with 0 where nobody judged, and cautions about it, mapped labels and on values beyond float32."""
+        labels, cautions = self.values["labels"], [*self.cautions]
         if options.grades is not None:
-            notes = (*notes, f"labels by `grades`: {grades_in_words(options.grades)}")
+            text = f"labels by `grades`: {grades_in_words(options.grades)}"
+            cautions.append(Caution("mapped-labels", "note", text))
         judged = None if options.unjudged is None else labels != options.unjudged
         if judged is None or judged.all():
             judged = None
         else:
             n, of = int(np.count_nonzero(~judged)), count_of(labels.size, "document")
-            said = f"{n:,} of {of} {plural('is', n)} not judged (unjudged: {options.unjudged:g})"
-            labels, notes = np.where(judged, labels, 0.0), (*notes, said)
+            text = f"{n:,} of {of} {plural('is', n)} not judged (unjudged: {options.unjudged:g})"
+            cautions.append(Caution("unjudged-documents", "note", text))
+            labels = np.where(judged, labels, 0.0)
         if n_beyond and options.beyond_float32 != "error":
             now = "clipped to its range" if options.beyond_float32 == "clip" else "taken as missing"
             values = f"{count_of(n_beyond, 'value')} beyond float32 {plural('is', n_beyond)} {now}"
-            notes = (*notes, f"{values} (beyond_float32: {options.beyond_float32})")
-        return self.with_values(notes, labels=labels, judged=judged)
+            text = f"{values} (beyond_float32: {options.beyond_float32})"
+            cautions.append(Caution("values-beyond-float32", "note", text))
+        return self.with_values(cautions, labels=labels, judged=judged)
 
-    def with_values(self, notes: tuple[str, ...], **values: NDArray[Any] | None) -> "Rows":
-        """The rows with these notes, and those of these values that are there in place of their own."""
+    def with_values(self, cautions: Iterable[Caution], **values: NDArray[Any] | None) -> "Rows":
+        """The rows with these cautions, and those of these values that are there in place of their own."""
         others = {name: each for name, each in values.items() if each is not None}
-        return replace(self, values={**self.values, **others}, notes=notes)
+        return replace(self, values={**self.values, **others}, cautions=tuple(cautions))
 
 
 def assembled(
     rows: Rows, source: str, *, regroup: bool, columns: Mapping[str, str] | None = None
 ) -> RankingDataset:
     """The dataset that rows make. Raises DataError: scattered queries, or an attribute that differs within a query."""
-    groups, order, notes = _grouped(rows, regroup)
+    groups, order, regrouped = _grouped(rows, regroup)
 
     def ordered(values: NDArray[Any]) -> NDArray[Any]:
         return values if order is None else values[order]
@@ -93,7 +96,7 @@ def assembled(
             _refuse_missed_again(values["document_ids"], groups, retrieved, place)
     if "weights" in values and not values["weights"].any():
         raise DataError.at(source, "all weights are 0", "at least one above 0")
-    weights, row_weights, weight_notes = _weights(values.get("weights"), groups, retrieved, place)
+    weights, row_weights, averaged = _weights(values.get("weights"), groups, retrieved, place)
     judgments = Judgments.checked(
         values["labels"],
         groups,
@@ -122,7 +125,7 @@ def assembled(
         attributes,
         source,
         rows.sparse,
-        rows.notes + notes + weight_notes + _missed_notes(judgments, groups),
+        rows.cautions + regrouped + averaged + _missed(judgments, groups),
         file_rows,
         columns or {},
         rows.categories,
@@ -197,7 +200,7 @@ def limited(
     return listed
 
 
-def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] | None, tuple[str, ...]]:
+def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] | None, tuple[Caution, ...]]:
     starts, ids = rows.block_starts, rows.block_ids
     boundaries = np.append(starts, rows.values["labels"].size).astype(np.int64)
     _, first, which = np.unique(ids, return_index=True, return_inverse=True)
@@ -214,8 +217,8 @@ def _grouped(rows: Rows, regroup: bool) -> tuple[QueryGroups, NDArray[np.int64] 
         cure = "sort the rows by query, or set `regroup: true`"
         raise DataError.at(rows.place(int(starts[block])), found, "all rows of a query together", cure)
     groups, order = QueryGroups.from_ids(np.repeat(ids, np.diff(boundaries)))
-    note = f"{share} were scattered and have been regrouped (regroup: true)"
-    return groups, order, (note,)
+    text = f"{share} were scattered and have been regrouped (regroup: true)"
+    return groups, order, (Caution("regrouped-rows", "note", text),)
 
 
 def per_query(name: str, values: NDArray[Any], groups: QueryGroups, place: OfRow) -> NDArray[Any]:
@@ -259,8 +262,8 @@ def _weights(
     groups: QueryGroups,
     retrieved: NDArray[np.bool_] | None,
     place: OfRow,
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, tuple[str, ...]]:
-    """Weights of queries, the mean of their rows', and of rows where they differ within a query, with a note."""
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, tuple[Caution, ...]]:
+    """Weights of queries, the mean of their rows', and of rows where they differ within a query, with a caution."""
     if weights is None:
         return None, None, ()
     rows, candidates = weights, groups
@@ -278,26 +281,26 @@ def _weights(
     n = int(np.count_nonzero(candidates.min(rows) < candidates.max(rows)))
     if not n:
         return means, None, ()
-    note = f"weights differ within {n:,} of {count_of(groups.n_queries, 'query')}, which count their mean in metrics"
-    return means, rows, (note,)
+    text = f"weights differ within {n:,} of {count_of(groups.n_queries, 'query')}, which count their mean in metrics"
+    return means, rows, (Caution("row-weights", "note", text),)
 
 
-def _missed_notes(judgments: Judgments, everything: QueryGroups) -> tuple[str, ...]:
+def _missed(judgments: Judgments, everything: QueryGroups) -> tuple[Caution, ...]:
     """How much was missed, of the rows of candidates and missed documents; nothing where nobody said so."""
     if judgments.missed is None:
         return ()
     groups, n = judgments.groups, judgments.missed.labels.size
     n_unjudged = everything.n_rows - groups.n_rows - n
     if not n and not n_unjudged:
-        return ("nothing was missed: `retrieved` is 1 in all rows",)
+        return (Caution("missed-documents", "note", "nothing was missed: `retrieved` is 1 in all rows"),)
     n_queries, n_without = len(np.unique(judgments.missed.queries)), int(np.count_nonzero(~groups.with_rows))
-    notes = [f"{count_of(n, 'judged document')} of {count_of(n_queries, 'query')} {plural('was', n)} missed"]
+    parts = [f"{count_of(n, 'judged document')} of {count_of(n_queries, 'query')} {plural('was', n)} missed"]
     if n_without:
-        notes.append(f"{count_of(n_without, 'query')} {plural('has', n_without)} no candidate")
+        parts.append(f"{count_of(n_without, 'query')} {plural('has', n_without)} no candidate")
     if n_unjudged:
         left_out = count_of(n_unjudged, "missed document")
-        notes.append(f"{left_out} that nobody judged {plural('is', n_unjudged)} counted nowhere")
-    return ("; ".join(notes) + " (`retrieved`)",)
+        parts.append(f"{left_out} that nobody judged {plural('is', n_unjudged)} counted nowhere")
+    return (Caution("missed-documents", "note", f"{'; '.join(parts)} (`retrieved`)"),)
 
 
 def within_float32(values: NDArray[np.float32], how: str) -> int:
@@ -327,18 +330,19 @@ def occurring(dataset: RankingDataset) -> dict[str, tuple[str, ...]]:
 
 
 def with_categories(dataset: RankingDataset, categories: Mapping[str, tuple[str, ...]]) -> RankingDataset:
-    """The dataset with the codes of these texts; texts that are not among them are missing, and a note counts them."""
+    """The dataset with the codes of these texts; other texts are missing, and a caution counts them."""
     if dataset.categories == categories:
         return dataset
-    features, notes = np.array(dataset.features), list(dataset.notes)
+    features, cautions = np.array(dataset.features), list(dataset.cautions)
     for name, texts in categories.items():
         column, before = dataset.feature_names.index(name), dataset.categories[name]
         features[:, column] = recoded(dataset.features[:, column], before, texts)
         n_unseen = int(np.isnan(features[:, column]).sum() - np.isnan(dataset.features[:, column]).sum())
         if n_unseen:
             rows = f"{count_of(n_unseen, 'row')} {plural('has', n_unseen)}"
-            notes.append(f"{rows} a text in {name!r} that training never saw; there it is missing")
-    return replace(dataset, features=features, categories=dict(categories), notes=tuple(notes))
+            text = f"{rows} a text in {name!r} that training never saw; there it is missing"
+            cautions.append(Caution("unseen-categories", "note", text))
+    return replace(dataset, features=features, categories=dict(categories), cautions=tuple(cautions))
 
 
 def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
@@ -350,7 +354,7 @@ def check_alignment(datasets: Mapping[str, RankingDataset]) -> None:
             found = f"has no candidate in {count_of(dataset.n_queries, 'query')}: all documents were missed"
             problems.append(Problem(_place(split, dataset), found, "at least one"))
     if not train.feature_names:
-        ignored = "".join(f"; {note}" for note in train.notes)
+        ignored = "".join(f"; {caution}" for caution in train.cautions)
         cure = "models that only have scores are compared by `ltr-harness compare SCORES --data FILE`"
         expected = "a numeric column, or index:value"
         problems = [Problem(_place("train", train), f"has no feature{ignored}", expected, cure)]
@@ -407,8 +411,9 @@ def with_columns(dataset: RankingDataset, names: tuple[str, ...]) -> RankingData
     for column, name in enumerate(names):
         if name in column_of:
             features[:, column] = dataset.features[:, column_of[name]]
-    notes = dataset.notes
+    cautions = dataset.cautions
     if padded := [name for name in names if name not in column_of]:
-        notes = (*notes, f"{_named(padded)} never occur in this split and are 0.0 in all its rows")
+        text = f"{_named(padded)} never occur in this split and are 0.0 in all its rows"
+        cautions = (*cautions, Caution("absent-features", "note", text))
     categories = {name: texts for name, texts in dataset.categories.items() if name in names}
-    return replace(dataset, features=features, feature_names=names, notes=notes, categories=categories)
+    return replace(dataset, features=features, feature_names=names, cautions=cautions, categories=categories)

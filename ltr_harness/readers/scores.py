@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ltr_harness.catalog import did_you_mean
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.files import bare_name
 from ltr_harness.groups import Judgments
 from ltr_harness.logs.columns import Columns
@@ -255,7 +255,7 @@ def read_scores(
     file_order: NDArray[np.int64] | None = None,  # (n_rows,)
     columns: Mapping[str, str] | None = None,
     other_queries: bool = False,
-    notes: list[str] | None = None,
+    cautions: list[Caution] | None = None,
 ) -> NDArray[np.float64]:
     """One score for every row of the judgments, float64 (n_rows,) in their row order."""
     file = located([str(path)], Path())[0]
@@ -271,8 +271,9 @@ def read_scores(
                 lacking = Problem(str(table.path), "has no column 'score'", cure=cure)
                 raise DataError(table.missing_header() or lacking)
             by = ranks
-            if notes is not None:
-                notes.append(f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best")
+            if cautions is not None:
+                text = f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best"
+                cautions.append(Caution("ranks-for-scores", "note", text))
         scored = ScoreTable(table, by, judgments, columns or {})
         scores, order = scored.matched(by, order, other_queries)
     else:

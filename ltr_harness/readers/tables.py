@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from ltr_harness.catalog import did_you_mean
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, Problem, all_of
+from ltr_harness.errors import Caution, DataError, Problem, all_of
 from ltr_harness.logs.settings import ListColumns
 from ltr_harness.readers.files import Bound, located
 from ltr_harness.readers.reader import FileReader, ValueOptions
@@ -289,7 +289,7 @@ class TableReader(FileReader, ValueOptions):
 
     def _assembled(self, tables: Sequence[OpenedTable], source: str) -> RankingDataset:
         problems: list[Problem] = []
-        features, notes = self._feature_columns(tables)
+        features, cautions = self._feature_columns(tables)
         typed = set.intersection(*(table.category_columns() for table in tables))
         categorical = [name for name in features if name in typed or name in self.categorical]
         label = self.label if self.relevance is None else None
@@ -310,16 +310,18 @@ class TableReader(FileReader, ValueOptions):
             except DataError as problem:
                 problems += problem.problems
         if categorical:
-            notes += (f"categories in {tables[0].path.name}: {', '.join(categorical)}",)
+            text = f"categories in {tables[0].path.name}: {', '.join(categorical)}"
+            cautions.append(Caution("categories", "note", text))
         rows = joined(parts, problems)
         if isinstance(self.weight, Ageing):
             half_life = Span.of(self.weight.half_life)
-            notes += (f"in training, weights halve every {half_life} back from the newest row ({self._day})",)
-            rows = rows.with_values(notes, half_lives=rows.values["days"] / half_life.days)
-        rows = rows.with_values(notes)
+            text = f"in training, weights halve every {half_life} back from the newest row ({self._day})"
+            cautions.append(Caution("half-life", "note", text))
+            rows = rows.with_values(cautions, half_lives=rows.values["days"] / half_life.days)
+        rows = rows.with_values(cautions)
         if self.relevance is not None and self._labelled:
             made = self._labels_by_rule(self.relevance, tables, rows, source)
-            rows = rows.with_values((*notes, *made.notes), labels=made.grades, judged=made.judged)
+            rows = rows.with_values((*cautions, *made.cautions), labels=made.grades, judged=made.judged)
         rows = rows.labelled(self, sum(part.n_beyond for part in parts))
         named = {"query": ", ".join(self.query_columns), "label": label, "document_id": self.document_id}
         columns = {role: name for role, name in named.items() if name is not None}
@@ -427,10 +429,10 @@ class TableReader(FileReader, ValueOptions):
         single = "" if len(table.columns) > 1 else "; is the separator right?"
         return Problem(str(table.path), f"has no column {name!r}", cure=cure + single)
 
-    def _feature_columns(self, tables: Sequence[OpenedTable]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The feature columns, the same for all files, and a note on columns that are none."""
+    def _feature_columns(self, tables: Sequence[OpenedTable]) -> tuple[tuple[str, ...], list[Caution]]:
+        """The feature columns, the same for all files, and cautions about columns that are none."""
         roles = self.roles()
-        notes: tuple[str, ...] = ()
+        cautions: list[Caution] = []
         problems = []
         features = tuple(self._named_features())
         if self.features is None:
@@ -444,11 +446,13 @@ class TableReader(FileReader, ValueOptions):
             features = (*(name for name in rest if name in fit and name not in (*ids, *outcomes)), *absent)
             left_out = [name for name in rest if name not in fit]
             if left_out:
-                notes = (f"ignored non-numeric columns of {first.path.name}: {', '.join(left_out)}",)
+                text = f"ignored non-numeric columns of {first.path.name}: {', '.join(left_out)}"
+                cautions.append(Caution("ignored-columns", "note", text))
             for what, names in (("ids and times", ids), ("outcomes", outcomes)):
                 if names:
-                    ignored = f"ignored {what} of {first.path.name}: {', '.join(names)}"
-                    notes += (f"{ignored}; `features:` with their names would learn from them",)
+                    text = f"ignored {what} of {first.path.name}: {', '.join(names)}"
+                    cure = "`features:` with their names would learn from them"
+                    cautions.append(Caution("ignored-columns", "note", text, cure))
             for table in tables:
                 problems += table.decimal_commas([name for name in left_out if name in table.columns])
         of_rule = [self._day] if self._day and self._day not in roles else []
@@ -464,4 +468,4 @@ class TableReader(FileReader, ValueOptions):
                 self._absent(name, table) for name in (*roles, *of_rule, *features) if name not in there
             ]
         DataError.refuse(limited(problems, noun="missing column"))
-        return features, notes
+        return features, cautions

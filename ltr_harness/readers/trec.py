@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import DataError
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.groups import Grades, Judgments, QueryGroups, Subtopics
 from ltr_harness.readers import trec_kernels as kernels
 from ltr_harness.readers.trec_lines import Lines, Names, Texts
@@ -77,7 +77,7 @@ class _Listed:
     queries: Names  # each line's query
     documents: Names | Texts  # each line's document
     form: str = field(kw_only=True)  # what the file, or whatever it is, was recognised as
-    notes: tuple[str, ...] = field(default=(), kw_only=True)  # what a reader of the numbers should know
+    cautions: tuple[Caution, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,17 +163,18 @@ def of_subtopics(each: Qrels, subtopics: Names, where: str) -> Qrels:
     start = queries.codes[relevant] * by_name.size
     distinct, number = np.unique(start + by_name[subtopics.codes[relevant]], return_inverse=True)
     number -= np.searchsorted(distinct, start)
-    notes = each.notes
+    cautions = each.cautions
     if n_several := int(np.count_nonzero(np.bincount(row) > 1)):
         said = f"{count_of(n_several, 'document')} with judgments for several subtopics ({where})"
-        notes = (*notes, f"{each.path}: {said}; metrics that know no subtopics take the highest grade")
+        text = f"{said}; metrics that know no subtopics take the highest grade"
+        cautions = (*cautions, Caution("several-subtopics", "note", text, place=str(each.path)))
     return replace(
         each,
         queries=Names.by_row(queries.values, queries.codes[lines]),
         documents=Names.by_row(documents.values, documents.codes[lines]),
         grades=highest,
         subtopics=Subtopics.of(row[relevant], number, grades[relevant].astype(np.float64)),
-        notes=notes,
+        cautions=cautions,
         place=None if each.place is None else lambda row: str(each.place and each.place(lines[row])),
     )
 
@@ -201,14 +202,16 @@ def read_run(path: str | Path) -> TrecRun:
     scores = lines.numbers("score", A_SCORE)
     _refuse_twice(lines, queries, documents, "listed")
     lines.finish()
-    notes, several = [], f"{count_of(tags.values.size, 'run tag')} ({shortened(tags.values, 3)})"
+    cautions = []
     if tags.values.size > 1:
-        notes.append(f"{path}: {several}; the last line's is used")
+        several = f"{count_of(tags.values.size, 'run tag')} ({shortened(tags.values, 3)})"
+        text = f"{several}; the last line's is used"
+        cautions.append(Caution("several-run-tags", "note", text, place=str(path)))
     # whether the ranks, which nothing is computed from, tell another story than the scores
     ranks, n_queries = lines.numbers_if_all_are("rank"), queries.values.size
     if ranks is None:
-        said = "the ranks are not all numbers; only scores decide, so this changes nothing"
-        notes.append(f"{lines.path}: {said}")
+        text = "the ranks are not all numbers; only scores decide, so this changes nothing"
+        cautions.append(Caution("ranks-without-numbers", "note", text, place=str(lines.path)))
     else:
         n = kernels.contrary_queries(queries.of_block, queries.starts, scores, ranks, n_queries)
         if n < 0:  # the rows of a query do not stand together
@@ -219,9 +222,10 @@ def read_run(path: str | Path) -> TrecRun:
             n = np.unique(codes[row][contrary]).size
         if n:
             said = f"ranks contradict the scores in {n:,} of {count_of(n_queries, 'query')}"
-            notes.append(f"{lines.path}: {said}; the scores decide, higher first")
+            text = f"{said}; the scores decide, higher first"
+            cautions.append(Caution("contradictory-ranks", "warning", text, place=str(lines.path)))
     tag = str(tags.values[tags.of_block[-1]])
-    return TrecRun(lines.path, queries, documents, scores, tag, form="TREC run", notes=tuple(notes))
+    return TrecRun(lines.path, queries, documents, scores, tag, form="TREC run", cautions=tuple(cautions))
 
 
 def lists_of(queries: Names, *subtopics: Names) -> Names:
@@ -275,13 +279,13 @@ class Joined:
     scores: NDArray[np.float64]  # (n_rows,); 0 where the row is not listed
     # (n_rows,), rows that the run lists. The others have no rank, and count in R and in the ideal list
     retrieved: NDArray[np.bool_]
-    notes: tuple[str, ...]  # which queries were left out, and the run's own notes
+    cautions: tuple[Caution, ...]  # which queries were left out, and the run's own
 
 
 def join(
     qrels: Qrels, run: TrecRun, *, complete: bool = False, judged_only: bool = False, depth: int | None = None
 ) -> Joined:
-    """A run beside the judgments of its queries, by trec_eval's rules; notes name the queries that are left out."""
+    """A run beside the judgments of its queries, by trec_eval's rules; cautions name the queries that are left out."""
     code_of = {name: code for code, name in enumerate(qrels.queries.values.tolist())}
     in_qrels = np.array([code_of.get(name, -1) for name in run.queries.values.tolist()], dtype=np.int32)
     kept = np.zeros(qrels.n_queries, dtype=bool)
@@ -290,14 +294,17 @@ def join(
         own, others = (shortened(each.queries.values, 3) for each in (run, qrels))
         found = f"has no query of {qrels.path}: its queries are {own}, those of the qrels {others}"
         raise DataError.at(run.path, found, "a run over the queries of the qrels")
-    notes, unknown, lacking = [*run.notes], run.queries.values[in_qrels < 0], qrels.queries.values[~kept]
+    cautions = [*run.cautions]
+    unknown, lacking = run.queries.values[in_qrels < 0], qrels.queries.values[~kept]
     if unknown.size:
         said = f"{unknown.size:,} of its {count_of(in_qrels.size, 'query')} are not in the qrels"
-        notes.append(f"{run.path}: {said} and are left out: {shortened(unknown, 3)}")
+        text = f"{said} and are left out: {shortened(unknown, 3)}"
+        cautions.append(Caution("unknown-queries", "note", text, place=str(run.path)))
     if lacking.size:
         fate = "count with nothing listed" if complete else "are left out (--all-queries counts them)"
         said = f"{lacking.size:,} of the {count_of(kept.size, 'query')} of the qrels are not in the run"
-        notes.append(f"{run.path}: {said} and {fate}: {shortened(lacking, 3)}")
+        text = f"{said} and {fate}: {shortened(lacking, 3)}"
+        cautions.append(Caution("absent-queries", "note", text, place=str(run.path)))
     if complete:
         kept[:] = True
     arrangement = _Arrangement(qrels, run, in_qrels, kept, judged_only, depth)
@@ -318,7 +325,7 @@ def join(
         subtopics=None if qrels.subtopics is None else qrels.subtopics.take(line[:n].astype(np.int64)),
         names=arrangement.names,
     )
-    return Joined(judgments, scores[:n], retrieved[:n], tuple(notes))
+    return Joined(judgments, scores[:n], retrieved[:n], tuple(cautions))
 
 
 class _Arrangement:

@@ -12,13 +12,14 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ltr_harness.errors import Caution
 from ltr_harness.groups import Floats, places_within
 from ltr_harness.logs.columns import texts_of, timestamps
 from ltr_harness.logs.contract import Contract, LogRows, in_order, per_query
 from ltr_harness.logs.log import Log
 from ltr_harness.logs.settings import ListColumns, seconds
 from ltr_harness.relevance.events import JoinedEvents, counts_column, counts_of_lists, refuse_unknown_events
-from ltr_harness.relevance.propensities import estimated, estimated_labels, weight_note
+from ltr_harness.relevance.propensities import effective_weight, estimated, estimated_labels
 from ltr_harness.relevance.rule import Dwell, Propensity, Relevance
 from ltr_harness.wording import count_of
 
@@ -241,7 +242,7 @@ class RuleLabels:
 
     grades: Floats  # float64 (n_rows,), 0 where nobody judged
     judged: NDArray[np.bool_] | None  # (n_rows,), None where all rows are
-    notes: tuple[str, ...]  # what a reader of reports should know
+    cautions: tuple[Caution, ...]
 
 
 def labels_of(
@@ -285,24 +286,30 @@ def labels_of(
         parts.append((rows.in_file(graded), everyone if seen is None else rows.in_file(seen)))
     contract.raise_errors()
     grades, judged = (np.concatenate(column) for column in zip(*parts, strict=True))
-    notes = [f"labels by `relevance`: {describe(rule)}"]
+    cautions = [Caution("labels-by-rule", "note", f"labels by `relevance`: {describe(rule)}")]
     if rule.propensity is not None:
-        grades, note = made.estimates(rule.propensity, grades, features)
-        notes.append(note)
+        grades, effective = made.estimates(rule.propensity, grades, features)
+        cautions.append(effective)
     if rule.list_column or rule.event_log:
         refuse_unknown_events(rule.event_names, happened, contract)
-    notes += [f"relevance: {one}" for one in contract.findings if one.severity == "warning"]
+    cautions += [
+        Caution(one.check.replace("_", "-"), "warning", str(one), place="relevance")
+        for one in contract.findings
+        if one.severity == "warning"
+    ]
     if seconds(rule.maturity) and (name := columns.timestamp) is not None:
         times = [timestamps(batch[name], name, _TIMEZONE) for batch in log.batches([name], None)]
         time = np.concatenate(times)
         young = time > time.max(initial=0) - seconds(rule.maturity) * 10**9
         judged &= ~young
         if n_young := int(np.count_nonzero(young)):
-            notes.append(f"{count_of(n_young, 'document')} younger than {rule.maturity} still gather labels")
+            text = f"{count_of(n_young, 'document')} younger than {rule.maturity} still gather labels"
+            cautions.append(Caution("young-documents", "note", text))
     n = int(np.count_nonzero(~judged))
     if n:
-        notes.append(f"{n:,} of {count_of(judged.size, 'document')} not judged, by `relevance`")
-    return RuleLabels(np.where(judged, grades, 0.0), judged if n else None, tuple(notes))
+        text = f"{n:,} of {count_of(judged.size, 'document')} not judged, by `relevance`"
+        cautions.append(Caution("unjudged-documents", "note", text))
+    return RuleLabels(np.where(judged, grades, 0.0), judged if n else None, tuple(cautions))
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,7 +350,7 @@ class _Labelling:
 
     def estimates(
         self, propensity: Propensity, grades: Floats, features: NDArray[np.float32] | None
-    ) -> tuple[Floats, str]:
+    ) -> tuple[Floats, Caution]:
         """The labels that the rule's estimator makes of what happened, and how much that says."""
         doubly = self.rule.chosen == "doubly_robust" and features is not None
         looked, query = propensity.column or self.columns.rank or "", self.columns.query_id
@@ -357,4 +364,4 @@ class _Labelling:
             model = rows.category(query).codes.astype(np.int64), features
         labels, weights = estimated_labels(grades, rows, ranks, self.rule, self.contract, model)
         self.contract.raise_errors()
-        return labels, weight_note(grades if weights is None else weights, propensity.clip)
+        return labels, effective_weight(grades if weights is None else weights, propensity.clip)

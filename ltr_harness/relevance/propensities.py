@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr_harness.errors import DataError, Problem, all_of
+from ltr_harness.errors import Caution, DataError, Problem, all_of
 from ltr_harness.groups import Floats
 from ltr_harness.logs.columns import Columns
 from ltr_harness.logs.contract import Contract, LogRows
@@ -269,11 +269,12 @@ def effective_size(weights: Floats) -> float:
     return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
-def weight_note(weights: Floats, clip: float) -> str:
-    """How much the weighted rows say, in words. Shapes: `weights` (n_rows,)."""
+def effective_weight(weights: Floats, clip: float) -> Caution:
+    """How much the weighted rows say. Shapes: `weights` (n_rows,)."""
     n, total = int(np.count_nonzero(weights)), float(weights.sum())
     clipped = float(weights[weights >= 1 / clip].sum()) / total if total else 0.0
-    return (
-        f"relevance: {count_of(n, 'document')} with events weigh as much as {effective_size(weights):,.1f} that were "
-        f"looked at alike; {clipped:.0%} of the weight is at the clip of {clip:g}"
+    text = (
+        f"{count_of(n, 'document')} with events weigh as much as {effective_size(weights):,.1f} that were looked at "
+        f"alike; {clipped:.0%} of the weight is at the clip of {clip:g}"
     )
+    return Caution("effective-weight", "note", text, place="relevance")

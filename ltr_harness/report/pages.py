@@ -213,7 +213,7 @@ def card_text(card: DataCard, findings: Sequence[Finding]) -> str:
             )
         truth = (*recall_lines(split.candidates), *agreement_lines(split.agreement))
         lines += [f"{split.name}: {line}" for line in truth]
-        lines += [f"{split.name}: note: {note}" for note in split.dataset.notes]
+        lines += [f"{split.name}: {one.severity}: {one}" for one in split.dataset.cautions]
     lines += ["", *map(str, findings)] if findings else []
     return "\n".join(lines) + "\n"
 
@@ -242,10 +242,10 @@ def _splits(card: DataCard) -> Table:
             Column("NDCG@10 of random order", "metric"): lambda split: split.random_ndcg,
         },
         footnotes=tuple(
-            f"{split.name}: {note}"
+            f"{split.name}: {text}"
             for split in card.splits
-            for note in (split.dataset.source, *split.dataset.notes)
-            if note
+            for text in (split.dataset.source, *map(str, split.dataset.cautions))
+            if text
         ),
     )
 

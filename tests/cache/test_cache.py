@@ -68,7 +68,12 @@ def entry(folder: Path) -> Path:
 
 def same(a: RankingDataset, b: RankingDataset) -> None:
     assert fingerprint_dataset(a) == fingerprint_dataset(b)
-    assert (a.source, a.sparse, a.notes, a.feature_names) == (b.source, b.sparse, b.notes, b.feature_names)
+    assert (a.source, a.sparse, a.cautions, a.feature_names) == (
+        b.source,
+        b.sparse,
+        b.cautions,
+        b.feature_names,
+    )
     assert a.query_attributes.keys() == b.query_attributes.keys()
     for name, values in a.query_attributes.items():
         np.testing.assert_array_equal(values, b.query_attributes[name])

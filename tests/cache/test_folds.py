@@ -72,7 +72,7 @@ def test_a_warm_start_reads_nothing_and_gives_the_same(
             assert fingerprint_dataset(part) == a.facts[split].fingerprint
             assert fingerprint_judgments(part.judgments) == a.facts[split].judgments_fingerprint
             assert part.feature_names == a.train.feature_names
-            assert part.notes == a.splits[split].notes
+            assert part.cautions == a.splits[split].cautions
             assert part.source == a.splits[split].source
             assert isinstance(part.features.base, np.memmap), "shared with other processes"
 

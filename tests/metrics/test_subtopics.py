@@ -197,7 +197,7 @@ def test_the_second_column_is_the_subtopic(files: tuple[Path, Path]) -> None:
         [0, 2, 0, 0, 0, 0],
         [0, 0, 1, 0, 0, 0],
     ]
-    assert "2 documents with judgments for several subtopics" in qrels.notes[0]
+    assert "2 documents with judgments for several subtopics" in qrels.cautions[0].text
     assert qrels.judgments.judged is not None
     assert qrels.judgments.judged.tolist() == [True] * 5 + [False]
 

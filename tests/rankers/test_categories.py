@@ -139,7 +139,7 @@ def test_codes_are_those_of_training(folder: Path) -> None:
         np.testing.assert_array_equal(fold.train.features[:, 1], [1, 2, np.nan, 0])
         np.testing.assert_array_equal(fold.test.features[:3, 1], [np.nan, 1, np.nan])
         said = "20 rows have a text in 'colour' that training never saw; there it is missing"
-        assert said in fold.test.notes
+        assert said in map(str, fold.test.cautions)
 
 
 def test_a_frame_of_categories_is_the_same_data_as_the_file(folder: Path) -> None:
@@ -183,8 +183,8 @@ def test_a_ranker_that_wants_quantities_says_so(folder: Path, model: dict[str, A
 def test_texts_are_written_as_texts(form: str, folder: Path, tmp_path: Path) -> None:
     data = Csv(categorical=("colour",)).read(["train.csv"], folder)
     path = tmp_path / f"copy.{form}"
-    notes = write_dataset(data, path, form)
-    assert ("categorical=[colour]" in " ".join(notes)) == (form == "csv")
+    cautions = write_dataset(data, path, form)
+    assert ("categorical=[colour]" in " ".join(map(str, cautions))) == (form == "csv")
     frame = pd.read_csv(path) if form == "csv" else pd.read_parquet(path)
     assert frame["colour"].tolist() == _frame(range(40))["colour"].tolist()
 

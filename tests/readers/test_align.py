@@ -35,7 +35,7 @@ def test_narrower_sparse_splits_are_padded_with_zeros_and_a_note() -> None:
     aligned = align({"test": split("1", "2"), "train": split("1", "2", "3", "4")})
     assert aligned["test"].features.tolist() == [[0, 1, 0, 0], [10, 11, 0, 0]]
     assert aligned["test"].feature_names == ("1", "2", "3", "4")
-    assert aligned["test"].notes == (
+    assert tuple(map(str, aligned["test"].cautions)) == (
         "2 features (3, 4) never occur in this split and are 0.0 in all its rows",
     )
     assert aligned["test"].features.flags.c_contiguous
@@ -46,8 +46,8 @@ def test_narrower_sparse_splits_are_padded_with_zeros_and_a_note() -> None:
 )
 def test_five_features_are_named(last: int, names: str) -> None:
     train = split(*(str(name) for name in range(1, last + 1)))
-    (note,) = align({"train": train, "test": split("1")})["test"].notes
-    assert note.startswith(f"{names} never occur in this split")
+    (caution,) = align({"train": train, "test": split("1")})["test"].cautions
+    assert caution.text.startswith(f"{names} never occur in this split")
 
 
 def test_a_file_without_index_0_beside_one_with_it() -> None:
@@ -73,7 +73,7 @@ def test_table_columns_go_by_name() -> None:
     train, test = split("a", "b", sparse=False), split("b", "a", sparse=False)
     aligned = align({"train": train, "test": test})
     assert aligned["test"].features.tolist() == [[1, 0], [11, 10]]
-    assert aligned["test"].notes == ()
+    assert aligned["test"].cautions == ()
     with pytest.raises(DataError) as caught:
         align({"train": train, "test": split("a", "c", sparse=False)})
     assert str(caught.value).splitlines() == [

@@ -10,6 +10,7 @@ import pytest
 from ltr_harness.cli import cli
 from ltr_harness.cli.exit_codes import run_command
 from ltr_harness.dataset import RankingDataset
+from ltr_harness.errors import Caution
 from ltr_harness.readers import letor
 from ltr_harness.readers.letor import IGNORED, Letor
 from ltr_harness.readers.lightgbm import LightGbm
@@ -37,7 +38,7 @@ def ids(data: RankingDataset) -> list[str] | None:
 def test_every_key_names_the_document(tmp_path: Path, key: str) -> None:
     data = read(tmp_path, [f"# {key}{name} inc = 1" for name in ("GX-1", "b", "c", "GX-1")])
     assert ids(data) == ["GX-1", "b", "c", "GX-1"]
-    assert data.notes == ()
+    assert data.cautions == ()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,13 @@ def test_first_words_that_tell_rows_apart_are_ids(
 ) -> None:
     data = read(tmp_path, comments)
     assert ids(data) == expected
-    assert data.notes == (f"document ids are the first words of the comments, such as {expected[0]!r}",)
+    assert data.cautions == (
+        Caution(
+            "document-ids-from-comments",
+            "note",
+            f"document ids are the first words of the comments, such as {expected[0]!r}",
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,18 +77,20 @@ def test_first_words_that_tell_rows_apart_are_ids(
 def test_other_comments_are_said_to_be_ignored(tmp_path: Path, comments: list[str]) -> None:
     data = read(tmp_path, comments)
     assert ids(data) is None
-    assert data.notes == (IGNORED,)
+    assert data.cautions == (IGNORED,)
 
 
 def test_only_some_with_a_key(tmp_path: Path) -> None:
     data = read(tmp_path, ["# docid:1", "# 2", "# 3", ""])
     assert ids(data) is None
-    assert data.notes == ("document ids are ignored: only 1 of 4 rows have one",)
+    assert data.cautions == (
+        Caution("ignored-document-ids", "note", "document ids are ignored: only 1 of 4 rows have one"),
+    )
 
 
 def test_rows_without_comments_say_nothing(tmp_path: Path) -> None:
     data = read(tmp_path, ["", "#", "#  ", ""])
-    assert (ids(data), data.notes) == (None, ())
+    assert (ids(data), data.cautions) == (None, ())
 
 
 def test_scattered_queries_are_looked_at_whole(tmp_path: Path) -> None:
@@ -104,7 +113,7 @@ def test_what_is_read_is_written_with_a_key(tmp_path: Path) -> None:
     write_dataset(data, tmp_path / "b.txt")
     again = Letor().read(["b.txt"], tmp_path)
     assert ids(again) == ids(data)
-    assert again.notes == ()
+    assert again.cautions == ()
 
 
 def test_lightgbms_layout_has_comments_too(tmp_path: Path) -> None:
@@ -113,7 +122,7 @@ def test_lightgbms_layout_has_comments_too(tmp_path: Path) -> None:
     assert ids(LightGbm().read(["a"], tmp_path)) == ["x", "y"]
     (tmp_path / "a").write_text("0 1:1 # 7 x\n1 1:2 # 8 y\n")
     data = LightGbm().read(["a"], tmp_path)
-    assert (ids(data), data.notes) == (None, (IGNORED,))
+    assert (ids(data), data.cautions) == (None, (IGNORED,))
 
 
 def test_scores_by_these_ids(

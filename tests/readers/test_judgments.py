@@ -189,7 +189,9 @@ def test_labels_come_from_judgments_where_rows_have_none() -> None:
     rows = ROWS.drop(columns="label")
     data = from_frame(rows, features=["bm25"], judgments=TRUTH)
     assert data.labels.tolist() == [0, 2, 1]
-    assert any("1 of 3 candidates (33.3%) is not in them and has label 0" in note for note in data.notes)
+    assert any(
+        "1 of 3 candidates (33.3%) is not in them and has label 0" in note for note in map(str, data.cautions)
+    )
     with pytest.raises(DataError, match="did you mean `label: rating`"):  # it would be a feature
         from_frame(rows.assign(rating=1.0), judgments=TRUTH)
     named = from_frame(rows.assign(rating=1.0), features=["bm25", "rating"], judgments=TRUTH)
@@ -203,7 +205,7 @@ def test_what_nobody_judged_is_neither_missed_nor_a_contradiction() -> None:
     data = from_frame(ROWS, features=["bm25"], judgments=truth)
     assert missed_of(data) == []
     assert data.judgments.judged is None
-    assert "every judged document is a candidate: nothing was missed (judgments)" in data.notes
+    assert "every judged document is a candidate: nothing was missed (judgments)" in map(str, data.cautions)
     unlabelled = from_frame(ROWS.drop(columns="label"), features=["bm25"], judgments=truth)
     assert unlabelled.judgments.judged is not None
     assert unlabelled.judgments.judged.tolist() == [False, True, True]
@@ -313,16 +315,18 @@ def test_queries_without_candidates_have_the_judgments_own_attributes_and_weight
 def test_queries_without_candidates_are_left_out_where_asked() -> None:
     data = from_frame(ROWS, features=["bm25"], judgments=TRUTH)
     assert any(
-        "1 of the judged queries (33.3%) has no candidate and the value 0" in note for note in data.notes
+        "1 of the judged queries (33.3%) has no candidate and the value 0" in note
+        for note in map(str, data.cautions)
     )
     kept = with_candidates(data)
     assert kept.groups.ids.tolist() == ["a", "b"]
-    assert "1 query without candidates is left out" in kept.notes[-1]
+    assert "1 query without candidates is left out" in kept.cautions[-1].text
     rows = from_frame(ROWS, features=["bm25"])
     skipped = with_judgments(rows, judgments_of(TRUTH), no_candidates="skip")
     assert fingerprint_dataset(skipped) == fingerprint_dataset(kept)
     assert any(
-        "1 of the judged queries (33.3%) has no candidate and is left out" in one for one in skipped.notes
+        "1 of the judged queries (33.3%) has no candidate and is left out" in one
+        for one in map(str, skipped.cautions)
     )
 
 
@@ -330,9 +334,9 @@ def test_queries_of_other_splits_belong_there_and_those_of_none_are_counted() ->
     rows = from_frame(ROWS, features=["bm25"])
     here = with_judgments(rows, judgments_of(TRUTH), elsewhere=np.array(["c"]))
     assert here.groups.ids.tolist() == ["a", "b"]
-    assert not any("of no split" in note for note in here.notes)
+    assert not any("of no split" in note for note in map(str, here.cautions))
     here = with_judgments(rows, judgments_of({**TRUTH, "d": {"x": 1}}), elsewhere=np.array(["c"]))
-    (said,) = (note for note in here.notes if "of no split" in note)
+    (said,) = (note for note in map(str, here.cautions) if "of no split" in note)
     assert said.startswith("1 of the judged queries (25.0%) is of no split and counted nowhere, such as d: ")
 
 
@@ -347,7 +351,7 @@ def test_subtopics_come_with_the_judgments(tmp_path: Path) -> None:
     assert other.judgments.pool.subtopics is not None
     assert other.judgments.pool.subtopics.labels(4).tolist() == [[0, 2, 0, 0], [0, 1, 1, 0]]
     said = "two.qrels: 1 document with judgments for several subtopics (the second column); "
-    assert any(note.startswith(said) for note in other.notes)
+    assert any(note.startswith(said) for note in map(str, other.cautions))
     with pytest.raises(DataError, match="the rows have columns of subtopics, and judgments has not"):
         from_frame(rows, features=["bm25"], subtopics=["s1", "s2"], judgments=TRUTH)
 
@@ -448,7 +452,7 @@ def test_annotators_may_judge_in_one_file_or_in_several(tmp_path: Path, form: st
         assert data.raw_judgments is not None
         assert data.raw_judgments.grades.size == n
         said = "1 document of 3 has several judgments: their label is the most frequent grade, of equals the lowest"
-        assert f"{said} (several: majority)" in data.notes
+        assert f"{said} (several: majority)" in map(str, data.cautions)
         assert missed_of(data) == [("a", "z", 1.0)]
     with pytest.raises(
         DataError, match="judgments by subtopic in several files" if form == "qrels" else "already"

@@ -19,7 +19,7 @@ from sklearn.datasets import load_svmlight_file
 
 from ltr_harness import files as compressed_files
 from ltr_harness.dataset import RankingDataset, fingerprint_dataset
-from ltr_harness.errors import DataError
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.readers import files
 from ltr_harness.readers import letor as svmlight_chunks
 from ltr_harness.readers import svmlight_kernels as kernels
@@ -54,7 +54,7 @@ def test_mq2008_has_the_published_counts(shared_data: Path) -> None:
     assert data.judgments.document_ids is not None
     assert data.judgments.document_ids[0] == "GX008-86-4444840"
     assert data.feature_names[0] == "1"
-    assert data.notes == ()
+    assert data.cautions == ()
 
 
 @pytest.mark.long
@@ -91,7 +91,7 @@ def test_unsorted_and_repeated_features_of_tf_ranking(shared_data: Path) -> None
             expected[row, int(index) - 1] = float(value)
     np.testing.assert_array_equal(data.features, expected)
     assert repeats > 0
-    assert data.notes == (
+    assert tuple(map(str, data.cautions)) == (
         f"{repeats} rows of train.txt give a feature more than once (first in line 1); the last value counts",
     )
     assert data.n_queries == 27
@@ -118,12 +118,16 @@ def test_every_way_to_write_a_row(tmp_path: Path) -> None:
     assert data.groups.ids.tolist() == [10, 11]
     assert data.groups.sizes.tolist() == [2, 2]
     assert data.judgments.document_ids is None
-    assert data.notes == ("document ids are ignored: only 3 of 4 rows have one",)
+    assert data.cautions == (
+        Caution("ignored-document-ids", "note", "document ids are ignored: only 3 of 4 rows have one"),
+    )
 
 
 def test_other_comments_are_no_document_ids(tmp_path: Path) -> None:
     data = read(tmp_path, "1 qid:1 1:1#docid = A\n0 qid:1 1:1 # document 7\n0 qid:1 1:1 # docid\n")
-    assert data.notes == ("document ids are ignored: only 1 of 3 rows have one",)
+    assert data.cautions == (
+        Caution("ignored-document-ids", "note", "document ids are ignored: only 1 of 3 rows have one"),
+    )
 
 
 def test_document_ids_need_not_be_ascii(tmp_path: Path) -> None:
@@ -202,7 +206,11 @@ def test_scattered_queries_are_regrouped_on_request(tmp_path: Path) -> None:
     assert data.groups.sizes.tolist() == [2, 2, 1]
     assert data.features[:, 0].tolist() == [1, 3, 2, 4, 5]
     assert data.labels.tolist() == [1, 2, 0, 0, 0]
-    assert data.notes == ("2 of 3 queries were scattered and have been regrouped (regroup: true)",)
+    assert data.cautions == (
+        Caution(
+            "regrouped-rows", "note", "2 of 3 queries were scattered and have been regrouped (regroup: true)"
+        ),
+    )
 
 
 def test_a_query_in_two_files_is_scattered_even_if_adjacent(tmp_path: Path) -> None:
@@ -327,8 +335,8 @@ def test_cutting_a_file_into_pieces_changes_nothing(
     monkeypatch.setattr(svmlight_chunks, "CHUNK", size)
     pieces = reader.read(files, shared_data)
     assert fingerprint_dataset(pieces) == fingerprint_dataset(whole)
-    assert pieces.notes == whole.notes
-    assert any("give a feature more than once (first in line " in note for note in pieces.notes)
+    assert pieces.cautions == whole.cautions
+    assert any("give a feature more than once (first in line " in note for note in map(str, pieces.cautions))
 
 
 def test_lines_are_counted_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.readers.lightgbm import LightGbm
 from ltr_harness.readers.rows import check_alignment, with_columns
 
@@ -37,7 +37,7 @@ def test_the_librarys_own_example(shared_data: Path) -> None:
     names = (folder / "rank.train.position").read_text().split()
     assert train.positions[:3].tolist() == [0, 1, 2]
     assert len(set(zip(names, train.positions.tolist(), strict=True))) == len(set(names))
-    assert train.notes == (
+    assert tuple(map(str, train.cautions)) == (
         "positions are names (pos_1, …), numbered from 0 in the order in which they come up",
     )
     assert test.positions is None
@@ -67,7 +67,11 @@ def test_sizes_weights_and_positions(tmp_path: Path) -> None:
     assert data.positions is not None
     assert data.positions.tolist() == [3, 1, 2]
     assert data.sparse
-    assert data.notes == ("weights differ within 1 of 2 queries, which count their mean in metrics",)
+    assert data.cautions == (
+        Caution(
+            "row-weights", "note", "weights differ within 1 of 2 queries, which count their mean in metrics"
+        ),
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,8 +88,8 @@ def test_positions_that_are_no_plain_integers_are_names(
     data = read(tmp_path, a=ROWS, a__group="2\n1\n", a__position=positions)
     assert data.positions is not None
     assert data.positions.tolist() == expected
-    [note] = data.notes
-    assert note.startswith(f"positions are names ({positions.split()[0]}, …), numbered from 0")
+    [caution] = data.cautions
+    assert caution.text.startswith(f"positions are names ({positions.split()[0]}, …), numbered from 0")
 
 
 def test_several_files(tmp_path: Path) -> None:
@@ -110,7 +114,7 @@ def test_tables_have_the_label_first(tmp_path: Path, separator: str, name: str) 
 
 def test_what_is_not_used_is_said(tmp_path: Path) -> None:
     data = read(tmp_path, a=ROWS, a__query="3", a__group="3", a__init="0\n0\n0\n")
-    assert data.notes == (
+    assert tuple(map(str, data.cautions)) == (
         "a.group is not used: a.query gives the sizes",
         "a.init is not used: models start from zero here",
     )

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 from ltr_harness import compare
 from ltr_harness.dataset import fingerprint_dataset
-from ltr_harness.errors import DataError
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.logs.log import open_log
 from ltr_harness.readers.memory import from_arrays, from_frame
 from ltr_harness.readers.parquet import Parquet
@@ -117,7 +117,11 @@ def test_what_does_not_fit(change: dict[str, Any], message: str) -> None:
 def test_regrouping_leaves_a_note() -> None:
     data = from_arrays([[1.0], [2.0], [3.0]], [1, 0, 1], query_ids=[5, 6, 5], regroup=True)
     assert data.features[:, 0].tolist() == [1, 3, 2]
-    assert data.notes == ("1 of 2 queries were scattered and have been regrouped (regroup: true)",)
+    assert data.cautions == (
+        Caution(
+            "regrouped-rows", "note", "1 of 2 queries were scattered and have been regrouped (regroup: true)"
+        ),
+    )
 
 
 def test_a_frame_without_its_columns() -> None:

@@ -65,7 +65,7 @@ def test_a_row_is_worth_the_highest_weight_that_happened_and_events_are_no_featu
         data = reader.model_validate({"relevance": {"events": WEIGHTS}}).read([name], tmp_path)
         assert data.labels.tolist() == [1.0, 4.0, 0.0]
         assert data.feature_names == ("price",)
-        assert data.notes[-1] == (
+        assert str(data.cautions[-1]) == (
             "labels by `relevance`: the highest weight among the events that happened (click 1, buy 4)"
         )
 
@@ -141,7 +141,7 @@ def test_lists_of_events_and_events_that_nobody_named() -> None:
     )
     data = from_frame(rows, features=["price"], relevance={"events": WEIGHTS, "list_column": "what"})
     assert data.labels.tolist() == [1.0, 4.0, 0.0]
-    assert data.notes[-1] == (
+    assert str(data.cautions[-1]) == (
         "relevance: 1 of 4 events have names that the rule does not have, such as 'share'"
     )
     with pytest.raises(DataError, match="event 'bought' never happens; known: buy, click, share"):
@@ -153,7 +153,7 @@ def test_rows_below_the_last_click_and_young_ones_are_not_judged() -> None:
     data = labelled(rows, {"events": {"click": 1}, "unseen": "ignore_below_last_click"})
     assert data.judgments.judged is not None
     assert data.judgments.judged.tolist() == [True, True, False, False, False, *[True] * 5]
-    assert "3 of 10 documents not judged, by `relevance`" in data.notes
+    assert "3 of 10 documents not judged, by `relevance`" in map(str, data.cautions)
     young = labelled(
         rows, {"events": {"click": 1}, "maturity": "1h"}, timestamp="time"
     )  # the second query is an hour younger, the first one old enough

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from ltr_harness.cache import DataCache
 from ltr_harness.dataset import RankingDataset, fingerprint_dataset
-from ltr_harness.errors import DataError
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.evaluation import evaluate
 from ltr_harness.experiment.folds import with_files
 from ltr_harness.metrics.core.binding import Binding
@@ -94,7 +94,8 @@ def check(data: RankingDataset) -> None:
     assert missed.subtopics.labels(4).tolist() == [[0, 2, 0, 0]]
     assert data.file_rows is not None
     assert data.file_rows.tolist() == [0, 4, 5]
-    assert "4 judged documents of 3 queries were missed; 1 query has no candidate (`retrieved`)" in data.notes
+    text = "4 judged documents of 3 queries were missed; 1 query has no candidate (`retrieved`)"
+    assert Caution("missed-documents", "note", text) in data.cautions
 
 
 def frame_of(flags: Any) -> pd.DataFrame:
@@ -201,7 +202,9 @@ def test_nothing_missed_is_said_and_kept(tmp_path: Path) -> None:
     assert data.judgments.missed.labels.size == 0
     assert data.file_rows is None
     assert data.feature_names == ("x",)  # the flag is none
-    assert data.notes == ("nothing was missed: `retrieved` is 1 in all rows",)
+    assert data.cautions == (
+        Caution("missed-documents", "note", "nothing was missed: `retrieved` is 1 in all rows"),
+    )
     assert from_arrays([[1.0]], [1], group_sizes=[1]).judgments.missed is None
 
 
@@ -209,7 +212,7 @@ def test_missed_documents_that_nobody_judged_count_nowhere(tmp_path: Path) -> No
     data = read(tmp_path, ROWS.replace("7,2,", "7,-9,").replace("8,1,", "8,-9,"), unjudged=-9)
     assert data.judgments.missed is not None
     assert data.judgments.missed.labels.tolist() == [3, 2]
-    assert data.notes[-1] == (
+    assert str(data.cautions[-1]) == (
         "2 judged documents of 2 queries were missed; 1 query has no candidate; "
         "2 missed documents that nobody judged are counted nowhere (`retrieved`)"
     )
@@ -503,8 +506,8 @@ def test_the_fingerprint_is_of_missed_subtopics(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["b.csv", "b.tsv", "b.parquet", "b.arrow"])
 def test_tables_are_written_with_what_was_missed(tmp_path: Path, file: str) -> None:
     data = read(tmp_path)
-    notes = write_dataset(data, tmp_path / file)
-    assert "retrieved=retrieved subtopics=[subtopic_1]" in notes[-1]
+    cautions = write_dataset(data, tmp_path / file)
+    assert "retrieved=retrieved subtopics=[subtopic_1]" in cautions[-1].text
     roles = {
         **COLUMNS,
         "retrieved": "retrieved",
@@ -518,17 +521,18 @@ def test_tables_are_written_with_what_was_missed(tmp_path: Path, file: str) -> N
 
 def test_writing_says_what_has_no_place(tmp_path: Path) -> None:
     data = read(tmp_path, features=("bm25",), categorical=())
-    notes = write_dataset(data, tmp_path / "b.txt")
-    assert notes[0] == "1 query without documents to write is left out"
-    assert "attributes, missed documents, subtopics, positions, weights have no place" in notes[-1]
+    cautions = write_dataset(data, tmp_path / "b.txt")
+    assert cautions[0].text == "1 query without documents to write is left out"
+    assert "attributes, missed documents, subtopics, positions, weights have no place" in cautions[-1].text
     assert Letor().read(["b.txt"], tmp_path).groups.ids.tolist() == [7, 9]
-    notes = write_dataset(data, tmp_path / "b", "lightgbm")
-    assert "missed documents" in notes[-1]
+    cautions = write_dataset(data, tmp_path / "b", "lightgbm")
+    assert "missed documents" in cautions[-1].text
     assert LightGbm().read(["b"], tmp_path).groups.sizes.tolist() == [1, 2]
     odd = read(tmp_path, ROWS.replace("8,", "an id,"), subtopics=(), features=("bm25",), categorical=())
     write_dataset(odd, tmp_path / "b.txt")  # which does not name it
     alone = read(tmp_path, ROWS.replace("8,3,", "8,-9,").replace("8,1,", "8,-9,"), unjudged=-9, subtopics=())
-    assert "1 query without documents to write is left out" in write_dataset(alone, tmp_path / "b.csv")
+    cautions = write_dataset(alone, tmp_path / "b.csv")
+    assert "1 query without documents to write is left out" in map(str, cautions)
 
 
 def test_an_experiment_in_python_keeps_what_was_missed(tmp_path: Path) -> None:

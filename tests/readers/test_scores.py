@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from ltr_harness.errors import DataError
+from ltr_harness.errors import Caution, DataError
 from ltr_harness.groups import Judgments, QueryGroups
 from ltr_harness.readers.scores import read_scores
 
@@ -72,12 +72,12 @@ def test_every_form_gives_the_same_scores(tmp_path: Path, name: str, text: str |
     ],
 )
 def test_ranks_in_the_place_of_scores(tmp_path: Path, table: str, by: str) -> None:
-    notes: list[str] = []
+    cautions: list[Caution] = []
     path = put(tmp_path, "s.csv", table)
-    found = read_scores(path, judgments(["a", "b", "c", "a", "b"]), notes=notes)
+    found = read_scores(path, judgments(["a", "b", "c", "a", "b"]), cautions=cautions)
     assert found.tolist() == [-1, -2, -3, -1, -2]
     said = f"{path} has no column 'score': {by!r} ranks its rows, 1 being the best"
-    assert notes == [said] * (by != "score")
+    assert [*map(str, cautions)] == [said] * (by != "score")
 
 
 def test_parquet_and_numpy(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ltr_harness.dataset import RankingDataset, fingerprint_dataset
-from ltr_harness.errors import DataError, Problem
+from ltr_harness.errors import Caution, DataError, Problem
 from ltr_harness.groups import LONGEST_ID
 from ltr_harness.readers.csv import Csv
 from ltr_harness.readers.memory import from_frame
@@ -69,7 +69,11 @@ def check_the_example(data: RankingDataset) -> None:
     assert data.row_weights.tolist() == [1, 3, 2]
     assert data.query_attributes["device"].tolist() == ["mobile", "desktop"]
     assert not data.sparse
-    assert data.notes == ("weights differ within 1 of 2 queries, which count their mean in metrics",)
+    assert data.cautions == (
+        Caution(
+            "row-weights", "note", "weights differ within 1 of 2 queries, which count their mean in metrics"
+        ),
+    )
 
 
 def test_csv(tmp_path: Path) -> None:
@@ -121,7 +125,9 @@ def test_parquet(tmp_path: Path) -> None:
 def test_columns_that_are_no_features_are_said(tmp_path: Path) -> None:
     data = from_csv(tmp_path, TEXT)
     assert data.feature_names == ("bm25", "pos", "w", "visits")
-    assert data.notes == ("ignored non-numeric columns of a.csv: url, device",)
+    assert data.cautions == (
+        Caution("ignored-columns", "note", "ignored non-numeric columns of a.csv: url, device"),
+    )
     assert from_csv(tmp_path, TEXT, features=("visits", "bm25")).feature_names == ("visits", "bm25")
 
 
@@ -446,7 +452,7 @@ def test_outcomes_are_features_only_where_they_are_named(tmp_path: Path) -> None
     text = "query_id,click,bm25,buy,Add to cart,is_favorite,click_rate\n1,1,0.5,1,0,1,0.2\n"
     data = from_csv(tmp_path, text, label="click")
     assert data.feature_names == ("bm25", "click_rate")
-    assert data.notes == (
+    assert tuple(map(str, data.cautions)) == (
         "ignored outcomes of a.csv: buy, Add to cart, is_favorite; `features:` with their names would learn from them",
     )
     assert from_csv(tmp_path, text, label="click", features=("buy", "bm25")).feature_names == ("buy", "bm25")
@@ -456,7 +462,7 @@ def test_ids_and_times_are_features_only_where_they_are_named(tmp_path: Path) ->
     text = "query_id,label,bm25,user_id,session,timestamp,brand-id,valid\n1,1,0.5,7,8,1700000000,3,1\n"
     data = from_csv(tmp_path, text)
     assert data.feature_names == ("bm25", "valid")
-    assert data.notes == (
+    assert tuple(map(str, data.cautions)) == (
         "ignored ids and times of a.csv: user_id, session, timestamp, brand-id; `features:` with their names would "
         "learn from them",
     )

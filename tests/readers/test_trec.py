@@ -63,7 +63,7 @@ def test_runs_with_any_white_space_comments_and_trailing_fields(write: Write, te
     run = read_run(write(text))
     assert rows(run) == [("1", "a", 2.5), ("2", "b", -0.3)]
     assert run.tag == "tag"
-    assert run.notes == ()
+    assert run.cautions == ()
     packed = read_run(write(gzip.compress(text.encode()), "packed"))  # told by its bytes, not by its name
     assert rows(packed) == rows(run)
 
@@ -120,17 +120,17 @@ def test_names_that_are_no_utf8_are_kept_apart(write: Write) -> None:
 def test_several_tags_are_noted_and_the_last_is_used(write: Write) -> None:
     run = read_run(write("1 Q0 a 1 2 x\n1 Q0 b 2 1 y\n"))
     assert run.tag == "y"
-    assert run.notes == (f"{run.path}: 2 run tags (x, y); the last line's is used",)
+    assert tuple(map(str, run.cautions)) == (f"{run.path}: 2 run tags (x, y); the last line's is used",)
 
 
 def test_ranks_do_not_count_but_contradictions_are_noted(write: Write) -> None:
     text = "1 Q0 a 2 9 t\n1 Q0 b 1 3 t\n2 Q0 a 1 9 t\n2 Q0 b 2 3 t\n3 Q0 a 5 1 t\n3 Q0 b 1 1 t\n"
     run = read_run(write(text))  # query 3: equal scores may be in any order
-    assert run.notes == (
+    assert tuple(map(str, run.cautions)) == (
         f"{run.path}: ranks contradict the scores in 1 of 3 queries; the scores decide, higher first",
     )
-    (note,) = read_run(write("1 Q0 a - 9 t\n")).notes
-    assert "the ranks are not all numbers" in note
+    (caution,) = read_run(write("1 Q0 a - 9 t\n")).cautions
+    assert "the ranks are not all numbers" in caution.text
 
 
 @pytest.mark.long
@@ -333,13 +333,13 @@ def test_labels_beyond_a_byte_are_kept(write: Write) -> None:
 
 def test_queries_of_one_file_alone_are_left_out_and_said(write: Write) -> None:
     qrels, run = read_qrels(write(QRELS, "q")), read_run(write(RUN, "r"))
-    assert join(qrels, run).notes == (
+    assert tuple(map(str, join(qrels, run).cautions)) == (
         f"{run.path}: 1 of its 3 queries are not in the qrels and are left out: 9",
         f"{run.path}: 1 of the 3 queries of the qrels are not in the run and are left out "
         "(--all-queries counts them): 3",
     )
     complete = join(qrels, run, complete=True)
-    assert "count with nothing listed: 3" in complete.notes[1]
+    assert "count with nothing listed: 3" in complete.cautions[1].text
     found = metrics(complete, "map", "mrr@10", "ndcg@5", "precision@1", "recall@3", "bpref", "rprec")
     for name in found.metrics:
         assert found[name].per_query[2] == 0.0
@@ -370,7 +370,7 @@ def test_depth_counts_before_unjudged_documents_go(write: Write) -> None:
 def test_documents_of_equal_infinite_scores_tie_as_others_do(write: Write, score: str) -> None:
     lines = [f"1 Q0 {document} {rank} {score} t\n" for document, rank in (("a", 2), ("c", 1), ("b", 3))]
     run = read_run(write("1 Q0 d 5 1 t\n" + "".join(lines) + "1 Q0 e 4 2 t\n", "r"))  # not by score
-    assert any("ranks contradict" in note for note in run.notes) == (score == "-inf")
+    assert any("ranks contradict" in note for note in map(str, run.cautions)) == (score == "-inf")
     depth = 3 if score == "-inf" else 1  # d and e stand above -inf
     joined = join(read_qrels(write(QRELS, "q")), run, depth=depth)
     assert joined.judgments.document_ids is not None

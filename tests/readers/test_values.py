@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from ltr_harness.comparison import compare
 from ltr_harness.dataset import RankingDataset
-from ltr_harness.errors import DataError, MetricError, UsageError
+from ltr_harness.errors import Caution, DataError, MetricError, UsageError
 from ltr_harness.evaluation import evaluate_bound
 from ltr_harness.experiment import run_experiment
 from ltr_harness.known_sets import SETS
@@ -75,14 +75,16 @@ def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
     assert data.labels.tolist() == [2, 0, 0, 0, 0]
     assert data.judgments.judged is not None
     assert data.judgments.judged.tolist() == [True, False, True, False, False]
-    assert data.notes == ("3 of 5 documents are not judged (unjudged: -1)",)
+    assert data.cautions == (
+        Caution("unjudged-documents", "note", "3 of 5 documents are not judged (unjudged: -1)"),
+    )
     learned = data.learnable()
     assert learned.labels.tolist() == [2, 0]
     assert learned.features[:, 0].tolist() == [5, 3]
     assert learned.groups.ids.tolist() == data.groups.ids[:1].tolist()
     assert learned.groups.sizes.tolist() == [2]
     assert learned.judgments.judged is None
-    assert learned.notes[-1] == "nothing is learned from 3 documents that nobody judged"
+    assert learned.cautions[-1].text == "nothing is learned from 3 documents that nobody judged"
     # judged@2 of a: of its first two one is judged; bpref knows one judged non-relevant document, below the relevant
     found = evaluate_bound(
         bind([parse_metric("judged@2"), parse_metric("bpref")], data.judgments), data.features[:, 0]
@@ -107,7 +109,9 @@ def test_a_grade_may_mean_that_nobody_judged(tmp_path: Path) -> None:
     written(tmp_path, ["5", "4", "3", "2", "1"], [9, 1, 0, 1, 0])
     data = read(tmp_path, "rows.txt", unjudged=9)
     assert data.labels.tolist() == [0, 1, 0, 1, 0]
-    assert data.notes == ("1 of 5 documents is not judged (unjudged: 9)",)
+    assert data.cautions == (
+        Caution("unjudged-documents", "note", "1 of 5 documents is not judged (unjudged: 9)"),
+    )
 
 
 @pytest.mark.parametrize("file", READERS)
@@ -116,7 +120,9 @@ def test_fewer_grades_are_what_labels_stand_for(tmp_path: Path, file: str) -> No
     fewer = {-1: 0, 0: 0, 2: 1, 3: 1, 4: 1.5}
     data = read(tmp_path, file, grades=fewer)
     assert data.labels.tolist() == [0, 0, 1, 1, 1.5]
-    assert data.notes == ("labels by `grades`: -1 is 0, 0 is 0, 2 is 1, 3 is 1, 4 is 1.5",)
+    assert data.cautions == (
+        Caution("mapped-labels", "note", "labels by `grades`: -1 is 0, 0 is 0, 2 is 1, 3 is 1, 4 is 1.5"),
+    )
     del fewer[4]
     with pytest.raises(DataError, match=r"4.*; expected one of -1, 0, 2, 3, as `grades` maps them") as caught:
         read(tmp_path, file, grades=fewer)
@@ -164,7 +170,9 @@ def test_ranges_of_labels_are_grades(tmp_path: Path, file: str, grades: dict[str
 def test_bins_say_what_they_are(tmp_path: Path) -> None:
     written(tmp_path, ["5", "4", "3", "2", "1"], [0, 1, 2, 3, 4])
     data = read(tmp_path, "rows.csv", grades={"bins": [2, 4]})
-    assert data.notes == ("labels by `grades`: <2 is 0, 2-<4 is 1, >=4 is 2",)
+    assert data.cautions == (
+        Caution("mapped-labels", "note", "labels by `grades`: <2 is 0, 2-<4 is 1, >=4 is 2"),
+    )
     assert Csv(grades={"bins": [2, 4]}) == Csv(grades={"<2": 0, "2-<4": 1, ">=4": 2})
 
 
@@ -239,7 +247,7 @@ def test_experiments_learn_from_judged_documents_alone(tmp_path: Path) -> None:
     assert fold.train.labels.tolist() == [2, 0]
     assert fold.facts["train"].n_rows == 2
     assert fold.test.labels.tolist() == [2, 0, 0, 0, 0]
-    assert "nothing is learned from 3 documents that nobody judged" in fold.train.notes
+    assert "nothing is learned from 3 documents that nobody judged" in map(str, fold.train.cautions)
 
 
 HUGE = ["1e137", "-inf", "1", "-3.5e38", "1.7976931348623157e+400"]
@@ -255,16 +263,28 @@ def test_values_that_no_float32_holds(tmp_path: Path, file: str) -> None:
     assert by_line or "contains 1e+137, -inf, -3.5e+38, … (4 rows, this is the first)" in str(caught.value)
     clipped = read(tmp_path, file, beyond_float32="clip")
     assert clipped.features[:, 0].tolist() == [LARGEST, -LARGEST, 1, -LARGEST, LARGEST]
-    assert clipped.notes == ("4 values beyond float32 are clipped to its range (beyond_float32: clip)",)
+    assert clipped.cautions == (
+        Caution(
+            "values-beyond-float32",
+            "note",
+            "4 values beyond float32 are clipped to its range (beyond_float32: clip)",
+        ),
+    )
     missing = read(tmp_path, file, beyond_float32="missing")
     np.testing.assert_array_equal(missing.features[:, 0], [np.nan, np.nan, 1, np.nan, np.nan])
-    assert missing.notes == ("4 values beyond float32 are taken as missing (beyond_float32: missing)",)
+    assert missing.cautions == (
+        Caution(
+            "values-beyond-float32",
+            "note",
+            "4 values beyond float32 are taken as missing (beyond_float32: missing)",
+        ),
+    )
     written(tmp_path, ["1", "2", "3", "4", "5e99"], [1, 0, 1, 0, 0])
-    assert read(tmp_path, file, beyond_float32="clip").notes == (
+    assert tuple(map(str, read(tmp_path, file, beyond_float32="clip").cautions)) == (
         "1 value beyond float32 is clipped to its range (beyond_float32: clip)",
     )
     written(tmp_path, ["1", "2", "3", "4", "5"], [1, 0, 1, 0, 0])
-    assert read(tmp_path, file, beyond_float32="clip").notes == ()
+    assert read(tmp_path, file, beyond_float32="clip").cautions == ()
 
 
 def test_a_value_beyond_float32_that_a_later_one_replaces(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def labelled(rows: pd.DataFrame, **rule: Any) -> RankingDataset:
 def test_clicks_over_propensities_by_hand() -> None:
     data = labelled(lists([[1, 0, 1, 0], [0, 1, 0, 1]]))
     assert data.labels.tolist() == [1, 0, 4, 0, 0, 2, 0, 5]  # the last one is clipped: 1 / .2
-    assert data.notes[-2:] == (
+    assert tuple(map(str, data.cautions[-2:])) == (
         "labels by `relevance`: the highest weight among the events that happened (click 1) over the probability that "
         "users examined its rank (by a given table; at least 0.2)",
         "relevance: 4 documents with events weigh as much as 3.1 that were looked at alike; 42% of the weight is at "
@@ -159,7 +159,7 @@ def test_propensities_are_measured_below_the_folder_of_the_data(tmp_path: Path) 
     data = reader.read(["rows.csv"], tmp_path)
     assert data.labels.tolist() == [0, 2] * 4
     assert [path.name for path in reader.inputs(["rows.csv"], tmp_path)] == ["rows.csv", "swaps.csv"]
-    assert any("random swaps in 400 lists" in note for note in data.notes)
+    assert any("random swaps in 400 lists" in note for note in map(str, data.cautions))
 
 
 # ---- what is refused --------------------------------------------------------------------------------------

@@ -73,7 +73,10 @@ def test_every_reader_and_every_cut_of_the_files(tmp_path: Path) -> None:
     for data in made:
         assert data.labels.tolist() == GRADES
         assert data.feature_names == ("x",)
-        assert data.notes[0] == "labels by `relevance`: grades 0 to 4 by the quantile of ret within the query"
+        assert (
+            data.cautions[0].text
+            == "labels by `relevance`: grades 0 to 4 by the quantile of ret within the query"
+        )
     shuffled = FRAME.sample(frac=1, random_state=3)
     data = from_frame(shuffled, relevance=RULE, regroup=True)
     at = dict(zip(FRAME.x, GRADES, strict=True))

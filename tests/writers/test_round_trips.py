@@ -159,15 +159,17 @@ def test_what_has_no_place_is_said(tmp_path: Path) -> None:
         document_ids=["x", "y"],
         attributes={"lang": ["de", "de"]},
     )
-    assert write_dataset(data, tmp_path / "a.txt") == [
+    said = write_dataset(data, tmp_path / "a.txt")
+    assert [one.kind for one in said] == ["numbered-features", "left-out-of-the-file"]
+    assert [one.text for one in said] == [
         "features are numbered from 1; their names are in a.txt.features",
         "attributes, positions, weights have no place in this format and are left out",
     ]
     assert (tmp_path / "a.txt.features").read_text() == "bm25\n"
-    assert write_dataset(data, tmp_path / "a", "lightgbm")[1] == (
+    assert write_dataset(data, tmp_path / "a", "lightgbm")[1].text == (
         "attributes, query ids, document ids have no place in this format and are left out"
     )
-    assert write_dataset(data, tmp_path / "a.csv") == [
+    assert [str(one) for one in write_dataset(data, tmp_path / "a.csv")] == [
         "read it with the options weight=weight position=position document_id=document_id attributes=[lang]"
     ]
 
@@ -177,7 +179,9 @@ def test_documents_that_nobody_judged(tmp_path: Path, file: str) -> None:
     data = from_arrays([[1.0], [2.0]], [1, 0], query_ids=["a", "a"])
     data = replace(data, judgments=replace(data.judgments, judged=np.array([True, False])))
     said = write_dataset(data, tmp_path / file, None if format_of(tmp_path / file) else "lightgbm")
-    assert said[0] == "documents that nobody judged have the label -1: read it with the option unjudged=-1"
+    assert (
+        str(said[0]) == "documents that nobody judged have the label -1; read it with the option unjudged=-1"
+    )
     judgments = FILES[file](unjudged=-1).read([file], tmp_path).judgments
     assert judgments.labels.tolist() == [1, 0]
     assert judgments.judged.tolist() == [True, False]
@@ -219,9 +223,9 @@ def test_qrels_have_what_was_judged_and_missed_documents(tmp_path: Path) -> None
         document_ids=["x", "y", "x"],
         retrieved=[1, 1, 0],
     )
-    notes = write_dataset(data, tmp_path / "truth.qrels")
+    cautions = write_dataset(data, tmp_path / "truth.qrels")
     assert (tmp_path / "truth.qrels").read_text() == "a 0 x 1\na 0 y 0\nb 0 x 2\n"
-    assert notes == ["qrels hold the judgments alone, without features"]
+    assert [one.text for one in cautions] == ["qrels hold the judgments alone, without features"]
     judged = replace(data.judgments, judged=np.array([True, False]))
     write_dataset(replace(data, judgments=judged), tmp_path / "some.qrels.gz")
     assert gzip.decompress((tmp_path / "some.qrels.gz").read_bytes()) == b"a 0 x 1\nb 0 x 2\n"

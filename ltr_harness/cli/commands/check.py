@@ -42,7 +42,7 @@ def command(
     for line in job.reader.boundaries():
         say(line)
     for fold in job.folds:
-        notes |= dict.fromkeys(fold.train.notes)
+        notes |= dict.fromkeys(map(str, fold.train.cautions))
         for split, facts in fold.facts.items():
             place = split if fold.name == "all" else f"{fold.name} {split}"
             n_blank = facts.n_without_relevant

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +128,7 @@ def data_convert(files: tuple[Path, ...], output: Path, form: str | None, **read
     from ltr_harness.writers import write_dataset
 
     dataset = data_source.read_files(files, **reader)
-    say_notes([*dataset.notes, *write_dataset(dataset, output, form)])
+    say_notes([*dataset.cautions, *write_dataset(dataset, output, form)])
     size = counts(query=dataset.n_queries, row=dataset.n_rows, feature=dataset.n_features)
     say(f"wrote {output}: {size}")
 
@@ -170,9 +170,9 @@ def data_split(
 
     Columns named here describe the query and must be the same in all its rows.
     """
+    from ltr_harness import writers
     from ltr_harness.cache import DataCache
     from ltr_harness.readers.tables import TableReader
-    from ltr_harness.writers import write_dataset
 
     keys = {"time": "by_time", "together": "together", "strata": "stratify"}
     given: dict[str, str] = {key: how[name] for key, name in keys.items() if how[name] is not None}
@@ -202,10 +202,10 @@ def data_split(
         paths = {part: output / fold / f"{part}{suffix}" for part in parts}
         if tables and isinstance(reader, TableReader):
             copy_rows(reader, tables, dataset, parts, paths)
-            notes = [f"read it with the options {' '.join(said)}"] if said else []
+            cautions = [writers.reader_options(said)] if said else []
         else:
-            written = (write_dataset(dataset.take(parts[part]), paths[part], form) for part in parts)
-            notes = list(dict.fromkeys(note for of_part in written for note in of_part))
+            written = (writers.write_dataset(dataset.take(parts[part]), paths[part], form) for part in parts)
+            cautions = list(dict.fromkeys(chain.from_iterable(written)))
         part_of: dict[int, str] = {}
         for part, queries in parts.items():
             n_rows = int(dataset.groups.sizes[queries].sum())
@@ -215,7 +215,7 @@ def data_split(
             if missed is not None:
                 size += f", {count_of(missed.labels.size, 'missed document')}"
             say(f"wrote {paths[part]}: {size}")
-        say_notes(notes)
+        say_notes(cautions)
         assignment = next(iter(paths.values())).with_name("splits.tsv")
         with whole_files(assignment) as temporary:
             lines = (f"{dataset.groups.name(query)}\t{part_of[query]}\n" for query in sorted(part_of))

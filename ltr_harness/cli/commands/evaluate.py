@@ -106,11 +106,11 @@ def command(
     loaded = rankings.load_rankings(source)
     if len(loaded.all) == 1 and (baseline or common_queries):
         raise UsageError("--baseline and --common-queries need a second --run or --scores to compare with")
-    scaled, notes = loaded.on_scale(asked.metrics)
+    scaled, of_scale = loaded.on_scale(asked.metrics)
     primary = scaled[asked.metrics.index(asked.primary)]
     evaluations = [scored.evaluate(scaled) for scored in loaded.all]
     typed = asked.names(scaled)
-    notes = [*loaded.notes, *notes]
+    notes = list(map(str, (*loaded.cautions, *of_scale)))
     compared = None
     if len(loaded.all) > 1:
         from ltr_harness.report.data import ReportData

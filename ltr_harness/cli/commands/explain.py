@@ -61,7 +61,7 @@ def command(
         # the scale of its grades is the one it was evaluated on
         grade = given["max_grade"] if given["max_grade"] is not None else stored_runs.grade_scale(run.record)
         loaded = rankings.Rankings((of_run,), of_run.judgments, run_folder, grade, ())
-    (scaled,), notes = loaded.on_scale([parsed])
+    (scaled,), cautions = loaded.on_scale([parsed])
     most = 100 if rows is None else rows or None
     pages: list[Any] = []
     for one in loaded.all:
@@ -75,7 +75,7 @@ def command(
         say_json(pages[0] if len(pages) == 1 else pages)
         return
     say("\n\n".join(pages))
-    say_notes([*loaded.notes, *notes, *metric_names.tools_named([metric])])
+    say_notes([*loaded.cautions, *cautions, *metric_names.tools_named([metric])])
 
 
 def _of_query(metric: Metric, query: str, scored: rankings.Scored) -> Explanation:

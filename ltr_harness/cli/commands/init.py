@@ -122,7 +122,7 @@ def _guessed(
             said.append(f"regroup: {apart}; they are brought together")
         size = counts(query=rows[split].n_queries, row=rows[split].n_rows)
         said.append(f"{split}: {size}, {named('feature', rows[split].feature_names)}")
-    said += rows["train"].notes
+    said += map(str, rows["train"].cautions)
     card = data_card({"train": rows["train"]})
     said += [str(one) for one in lint(card) if one.lint in _SAID]
     check_alignment(rows)
