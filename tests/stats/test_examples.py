@@ -200,13 +200,7 @@ def test_difference() -> None:
     assert d.p < 0.01
 
 
-def test_drawn_of() -> None:
-    sample = Drawn.of(np.arange(100, dtype=np.uint64), np.repeat([0, 1], [80, 20]), 10)
-    assert sample.drawn.tolist() == [8, 2]
-    assert sample.hashes.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 80, 81]
-
-
 def test_drawn_estimate() -> None:
-    sample = Drawn.of(np.arange(100, dtype=np.uint64), np.zeros(100, np.int64), 4)
+    sample = Drawn(np.arange(4, dtype=np.uint64), 100)
     ends = sample.estimate(np.array([0.0, 1.0, 1.0, 0.0]))
     assert [round(end, 3) for end in ends] == [0.5, -0.4, 1.4]
