@@ -1,14 +1,12 @@
 """Options and arguments that several commands share."""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ltr_harness.cli.output import say_note
 from ltr_harness.errors import UsageError
 from ltr_harness.stats.method import TESTS, Method, method_of
 
@@ -180,21 +178,7 @@ def file(name: str, text: str, kind: click.Path = DATA, **more: Any) -> Callable
 
 def reader(command: F) -> F:
     """``--reader``, ``--column`` and ``--reader-option``: how files are read, for `data_source`."""
-
-    @functools.wraps(command)
-    def with_renamed(old_options: tuple[str, ...], **given: Any) -> Any:
-        return command(**given | {"reader_options": (*given["reader_options"], *renamed(old_options))})
-
-    old = click.option("--set", "old_options", multiple=True, hidden=True)
-    return cast(F, reader_name(reader_options(old(with_renamed))))
-
-
-def renamed(old_options: Sequence[str]) -> Sequence[str]:
-    """Options of a reader as version 0.2 took them, by ``--set``."""
-    if old_options:
-        now = " ".join(f"--column {option}" for option in old_options)
-        say_note(f"--set is now {now}; the next version takes --set for experiment files alone")
-    return old_options
+    return reader_name(reader_options(command))
 
 
 def rows_of_run(command: F) -> F:

@@ -86,6 +86,14 @@ def test_describe_an_experiment_and_wrong_options(folder: Path, capsys: pytest.C
         "unknown reader 'leter'; did you mean 'letor'?"
         in run(capsys, "data", "describe", file, "--reader", "leter")[2]
     )
+    assert (
+        "configs/quickstart.yaml with --reader or --column, which are about data files"
+        in run(capsys, "data", "describe", "configs/quickstart.yaml", "--column", "label=grade")[2]
+    )
+    assert (
+        "--set label=grade with data files; --set changes a value of an experiment's file; expected --column"
+        in run(capsys, "data", "describe", file, "--set", "label=grade")[2]
+    )
     code, _, err = run(capsys, "data", "descibe")
     assert code == 2
     assert "did you mean 'describe'?" in err

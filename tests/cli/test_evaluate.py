@@ -498,6 +498,13 @@ def test_unjudged_documents(ltr: Cli) -> None:
     assert "9,1,1.0" in ltr(*arguments, "--judged-only")[1]
 
 
+def test_per_query_is_q_as_in_trec_eval(ltr: Cli) -> None:
+    given = ("evaluate", "--qrels", "qrels", "--run", "good.run", "--format", "trec_eval", "-m", "map")
+    code, out, err = ltr(*given, "-q")
+    assert (code, out, err) == ltr(*given, "--per-query")
+    assert (code, len(out.splitlines()) > 1, err) == (0, True, "")
+
+
 # --- what a user sees when it cannot be ---
 
 
@@ -523,6 +530,10 @@ def test_unjudged_documents(ltr: Cli) -> None:
         (
             ("--data", "data.txt", "--scores", "up.txt", "--json", "--format", "csv"),
             "--json and --format csv",
+        ),
+        (
+            ("--data", "data.txt", "--scores", "up.txt", "-q"),
+            "-q without --format trec_eval; expected --per-query",
         ),
         (
             ("--data", "data.txt", "--scores", "up.txt", "--max-grade", "0"),

@@ -78,7 +78,9 @@ def data_describe(
         sets = {name: dict(reader.read(name).splits) for name in reader.names()}
         title = f"Data of {experiment.name}"
     else:
-        said = (*reader_options, *options.renamed(overrides))
+        if overrides:
+            found = f"--set {overrides[0]} with data files; --set changes a value of an experiment's file"
+            raise UsageError(f"{found}; expected --column {overrides[0]}")
         files: dict[str, Path] = {}
         for path in what:  # by ``name=file`` or by the file's name
             label, sign, file = str(path).partition("=")
@@ -86,7 +88,9 @@ def data_describe(
             label = label if named else path.name
             files[label if label not in files else str(path)] = Path(file) if named else path
         # every problem of every file
-        reads = [partial(data_source.read_files, [file], reader_name, said) for file in files.values()]
+        reads = [
+            partial(data_source.read_files, [file], reader_name, reader_options) for file in files.values()
+        ]
         sets = {"all": dict(zip(files, all_of(reads), strict=True))}
         title = f"Data: {', '.join(path.name for path in what)}"
     cards = {}

@@ -9,7 +9,7 @@ import numpy as np
 
 import ltr_harness
 from ltr_harness.cli import metric_names, options, rankings, streams
-from ltr_harness.cli.output import counts, print_means, print_table, say, say_json, say_note, say_notes
+from ltr_harness.cli.output import counts, print_means, print_table, say, say_json, say_notes
 from ltr_harness.errors import MetricError, UsageError
 from ltr_harness.evaluation import Evaluation, MetricValues
 from ltr_harness.metrics import Metric, parse_metric
@@ -86,7 +86,7 @@ def command(
         raise UsageError(f"--relevant {relevant:g}; expected a grade above 0")
     form = "json" if as_json else form or "table"
     if short and form != "trec_eval":
-        say_note("-q is now --per-query; the next version takes -q with --format trec_eval alone")
+        raise UsageError("-q without --format trec_eval; expected --per-query")
     per_query = per_query or short
     source = rankings.RankingSource(**given)
     columns = streams.ScoreColumns.of(score_columns, sample, source, baseline)
